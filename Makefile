@@ -1,0 +1,33 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## what can be typed here
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup:  ## everything that running and testing need: .venv, locked dependencies, engines
+	@$(PYTHON) scripts/setup.py dev
+	@$(BIN)/roost engines install
+
+up: setup  ## the server on http://localhost:8642, data in .roost/
+	@exec $(BIN)/roost up
+
+test: setup  ## the whole test suite
+	@$(BIN)/python -m pytest
+
+check:  ## format, lint, types, architecture tests
+	@$(PYTHON) scripts/setup.py dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/basedpyright
+	@$(BIN)/python -m pytest -q tests/architecture
+
+bench: setup  ## the benchmarks: a table on stdout and bench/results.json
+	@$(PYTHON) scripts/setup.py bench
+	@$(BIN)/python -m bench
+
+fix:  ## format, and let the linter mend what it can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: help setup up test check bench fix

@@ -1,0 +1,1 @@
+"""Common ground without business words: imports nothing else of Roost."""

@@ -1,0 +1,6 @@
+"""The database: short transactions over SQLite or PostgreSQL, with SQLAlchemy Core."""
+
+from roost.core.db.database import Database, metadata
+from roost.core.db.types import JsonText, UtcTime
+
+__all__ = ["Database", "JsonText", "UtcTime", "metadata"]

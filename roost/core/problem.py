@@ -1,0 +1,69 @@
+"""What can go wrong, in the words of the domain. `web/errors.py` turns a kind into a status; nothing else does.
+
+Problem
+ +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+class Kind(StrEnum):
+    INVALID = "invalid"
+    UNAUTHORISED = "unauthorised"
+    FORBIDDEN = "forbidden"
+    MISSING = "missing"
+    CONFLICT = "conflict"
+    TOO_LARGE = "too_large"
+    LIMITED = "limited"
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"
+
+
+class Problem(Exception):  # noqa: N818 - the domain's word
+    """An expected failure with a message that may be shown to the caller.
+
+    `extra` is merged into the error body (the contract's create answers 500 with the agent beside the error);
+    `retry_after` is in seconds.
+    """
+
+    kind: ClassVar[Kind] = Kind.FAILED
+    message: str = "Internal error"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.message = message or type(self).message
+        self.extra = dict(extra or {})
+        self.retry_after = retry_after
+        super().__init__(self.message)
+
+
+class Invalid(Problem):
+    kind = Kind.INVALID
+    message = "Invalid request"
+
+
+class Missing(Problem):
+    kind = Kind.MISSING
+    message = "Not found"
+
+
+class TooLarge(Problem):
+    kind = Kind.TOO_LARGE
+    message = "Request body too large"
+
+
+class Limited(Problem):
+    kind = Kind.LIMITED
+    message = "Too many requests"
+
+
+class Unavailable(Problem):
+    kind = Kind.UNAVAILABLE
+    message = "Service unavailable"

@@ -1,0 +1,39 @@
+"""A value that must not be shown. Every way to print it says `[redacted]`; `reveal()` is easy to search for."""
+
+import hmac
+from typing import Generic, TypeVar
+
+T = TypeVar("T", str, bytes)
+
+
+class Sensitive(Generic[T]):
+    __slots__ = ("_value",)
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def reveal(self) -> T:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "[redacted]"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format("[redacted]", spec)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a sensitive value is not pickled")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sensitive):
+            return NotImplemented
+        return hmac.compare_digest(_octets(self._value), _octets(other.reveal()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+    def __hash__(self) -> int:
+        return hash((Sensitive, self._value))
+
+
+def _octets(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""The assistant software that agents run."""

@@ -1,0 +1,142 @@
+"""The contract of an engine: how a program that is an assistant is installed, configured, started and spoken to.
+
+An engine driver is one small class. It plans purely (`plan` turns a setup into files, arguments and environment) and
+talks to a running gateway only over byte streams that it is handed (`Dial`). It never sees the host's network, never
+starts a process on the host except to install, and keeps no state of its own: everything of an agent lives in the
+agent's home.
+
+Optional abilities (devices, tasks, channels, config ...) are separate small classes beside this one, so that what an
+engine can do is a type and not a flag.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from roost.core.problem import Kind, Problem
+from roost.core.sensitive import Sensitive
+from roost.drivers.runtime.contract import Mount, Stream
+
+Dial = Callable[[int], Awaitable[Stream]]
+"""Opens a byte stream to a TCP port on the box's loopback. Raises BoxGone, or DialRefused when nothing listens."""
+
+Progress = Callable[[str, float | None], None]
+"""Called with what is being done and, where it is known, how much of it is done (0 to 1)."""
+
+
+class InstallFailed(Problem):
+    """An engine could not be installed; `message` carries the installer's last lines."""
+
+    kind = Kind.FAILED
+    message = "The engine could not be installed"
+
+
+class EngineMissing(Problem):
+    """The engine, or that version of it, is not installed."""
+
+    kind = Kind.UNAVAILABLE
+    message = "The engine is not installed"
+
+
+class EngineFailed(Problem):
+    """A running gateway gave no usable answer; the contract's wording for every endpoint that an engine backs."""
+
+    kind = Kind.FAILED
+    message = "CLI error"
+
+
+@dataclass(frozen=True)
+class GatewaySetup:
+    """What an engine may know of its agent and of the box it runs in.
+
+    origin: the public origin of the agent (`http://{agentId}.agents.localhost:8642`), for allow-lists of the engine.
+    token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
+    model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
+    models: the model ids it serves, the default first.
+    existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
+        ones are left out. Hostile: an agent wrote them.
+    """
+
+    agent_id: str
+    name: str
+    origin: str
+    token: Sensitive[str]
+    model_url: str
+    models: Sequence[str]
+    proxy_url: str
+    existing: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True)
+class GatewayPlan:
+    """How to start a gateway: files to write first (path relative to the home, mode 0600), then one command."""
+
+    files: Mapping[str, bytes]
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a running gateway says of itself."""
+
+    version: str
+    detail: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+class Engine(ABC):
+    """One engine. `id` and `label` are what `GET /v0/agents/engines` shows."""
+
+    id: ClassVar[str]
+    label: ClassVar[str]
+    default_version: ClassVar[str]
+    port: ClassVar[int]
+    """The loopback port in the box on which the gateway serves its HTTP and WebSocket surface."""
+    start_deadline: ClassVar[float]
+    """Seconds after which a gateway that does not answer has failed."""
+    reads: ClassVar[Sequence[str]] = ()
+    """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
+
+    @abstractmethod
+    def installed(self) -> Sequence[str]:
+        """The installed versions, newest first. Cheap: looks at folders, runs nothing."""
+
+    @abstractmethod
+    def available(self) -> Sequence[str]:
+        """The versions that the registry offers, newest first, at most 20. Blocking, needs the network.
+
+        Raises InstallFailed when the registry cannot be asked.
+        """
+
+    @abstractmethod
+    def install(self, version: str, progress: Progress) -> None:
+        """Install a version into its own folder. Blocking (minutes). Idempotent; safe beside another process that
+        installs the same; a cut-off install leaves nothing that counts as installed. Raises InstallFailed.
+        """
+
+    @abstractmethod
+    def remove(self, version: str) -> None:
+        """Remove an installed version. Idempotent."""
+
+    @abstractmethod
+    def mounts(self, version: str) -> Sequence[Mount]:
+        """The read-only folders that a box needs to run this version. Raises EngineMissing."""
+
+    @abstractmethod
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+        """Pure. Whatever `setup.existing` holds (it may be garbage), the plan starts a gateway that listens on `port`
+        of the loopback only, takes `setup.token` and nothing else, and uses the model gateway for models.
+        """
+
+    @abstractmethod
+    async def ready(self, dial: Dial) -> bool:
+        """Whether the gateway answers and takes requests now; one try, at most 2 s; not yet listening is False."""
+
+    @abstractmethod
+    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+        """Ask a running gateway for its health with the internal token, at most 10 s. Raises EngineFailed."""
+
+    def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
+        """The request header that our edge puts on every request to the gateway in place of the caller's credential."""
+        return "Authorization", Sensitive(f"Bearer {token.reveal()}")
