@@ -1,0 +1,1 @@
+"""The wing `/v0`: assistants and all that belongs to them, in ordered slices."""

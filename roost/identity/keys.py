@@ -1,0 +1,144 @@
+"""API keys: service JWTs (HS256, RFC 7519) that are issued, verified and revoked here.
+
+The signing key is a sealed row, so that all replicas of a deployment and the command line share it. A token names it
+by `kid`; it is only ever looked up in our own table.
+"""
+
+from datetime import timedelta
+
+import jwt
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.problem import Invalid
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.identity import store
+from roost.identity.cache import CallerCache, digest
+from roost.identity.caller import Caller, CallerKind, Plan
+from roost.identity.errors import MissingUser, Unauthorised
+from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, Tenant
+
+_ALGORITHM = "HS256"
+_LONGEST = 4096
+
+
+class Keys:
+    def __init__(self, db: Database, sealer: Sealer) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._signing: dict[str, bytes] = {}
+        self._cache = CallerCache()
+
+    def issue(
+        self,
+        connection: Connection,
+        tenant: Tenant,
+        name: str,
+        *,
+        scopes: frozenset[str] = frozenset(),
+        lifetime: timedelta = KEY_LIFETIME,
+    ) -> Sensitive[str]:
+        """Add a key and return its token, which is shown this once. Raises Invalid for an unknown scope."""
+        if unknown := scopes - SCOPES:
+            raise Invalid(f"Unknown scope: {min(unknown)}")
+        now = clock.now()
+        key = ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime)
+        store.add_key(connection, key)
+        kid, secret = self._signing_key(connection)
+        claims = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": tenant.id,
+            "jti": key.id,
+            "iat": now,
+            "exp": key.expires_at,
+            "scope": " ".join(sorted(scopes)),
+        }
+        return Sensitive(jwt.encode(claims, secret, _ALGORITHM, headers={"kid": kid}))
+
+    async def verify(self, token: str) -> Caller:
+        """Raises Unauthorised, or MissingUser for a genuine token whose tenant is gone."""
+        if len(token) > _LONGEST:
+            raise Unauthorised
+        key = digest(token)
+        if (caller := self._cache.get(key)) is None:
+            caller = await self._db.read(lambda connection: self._verify(connection, token))
+            self._cache.put(key, caller)
+        return caller
+
+    async def list(self, tenant_id: str) -> list[ApiKey]:
+        return await self._db.read(lambda connection: store.keys(connection, tenant_id))
+
+    async def revoke(self, key_id: str) -> bool:
+        """Whether there was a live key to revoke; from then on its token is refused."""
+        done = await self._db.write(lambda connection: store.revoke_key(connection, key_id, clock.now()))
+        self._cache.drop(lambda caller: caller.key_id == key_id)
+        return done
+
+    def _verify(self, connection: Connection, token: str) -> Caller:
+        try:
+            kid = jwt.get_unverified_header(token).get("kid")
+            claims = jwt.decode(
+                token,
+                self._secret(connection, kid),
+                [_ALGORITHM],
+                audience=AUDIENCE,
+                issuer=ISSUER,
+                options={"require": ["iss", "aud", "sub", "jti", "iat", "exp"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise Unauthorised from None
+        row = store.key(connection, str(claims["jti"]))
+        if store.tenant(connection, str(claims["sub"])) is None:
+            raise MissingUser
+        if row is None or row.revoked_at is not None or row.tenant_id != claims["sub"]:
+            raise Unauthorised
+        return Caller(CallerKind.SERVICE, row.tenant_id, key_id=row.id, scopes=row.scopes)
+
+    def _secret(self, connection: Connection, kid: object) -> bytes:
+        if not isinstance(kid, str):
+            raise Unauthorised
+        if kid not in self._signing:
+            self._load(connection)
+        if kid not in self._signing:
+            raise Unauthorised
+        return self._signing[kid]
+
+    def _signing_key(self, connection: Connection) -> tuple[str, bytes]:
+        """The newest key; the first caller of a new deployment makes it."""
+        self._load(connection)
+        if not self._signing:
+            kid, secret = ids.new_id(), ids.random_bytes(32)
+            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.now())
+            self._signing[kid] = secret
+        kid = list(self._signing)[-1]
+        return kid, self._signing[kid]
+
+    def _load(self, connection: Connection) -> None:
+        rows = store.all_signing_keys(connection)
+        self._signing = {kid: self._sealer.open(sealed, _place(kid)).reveal() for kid, sealed in rows}
+
+
+def ensure_tenant(connection: Connection, name: str, plan: Plan | None = None) -> Tenant:
+    """The tenant of that name, made when it is new (free unless said otherwise); a given plan is set."""
+    tenant = store.tenant_named(connection, name)
+    if tenant is None:
+        tenant = Tenant(ids.new_id(), name, plan or Plan.FREE, clock.now())
+        try:
+            with connection.begin_nested():
+                store.add_tenant(connection, tenant)
+        except IntegrityError:  # another process was first
+            found = store.tenant_named(connection, name)
+            assert found is not None
+            return found
+    elif plan is not None and plan is not tenant.plan:
+        store.set_plan(connection, tenant.id, plan)
+        tenant = Tenant(tenant.id, tenant.name, plan, tenant.created_at)
+    return tenant
+
+
+def _place(kid: str) -> str:
+    return f"signing_keys/{kid}"

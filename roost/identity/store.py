@@ -1,0 +1,150 @@
+"""The tables of identity and every line of SQL about them."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import JsonText, UtcTime, metadata
+from roost.identity.caller import Plan
+from roost.identity.model import ApiKey, Tenant
+
+tenants = sa.Table(
+    "tenants",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(100), nullable=False, unique=True),
+    sa.Column("plan", sa.String(10), nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("scopes", JsonText, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
+    sa.Column("revoked_at", UtcTime),
+)
+
+signing_keys = sa.Table(
+    "signing_keys",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+gateway_tokens = sa.Table(
+    "gateway_tokens",
+    metadata,
+    sa.Column("agent_id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False, unique=True),
+    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+
+def add_tenant(connection: Connection, tenant: Tenant) -> None:
+    connection.execute(
+        tenants.insert().values(id=tenant.id, name=tenant.name, plan=tenant.plan.value, created_at=tenant.created_at)
+    )
+
+
+def tenant_named(connection: Connection, name: str) -> Tenant | None:
+    return _tenant(connection.execute(tenants.select().where(tenants.c.name == name)).first())
+
+
+def tenant(connection: Connection, tenant_id: str) -> Tenant | None:
+    return _tenant(connection.execute(tenants.select().where(tenants.c.id == tenant_id)).first())
+
+
+def lock_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
+    """The tenant, with its row held until the transaction ends: what counts rows of a tenant starts here."""
+    query = tenants.select().where(tenants.c.id == tenant_id).with_for_update()
+    return _tenant(connection.execute(query).first())
+
+
+def set_plan(connection: Connection, tenant_id: str, plan: Plan) -> None:
+    connection.execute(tenants.update().where(tenants.c.id == tenant_id).values(plan=plan.value))
+
+
+def add_key(connection: Connection, key: ApiKey) -> None:
+    connection.execute(
+        api_keys.insert().values(
+            id=key.id,
+            tenant_id=key.tenant_id,
+            name=key.name,
+            scopes=sorted(key.scopes),
+            created_at=key.created_at,
+            expires_at=key.expires_at,
+        )
+    )
+
+
+def key(connection: Connection, key_id: str) -> ApiKey | None:
+    row = connection.execute(api_keys.select().where(api_keys.c.id == key_id)).first()
+    return None if row is None else _key(row)
+
+
+def keys(connection: Connection, tenant_id: str) -> list[ApiKey]:
+    query = api_keys.select().where(api_keys.c.tenant_id == tenant_id).order_by(api_keys.c.created_at)
+    return [_key(row) for row in connection.execute(query)]
+
+
+def revoke_key(connection: Connection, key_id: str, at: datetime) -> bool:
+    query = api_keys.update().where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
+    return connection.execute(query.values(revoked_at=at)).rowcount == 1
+
+
+def add_signing_key(connection: Connection, key_id: str, sealed: bytes, at: datetime) -> None:
+    connection.execute(signing_keys.insert().values(id=key_id, sealed=sealed, created_at=at))
+
+
+def all_signing_keys(connection: Connection) -> list[tuple[str, bytes]]:
+    """Oldest first; the newest signs."""
+    rows = connection.execute(signing_keys.select().order_by(signing_keys.c.created_at))
+    return [(row.id, row.sealed) for row in rows]
+
+
+def add_gateway_token(
+    connection: Connection, agent_id: str, tenant_id: str, digest: bytes, sealed: bytes, at: datetime
+) -> None:
+    connection.execute(
+        gateway_tokens.insert().values(
+            agent_id=agent_id, tenant_id=tenant_id, digest=digest, sealed=sealed, created_at=at
+        )
+    )
+
+
+def replace_gateway_token(connection: Connection, agent_id: str, digest: bytes, sealed: bytes, at: datetime) -> bool:
+    query = gateway_tokens.update().where(gateway_tokens.c.agent_id == agent_id)
+    return connection.execute(query.values(digest=digest, sealed=sealed, created_at=at)).rowcount == 1
+
+
+def remove_gateway_token(connection: Connection, agent_id: str) -> None:
+    connection.execute(gateway_tokens.delete().where(gateway_tokens.c.agent_id == agent_id))
+
+
+def gateway_token(connection: Connection, agent_id: str) -> Any:
+    """The row of an agent's token: agent_id, tenant_id, digest, sealed, created_at; or None."""
+    return connection.execute(gateway_tokens.select().where(gateway_tokens.c.agent_id == agent_id)).first()
+
+
+def gateway_token_by_digest(connection: Connection, digest: bytes) -> Any:
+    return connection.execute(gateway_tokens.select().where(gateway_tokens.c.digest == digest)).first()
+
+
+def _tenant(row: Any) -> Tenant | None:
+    return None if row is None else Tenant(row.id, row.name, Plan(row.plan), row.created_at)
+
+
+def _key(row: Any) -> ApiKey:
+    return ApiKey(
+        row.id, row.tenant_id, row.name, frozenset(row.scopes), row.created_at, row.expires_at, row.revoked_at
+    )

@@ -1,0 +1,31 @@
+"""Slows down guessing: after many failed credentials from one peer the answer is 429 for a while.
+
+Good credentials are never throttled, so a guesser behind a shared address locks nobody out.
+"""
+
+from collections import OrderedDict
+
+from roost.core import clock
+from roost.identity.errors import TooManyAttempts
+
+_WINDOW = 60.0
+
+
+class Throttle:
+    def __init__(self, attempts: int = 300, size: int = 10_000) -> None:
+        self._attempts = attempts
+        self._size = size
+        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def failed(self, peer: str) -> None:
+        """Count one failure. Raises TooManyAttempts when the peer has used up its attempts of this minute."""
+        now = clock.monotonic()
+        began, count = self._failures.get(peer, (now, 0))
+        if now - began > _WINDOW:
+            began, count = now, 0
+        self._failures[peer] = (began, count + 1)
+        self._failures.move_to_end(peer)
+        if len(self._failures) > self._size:
+            self._failures.popitem(last=False)
+        if count >= self._attempts:
+            raise TooManyAttempts(retry_after=began + _WINDOW - now)

@@ -1,0 +1,86 @@
+"""The one table that turns a kind of problem into a status, and the error bodies of both APIs.
+
+`/v0` answers `{"error": string}` (the contract's Errors section); `/v3` and the legacy storage paths
+`{"error": {"code", "message"}}`, the form that the storage clients read.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from roost.core.problem import Kind, Problem
+
+STATUS: Mapping[Kind, int] = {
+    Kind.INVALID: 400,
+    Kind.UNAUTHORISED: 401,
+    Kind.FORBIDDEN: 403,
+    Kind.MISSING: 404,
+    Kind.CONFLICT: 409,
+    Kind.TOO_LARGE: 413,
+    Kind.LIMITED: 429,
+    Kind.FAILED: 500,
+    Kind.UNAVAILABLE: 503,
+}
+
+_HTTP_MESSAGES = {
+    404: "Not found",
+    405: "Method not allowed",
+    413: "Request body too large",
+    415: "Unsupported media type",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Make every failure of `app` answer in the contract's form."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The error body of the API that `path` belongs to."""
+    if path.startswith(("/v3", "/pinning", "/data")):
+        return {"error": {"code": status, "message": message}}
+    return {"error": message, **(extra or {})}
+
+
+def answer(path: str, problem: Problem) -> JSONResponse:
+    """The response for a problem, with `Retry-After` and `WWW-Authenticate` where they belong."""
+    status = STATUS[problem.kind]
+    headers: dict[str, str] = {}
+    if problem.retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(problem.retry_after)))
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body(path, status, problem.message, problem.extra), status, headers)
+
+
+async def _problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return answer(request.url.path, error)
+
+
+async def _validation(request: Request, error: Exception) -> JSONResponse:
+    """400 that names the first field at fault; the value itself is never repeated."""
+    assert isinstance(error, RequestValidationError)
+    return JSONResponse(body(request.url.path, 400, _first_fault(error)), 400)
+
+
+def _first_fault(error: RequestValidationError) -> str:
+    fault = error.errors()[0]
+    if fault["type"] == "json_invalid":
+        return "Invalid JSON body"
+    where = ".".join(str(part) for part in fault["loc"][1:])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    message = _HTTP_MESSAGES.get(error.status_code, "Bad request")
+    headers = dict(error.headers or {})
+    return JSONResponse(body(request.url.path, error.status_code, message), error.status_code, headers)

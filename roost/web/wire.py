@@ -1,0 +1,23 @@
+"""The base of all request and response shapes: camelCase outside, snake_case inside, unknown fields ignored."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+from roost.core import clock
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, frozen=True)
+
+
+Moment = Annotated[datetime, PlainSerializer(clock.iso, return_type=str, when_used="json")]
+"""A time, written as ISO 8601 UTC with fractional seconds."""
+
+
+class ErrorBody(BaseModel):
+    """The error body of `/v0`, exactly one field."""
+
+    error: str
