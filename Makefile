@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+JOBS ?= 2
 
 help:  ## what can be typed here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -12,8 +13,9 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 up: setup  ## the server on http://localhost:8642, data in .roost/
 	@exec $(BIN)/roost up
 
-test: setup  ## the whole test suite
-	@$(BIN)/python -m pytest
+# Two workers by default: each may run an engine (1 GiB). Tests of one xdist_group share a worker, so its engine starts once.
+test: setup  ## the whole test suite; JOBS=8 on a bigger machine
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check:  ## format, lint, types, architecture tests
 	@$(PYTHON) scripts/setup.py dev

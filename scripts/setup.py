@@ -1,55 +1,139 @@
-"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev`.
+"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev|bench`.
 
-Standard library only, because it runs before anything is installed. Idempotent: a stamp in the venv
-remembers what was installed, and a second run is instant.
+Standard library only, because it runs before anything is installed. Idempotent: a stamp remembers what was
+installed, and a second run is instant. One run at a time; one that was cut off is made good by the next.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+WHOLE = VENV / ".whole"  # exists while nothing is half installed; says for which folder the venv was made
+TAIL = 15
 
 
 def main() -> None:
-    if sys.version_info < (3, 11):
-        sys.exit(f"Roost needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.")
-    lock = ROOT / "requirements" / f"{sys.argv[1]}.txt"
-    stamp = VENV / f".{sys.argv[1]}.stamp"
-    wanted = hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return
-    if not PYTHON.exists():
-        make_venv()
-    print(f"Installing the locked dependencies of {lock.name} into .venv ...", flush=True)
-    pip("install", "--require-hashes", "-r", str(lock))
-    pip("install", "--no-deps", "--no-build-isolation", "-e", str(ROOT))
-    stamp.write_text(wanted)
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older Python gets this sentence, not a traceback
+        sys.exit(
+            f"Roost needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.\n"
+            "If you have a newer one, name it: make setup PYTHON=python3.12"
+        )
+    if len(sys.argv) != 2 or not (lock := ROOT / "requirements" / f"{sys.argv[1]}.txt").is_file():
+        sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench")
+    with one_at_a_time():
+        stamp = VENV / f".{lock.stem}.stamp"
+        wanted = hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+        if not is_whole():
+            make_venv()
+        elif stamp.exists() and stamp.read_text() == wanted:
+            return
+        install(lock)
+        stamp.write_text(wanted)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Two `make` at once: the second waits, then finds the work done.
+
+    The programs that a run starts inherit the lock, so it is held until the last of them is gone, whoever is killed.
+    """
+    with (ROOT / ".venv.lock").open("a") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another setup is running here; waiting for it ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def is_whole() -> bool:
+    """False as well for a checkout that was moved, and when the Python that the venv was made from is gone."""
+    return PYTHON.exists() and WHOLE.exists() and WHOLE.read_text() == str(VENV)
 
 
 def make_venv() -> None:
-    """Debian and Ubuntu ship Python without `ensurepip`; the package python3-venv brings it."""
+    """Debian and Ubuntu ship Python without `ensurepip`; a package of its own brings it."""
     print("Making .venv ...", flush=True)
-    command = [sys.executable, "-m", "venv", str(VENV)]
-    if subprocess.run(command, check=False, capture_output=True).returncode == 0:
-        return
-    install = ["apt-get", "install", "-y", "-q", "python3-venv"]
-    if os.geteuid() != 0 or not Path("/usr/bin/apt-get").exists():
-        sys.exit(f"Python's venv module is incomplete here. Run: sudo {' '.join(install)}   and try again.")
-    print("Installing the Debian package python3-venv ...", flush=True)
-    subprocess.run(["apt-get", "update", "-q"], check=True)
-    subprocess.run(install, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
-    subprocess.run([*command, "--clear"], check=True)
+    command = [sys.executable, "-I", "-m", "venv", "--clear", str(VENV)]
+    made = subprocess.run(command, check=False, capture_output=True, text=True, close_fds=False)
+    if made.returncode and "ensurepip" in made.stdout + made.stderr:
+        install_ensurepip()
+        made = subprocess.run(command, check=False, capture_output=True, text=True, close_fds=False)
+    if made.returncode:
+        sys.exit(f"{made.stdout}{made.stderr}\n.venv could not be made; the lines above say why.")
+    WHOLE.write_text(str(VENV))
 
 
-def pip(*arguments: str) -> None:
-    command = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
-    if subprocess.run(command, check=False).returncode:
-        sys.exit("The dependencies could not be installed; the lines above say why. Nothing else was changed.")
+def install_ensurepip() -> None:
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    if not Path("/usr/bin/apt-get").exists():
+        sys.exit(f"{sys.executable} has no ensurepip, so it cannot make a venv. Install it and try again.")
+    if os.geteuid() != 0:
+        sys.exit(f"Python's venv module is incomplete here. Run: sudo apt-get install -y {package}   and try again.")
+    print(f"Installing the Debian package {package} ...", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", package]):
+        apt = subprocess.run(
+            ["/usr/bin/apt-get", "-q", *arguments], check=False, capture_output=True, text=True, env=environment
+        )
+    if apt.returncode:
+        sys.exit(f"{apt.stdout}{apt.stderr}\nThe Debian package {package} could not be installed.")
 
 
-main()
+def install(lock: Path) -> None:
+    """A run that is killed leaves no `WHOLE`; a pip that fails by itself has put everything back."""
+    wanted = sum(line[:1].isalnum() for line in lock.read_text().splitlines())
+    WHOLE.unlink()
+    done = pip("install", "--require-hashes", "-r", str(lock), title=f"Installing {lock.name}", steps=wanted)
+    done = done and pip("install", "--no-deps", "--no-build-isolation", "-e", str(ROOT), title="Installing roost")
+    WHOLE.write_text(str(VENV))
+    if not done:
+        sys.exit("The dependencies could not be installed; the lines above say why. Nothing was changed.")
+
+
+def pip(*arguments: str, title: str, steps: int = 1) -> bool:
+    """Run pip; show how far it is, and what it said only when it failed."""
+    print(f"{title} ...", flush=True)
+    command = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    said: list[str] = []
+    seen = 0
+    with subprocess.Popen(
+        [*command, "--progress-bar", "off"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        close_fds=False,
+    ) as process:
+        for line in process.stdout or ():
+            said.append(line.rstrip())
+            if line.startswith(("Collecting ", "Ignoring ", "Requirement already satisfied")):
+                seen += 1
+                progress(f"  {min(seen, steps)} of {steps}: {line.split(' ', 1)[1].split('=')[0].strip()}")
+            elif line.startswith("Installing collected"):
+                progress("  unpacking")
+    progress("")
+    if process.returncode:
+        print("\n".join([line for line in said if not line.startswith("WARNING")][-TAIL:]), file=sys.stderr)
+    return process.returncode == 0
+
+
+def progress(text: str) -> None:
+    """One line that is written over, on a terminal only."""
+    if sys.stdout.isatty():
+        print(f"\r\033[K{text[:78]}", end="", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The next run begins again where that is safe.")
