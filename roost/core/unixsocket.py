@@ -1,0 +1,80 @@
+"""Unix stream sockets in the file system: listen at a path and connect to one, however long the path is.
+
+The kernel takes 107 bytes of address; a longer path is reached through its folder's descriptor. Refuses to replace
+anything but a socket.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_ADDRESS_BYTES = 107
+_BACKLOG = 1024
+_RETRY_SECONDS = 0.005
+
+
+def listen(path: Path) -> socket.socket:
+    """A non-blocking socket that listens at `path` with mode 0600; it takes the place of a former socket at once.
+
+    Raises OSError, FileExistsError when something else than a socket is there.
+    """
+    if _kind(path) not in {None, stat.S_IFSOCK}:
+        raise FileExistsError(f"not a socket: {path}")
+    fresh = path.with_name(f".{path.name}.new")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with _address(fresh) as address:
+            listener.bind(address)
+        fresh.chmod(0o600)  # before listen, so that nobody connects under the mode that the umask gave
+        listener.listen(_BACKLOG)
+        fresh.rename(path)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+async def connect(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the socket at `path`. Raises OSError; waits while the backlog is full, so give it a deadline."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with _address(path) as address:
+            await _reach(sock, address)
+        return await asyncio.open_unix_connection(sock=sock)
+    except BaseException:
+        sock.close()
+        raise
+
+
+async def _reach(sock: socket.socket, address: str) -> None:
+    # Not `loop.sock_connect`: a full backlog answers EAGAIN, which it takes for "in progress" and then for connected.
+    while True:
+        try:
+            return sock.connect(address)
+        except BlockingIOError:
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _kind(path: Path) -> int | None:
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _address(path: Path) -> Generator[str]:
+    if len(os.fsencode(path)) <= _ADDRESS_BYTES:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
