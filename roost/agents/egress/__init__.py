@@ -1,0 +1,1 @@
+"""The proxy through which agents reach the internet, and what it refuses."""

@@ -1,0 +1,106 @@
+"""Connections to the public internet and to nothing else: resolve once, check every answer, pin what was checked.
+
+One address that is not admitted refuses the whole name: a name that mixes public and private answers is an attack or a
+mistake. The connection goes to a checked address as a number, so a name that changes its answers gains nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+from roost.agents.egress.errors import AddressRefused, HostRefused, PortRefused, TooSlow, Unreachable
+from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.resolver import Resolver
+from roost.agents.egress.target import Target
+from roost.drivers.runtime.contract import Stream
+
+_STAGGER = 0.25  # seconds until the next address is tried beside the last one (RFC 8305 section 8)
+_TRIED = 8  # addresses of one name
+
+
+def is_own(address: Address) -> bool:
+    """Whether the address is this machine's: only then does the kernel choose it as the source to reach itself."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:  # connecting a datagram socket sends nothing
+            probe.connect((str(address), 9))
+            return probe.getsockname()[0] == str(address)
+    except OSError:
+        return False
+
+
+class Dialer:
+    """`is_own` refuses the public addresses of the machine itself too: behind them are the services that trust it."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        resolver: Resolver,
+        *,
+        timeout: float = 10.0,
+        is_own: Callable[[Address], bool] = is_own,
+    ) -> None:
+        self._policy = policy
+        self._resolver = resolver
+        self._timeout = timeout
+        self._is_own = is_own
+
+    async def dial(self, agent_id: str, target: Target) -> Stream:
+        """Raises Refused, NameNotResolved, Unreachable, TooSlow."""
+        addresses = await self._checked(agent_id, target)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await _connect(addresses[:_TRIED], target)
+        except TimeoutError:
+            raise TooSlow(target.host) from None
+
+    async def _checked(self, agent_id: str, target: Target) -> Sequence[Address]:
+        if not self._policy.admits_host(target.host):
+            raise HostRefused(target.host)
+        if not self._policy.admits_port(target.port):
+            raise PortRefused(target.host, target.port)
+        literal = target.address
+        addresses = [literal] if literal else await self._resolver.resolve(agent_id, target.host)
+        if not all(map(self._admits, addresses)):
+            raise AddressRefused(target.host)
+        return addresses
+
+    def _admits(self, address: Address) -> bool:
+        if self._policy.opens(address):
+            return True
+        return self._policy.admits_address(address) and not self._is_own(address)
+
+
+async def _connect(addresses: Sequence[Address], target: Target) -> Stream:
+    """The first connection that stands. The next address is tried when the last one failed or is slow."""
+    waiting = list(addresses)
+    attempts: list[asyncio.Task[Stream]] = []
+    running: set[asyncio.Task[Stream]] = set()
+    winner: asyncio.Task[Stream] | None = None
+    try:
+        while winner is None and (waiting or running):
+            if waiting:
+                attempts.append(asyncio.create_task(_open(waiting.pop(0), target.port)))
+                running.add(attempts[-1])
+            done, running = await asyncio.wait(
+                running, timeout=_STAGGER if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            winner = next((task for task in done if task.exception() is None), None)
+    finally:
+        for task in attempts:
+            if task is not winner:
+                task.cancel()
+                task.add_done_callback(_discard)
+    if winner is None:
+        raise Unreachable(target.host)
+    return winner.result()
+
+
+async def _open(address: Address, port: int) -> Stream:
+    return await asyncio.open_connection(str(address), port, flags=socket.AI_NUMERICHOST)
+
+
+def _discard(attempt: asyncio.Task[Stream]) -> None:
+    """A loser may have connected in the same moment as the winner."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result()[1].transport.abort()

@@ -1,0 +1,207 @@
+"""The HTTP proxy that every agent's programs speak to: per connection one CONNECT tunnel or one `http://` request.
+
+Who the agent is comes from the socket that the caller accepted on, never from what the client says. The response goes
+back byte for byte. A redirect is followed by the client, through here again, so that each hop is checked. Each
+connection is logged once, at its end, with the host and never with a path or a header.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+from structlog.stdlib import BoundLogger
+
+from roost.agents.egress import head, pipe
+from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.errors import (
+    BadRequest,
+    EgressProblem,
+    HeadTooLarge,
+    HeadTooSlow,
+    Idle,
+    NameNotResolved,
+    Refused,
+    TooManyConnections,
+    TooSlow,
+    Unreachable,
+)
+from roost.agents.egress.policy import Policy
+from roost.agents.egress.resolver import Resolver
+from roost.agents.egress.target import Target
+from roost.core import clock, log
+from roost.drivers.runtime.contract import Stream
+
+_log = log.get("egress")
+
+_STATUS: dict[type[EgressProblem], bytes] = {
+    BadRequest: b"400 Bad Request",
+    Refused: b"403 Forbidden",
+    HeadTooSlow: b"408 Request Timeout",
+    TooManyConnections: b"429 Too Many Requests\r\nRetry-After: 1",
+    HeadTooLarge: b"431 Request Header Fields Too Large",
+    NameNotResolved: b"502 Bad Gateway",
+    Unreachable: b"502 Bad Gateway",
+    TooSlow: b"504 Gateway Timeout",
+    Idle: b"504 Gateway Timeout",
+}
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds, and connections of one agent at a time.
+
+    `idle` covers both directions together: a WebSocket with heartbeats or a model that thinks for minutes stays within.
+    """
+
+    connections: int = 256
+    head: float = 10.0
+    connect: float = 10.0
+    idle: float = 900.0
+    goodbye: float = 2.0
+
+
+@dataclass
+class _Visit:
+    """One connection of one agent, for the log."""
+
+    agent_id: str
+    started_at: float = field(default_factory=clock.monotonic)
+    traffic: pipe.Traffic = field(default_factory=pipe.Traffic)
+    target: Target | None = None
+    admitted: bool = False
+    answered: bool = False
+    reason: str | None = None
+
+    @property
+    def decision(self) -> str:
+        if self.admitted:
+            return "allowed"
+        return "refused" if self.reason in {"host", "port", "address"} else "failed"
+
+
+class EgressProxy:
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        resolver: Resolver,
+        log: BoundLogger = _log,
+        limits: Limits = Limits(),
+    ) -> None:
+        self._dialer = Dialer(policy, resolver, timeout=limits.connect)
+        self._log = log
+        self._limits = limits
+        self._open: Counter[str] = Counter()
+
+    async def serve(self, agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection of an agent to its end and close it. Cancelled, it drops both sides at once."""
+        visit = _Visit(agent_id)
+        self._open[agent_id] += 1
+        try:
+            await self._attend(visit, (reader, writer))
+            await pipe.hang_up(writer, self._limits.goodbye)
+        except EgressProblem as problem:
+            visit.reason = problem.reason
+            await self._refuse(visit, problem, (reader, writer))
+        except (OSError, EOFError):
+            visit.reason = "broken"
+        except asyncio.CancelledError:
+            visit.reason = "closed"
+            raise
+        finally:
+            writer.transport.abort()
+            self._forget(agent_id)
+            self._record(visit)
+
+    async def _attend(self, visit: _Visit, client: Stream) -> None:
+        if self._open[visit.agent_id] > self._limits.connections:
+            raise TooManyConnections
+        request = head.understand(await head.read(client[0], self._limits.head))
+        visit.target = request.target
+        upstream = await self._dialer.dial(visit.agent_id, request.target)
+        visit.admitted = True
+        try:
+            exchange = self._tunnel if request.tunnel else self._forward
+            await exchange(visit, request, client, upstream)
+            await pipe.hang_up(upstream[1], self._limits.goodbye)
+        finally:
+            upstream[1].transport.abort()
+
+    async def _tunnel(self, visit: _Visit, _request: head.Request, client: Stream, upstream: Stream) -> None:
+        client[1].write(_ESTABLISHED)
+        visit.answered = True
+        await pipe.both(
+            pipe.pump(client[0], upstream[1], visit.traffic.sent),
+            pipe.pump(upstream[0], client[1], visit.traffic.got),
+            visit.traffic,
+            self._limits.idle,
+        )
+
+    async def _forward(self, visit: _Visit, request: head.Request, client: Stream, upstream: Stream) -> None:
+        def got(count: int) -> None:
+            visit.answered = True
+            visit.traffic.got(count)
+
+        upstream[1].write(request.onward)
+        await pipe.both(
+            _send(request, client[0], upstream[1], visit.traffic.sent),
+            pipe.pump(upstream[0], client[1], got),
+            visit.traffic,
+            self._limits.idle,
+            until_down=True,
+        )
+
+    async def _refuse(self, visit: _Visit, problem: EgressProblem, client: Stream) -> None:
+        reader, writer = client
+        if visit.answered or writer.is_closing():
+            return
+        text = f"{problem.message}\n".encode()
+        status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
+        fields = b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close" % len(text)
+        writer.write(b"HTTP/1.1 %b\r\n%b\r\n\r\n%b" % (status, fields, text))
+        # Those beyond the limit must not pile up here.
+        patience = 0.1 if isinstance(problem, TooManyConnections) else self._limits.goodbye
+        await _let_read(reader, writer, patience)
+
+    def _forget(self, agent_id: str) -> None:
+        self._open[agent_id] -= 1
+        if not self._open[agent_id]:
+            del self._open[agent_id]
+
+    def _record(self, visit: _Visit) -> None:
+        self._log.info(
+            "egress",
+            agent=visit.agent_id,
+            host=visit.target and visit.target.host,
+            port=visit.target and visit.target.port,
+            decision=visit.decision,
+            reason=visit.reason,
+            up=visit.traffic.up,
+            down=visit.traffic.down,
+            seconds=round(clock.monotonic() - visit.started_at, 3),
+        )
+
+
+async def _send(
+    request: head.Request, client: asyncio.StreamReader, upstream: asyncio.StreamWriter, count: pipe.Count
+) -> None:
+    """The request's body, and then an eye on the client: when it leaves, nobody waits for the response any more."""
+    try:
+        await pipe.pump_body(client, upstream, request.length, count)
+    except ConnectionError:
+        return  # the upstream may have answered before it read the whole body: the other direction tells
+    if not await client.read(1):
+        raise EOFError
+
+
+async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: float) -> None:
+    """Close in a way that lets the client read the answer: closing with unread input would reset the connection."""
+    try:
+        async with asyncio.timeout(patience):
+            await writer.drain()
+            writer.write_eof()
+            while await reader.read(1 << 16):
+                pass
+    except (OSError, TimeoutError):
+        return

@@ -1,0 +1,1 @@
+"""The addresses that Roost serves; the only room that imports every `api.py`."""

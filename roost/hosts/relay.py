@@ -1,0 +1,168 @@
+"""The sockets through which an agent's box reaches us: "api" (our ASGI app) and "proxy" (the egress proxy).
+
+The socket is the identity. Each agent has its own, whoever comes in through it is that agent, and nothing that it sends
+can change that: the app finds the id in `scope["state"]["relay_agent"]`, where only the server writes. The app
+decides what an agent may do; this room only refuses what would cost unbounded memory.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from roost.agents.egress.proxy import EgressProxy
+from roost.drivers.runtime.contract import Runtime
+
+MODELS = "/v0/llm"
+"""What stands before `/v1/...` of the model gateway for everybody but a box, which sees the usual OpenAI paths."""
+
+_BACKLOG = 1024
+_KEEP_ALIVE = 75  # seconds
+_MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
+_MAX_HEAD = 64 * 1024
+
+_errors = logging.getLogger("roost.relay")
+_errors.setLevel(logging.ERROR)  # an agent may send as much nonsense as it likes, and shall not fill the log with it
+
+
+class Relays:
+    """The sockets of all agents. A box keeps running while the server is away; `open` gives it new ones."""
+
+    def __init__(self, runtime: Runtime, app: ASGIApp, egress: EgressProxy) -> None:
+        self._runtime = runtime
+        self._egress = egress
+        self._config = Config(
+            _with_model_paths(app),
+            http=_Protocol,
+            ws="none",
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+        )
+        self._config.load()
+        self._relays: dict[str, _Relay] = {}
+        self._turn = asyncio.Lock()
+
+    async def open(self, agent_id: str) -> None:
+        """Listen for that agent. Idempotent. Raises what `Runtime.relay` raises, and then listens on nothing."""
+        async with self._turn:
+            if agent_id in self._relays:
+                return
+            relay = _Relay()
+            loop = asyncio.get_running_loop()
+            api = partial(_Protocol, self._config, relay, {"relay_agent": agent_id})
+            proxy = partial(self._serve_proxy, relay, agent_id)
+            try:
+                await self._listen(relay, agent_id, "api", partial(loop.create_unix_server, api))
+                await self._listen(relay, agent_id, "proxy", partial(asyncio.start_unix_server, proxy))
+            except BaseException:
+                await relay.close()
+                raise
+            self._relays[agent_id] = relay
+
+    async def close(self, agent_id: str) -> None:
+        """Stop listening and end every live connection of that agent. Idempotent."""
+        async with self._turn:
+            if (relay := self._relays.pop(agent_id, None)) is not None:
+                await relay.close()
+
+    async def close_all(self) -> None:
+        for agent_id in list(self._relays):
+            await self.close(agent_id)
+
+    async def _listen(
+        self, relay: "_Relay", agent_id: str, name: str, start: Callable[..., Awaitable[asyncio.Server]]
+    ) -> None:
+        listener: socket.socket = self._runtime.relay(agent_id, name)
+        try:
+            relay.servers.append(await start(sock=listener, backlog=_BACKLOG))
+        except BaseException:
+            listener.close()
+            raise
+
+    async def _serve_proxy(
+        self, relay: "_Relay", agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # asyncio's streams call this in a task
+        if relay.closed:
+            task.cancel()
+        relay.tunnels.add(task)
+        try:
+            await self._egress.serve(agent_id, reader, writer)
+        finally:
+            relay.tunnels.discard(task)
+
+
+class _Relay(ServerState):
+    """What one agent holds open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers: list[asyncio.Server] = []
+        self.tunnels: set[asyncio.Task[None]] = set()
+        self.closed = False  # for a connection that was accepted a moment before
+
+    async def close(self) -> None:
+        self.closed = True
+        for server in self.servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.transport.abort()
+        for task in self.tunnels:
+            task.cancel()
+        await asyncio.gather(*self.tunnels, return_exceptions=True)
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's, which has no limit on a head, on trailers, on connections, or on a connection that never asks."""
+
+    def __init__(self, config: Config, relay: _Relay, state: dict[str, Any]) -> None:
+        super().__init__(config, relay, state)
+        self._relay = relay
+        self._held = 0
+        self.logger = _errors
+        self.access_log = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in uvicorn
+        super().connection_made(transport)
+        if self._relay.closed or len(self.connections) > _MAX_CONNECTIONS:
+            transport.abort()
+        self.timeout_keep_alive_task = self.loop.call_later(_KEEP_ALIVE, self.timeout_keep_alive_handler)
+
+    def data_received(self, data: bytes) -> None:
+        # The parser hands a field over when it is whole: what it made nothing of yet, it keeps.
+        self._held += len(data)
+        super().data_received(data)
+        if self._held > _MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("Request head too large.")
+
+    def on_headers_complete(self) -> None:
+        self._held = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._held = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._held = 0
+        super().on_message_complete()
+
+
+def _with_model_paths(app: ASGIApp) -> ASGIApp:
+    async def relayed(scope: Scope, receive: Receive, send: Send) -> None:
+        if f"{scope['path']}/".startswith("/v1/"):
+            scope = {**scope, "path": MODELS + scope["path"], "raw_path": MODELS.encode() + scope["raw_path"]}
+        await app(scope, receive, send)
+
+    return relayed

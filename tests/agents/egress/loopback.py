@@ -1,0 +1,120 @@
+"""Real sockets on loopback for the tests of the egress room: an origin server, a proxy, a raw client."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import structlog
+from structlog.testing import LogCapture
+
+from roost.agents.egress.errors import NameNotResolved
+from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.proxy import EgressProxy, Limits
+
+OPEN = Policy(allow_private=[ip_network("127.0.0.0/8"), ip_network("::1/128")])
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Names:
+    """A resolver that knows a few names; `asked` is what it was asked."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.names = dict(names or {})
+        self.asked: list[str] = []
+
+    async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
+        self.asked.append(host)
+        if host not in self.names:
+            raise NameNotResolved(host)
+        return [ip_address(text) for text in self.names[host]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """The port of a server whose open connections are dropped at the end."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        try:
+            await handler(reader, writer)
+        except (OSError, EOFError):
+            writer.transport.abort()
+
+    server = await asyncio.start_server(attend, host, 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
+
+
+@dataclass
+class Origin:
+    """An HTTP/1.1 server that keeps each request as it came and answers with `reply`."""
+
+    reply: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+    heads: list[bytes] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        if b"\r\nTransfer-Encoding: chunked" in head:
+            self.bodies.append(await reader.readuntil(b"\r\n0\r\n\r\n"))
+        elif b"\r\nContent-Length: " in head:
+            length = int(head.split(b"\r\nContent-Length: ")[1].split(b"\r\n")[0])
+            self.bodies.append(await reader.readexactly(length))
+        writer.write(self.reply)
+        await writer.drain()
+        writer.close()
+
+
+@dataclass
+class Proxy:
+    port: int
+    entries: list[Any]
+
+    async def entry(self, count: int = 1) -> dict[str, Any]:
+        """The log entry of the connection that ended as the `count`th."""
+        await until(lambda: len(self.entries) >= count)
+        return self.entries[count - 1]
+
+    async def ask(self, request: bytes) -> bytes:
+        """All that comes back for the bytes of one connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            async with asyncio.timeout(10):
+                return await reader.read()
+        finally:
+            writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxying(
+    policy: Policy = OPEN, names: Names | None = None, limits: Limits | None = None, agent_id: str = "a1"
+) -> AsyncIterator[Proxy]:
+    captured = LogCapture()
+    log: Any = structlog.wrap_logger(
+        None, processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(0)
+    )
+    egress = EgressProxy(policy=policy, resolver=names or Names(), log=log, limits=limits or Limits())
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await egress.serve(agent_id, reader, writer)
+
+    async with serving(attend) as port:
+        yield Proxy(port, captured.entries)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)

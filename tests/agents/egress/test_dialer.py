@@ -1,0 +1,173 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
+
+import pytest
+
+from roost.agents.egress.dialer import Dialer, is_own
+from roost.agents.egress.errors import (
+    AddressRefused,
+    EgressProblem,
+    HostRefused,
+    NameNotResolved,
+    PortRefused,
+    TooSlow,
+    Unreachable,
+)
+from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.target import parse
+from tests.agents.egress.loopback import OPEN, Names, serving
+
+
+async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"hi")
+    writer.close()
+
+
+async def dialled(dialer: Dialer, authority: str) -> bytes:
+    reader, writer = await dialer.dial("a1", parse(authority))
+    try:
+        return await reader.read()
+    finally:
+        writer.transport.abort()
+
+
+@contextmanager
+def silent(host: str, port: int = 0) -> Iterator[int]:
+    """The port of an address that drops whoever wants to connect: its backlog is full."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind((host, port))
+        listener.listen(0)
+        for filler in (first, second):
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[tuple[int, list[int]]]:
+    """A server that counts who came."""
+    came: list[int] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(1)
+        writer.close()
+
+    async with serving(note) as port:
+        yield port, came
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["127.0.0.1"],
+        ["8.8.8.8", "127.0.0.1"],
+        ["127.0.0.1", "8.8.8.8"],
+        ["2606:4700::1111", "::ffff:127.0.0.1"],
+        ["169.254.169.254"],
+    ],
+)
+async def test_one_private_answer_refuses_the_name_and_nothing_is_sent(answers: Sequence[str]) -> None:
+    async with watched() as (port, came):
+        with pytest.raises(AddressRefused) as caught:
+            await Dialer(Policy(), Names({"mixed.example": answers})).dial("a1", parse(f"mixed.example:{port}"))
+        assert not came
+    assert "mixed.example" in caught.value.message
+    assert not any(answer in caught.value.message for answer in answers)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0"])
+async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
+    names = Names()
+    async with watched() as (port, came):
+        with pytest.raises(AddressRefused):
+            await Dialer(Policy(), names).dial("a1", parse(f"{host}:{port}"))
+        assert not came
+    assert not names.asked
+
+
+async def test_the_name_is_asked_for_once_and_the_answer_is_what_is_connected_to() -> None:
+    class Rebinding(Names):
+        async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
+            answers = await super().resolve(agent_id, host)
+            self.names[host] = ["127.0.0.66"]  # where nobody listens
+            return answers
+
+    names = Rebinding({"x.example": ["127.0.0.1"]})
+    async with serving(greet) as port:
+        assert await dialled(Dialer(OPEN, names), f"x.example:{port}") == b"hi"
+    assert names.asked == ["x.example"]
+
+
+async def test_a_name_of_the_system_that_leads_to_loopback_cannot_be_pinned_elsewhere() -> None:
+    """`localhost` would connect if the dialer handed the name on; its only answer here is refused."""
+    async with watched() as (port, came):
+        with pytest.raises(Unreachable):
+            await Dialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial("a1", parse(f"localhost:{port}"))
+        assert not came
+
+
+async def test_the_next_address_is_tried_when_one_refuses() -> None:
+    async with serving(greet) as port:
+        dialer = Dialer(OPEN, Names({"x.example": ["127.0.0.66", "::1", "127.0.0.1"]}))
+        assert await dialled(dialer, f"x.example:{port}") == b"hi"
+
+
+async def test_the_next_address_is_tried_beside_one_that_is_silent() -> None:
+    async with serving(greet) as port:
+        with silent("127.0.0.2", port):
+            dialer = Dialer(OPEN, Names({"x.example": ["127.0.0.2", "127.0.0.1"]}))
+            assert await dialled(dialer, f"x.example:{port}") == b"hi"
+
+
+async def test_a_silent_address_is_given_up_on() -> None:
+    with silent("127.0.0.2") as port, pytest.raises(TooSlow):
+        await Dialer(OPEN, Names(), timeout=0.3).dial("a1", parse(f"127.0.0.2:{port}"))
+
+
+async def test_nobody_listens_and_nobody_is_known() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # taken, and not listening
+        with pytest.raises(Unreachable):
+            await Dialer(OPEN, Names()).dial("a1", parse(f"127.0.0.1:{free.getsockname()[1]}"))
+    with pytest.raises(NameNotResolved):
+        await Dialer(OPEN, Names()).dial("a1", parse("nobody.example:80"))
+    with pytest.raises(Unreachable):
+        await Dialer(OPEN, Names({"empty.example": []})).dial("a1", parse("empty.example:80"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "authority", "problem"),
+    [
+        (Policy(deny_hosts=["evil.example"]), "a.evil.example:443", HostRefused),
+        (Policy(allow_hosts=["good.example"]), "evil.example:443", HostRefused),
+        (Policy(), "mail.example:25", PortRefused),
+    ],
+)
+async def test_the_policy_is_asked_before_any_name_server(
+    policy: Policy, authority: str, problem: type[EgressProblem]
+) -> None:
+    names = Names()
+    with pytest.raises(problem):
+        await Dialer(policy, names).dial("a1", parse(authority))
+    assert not names.asked
+
+
+async def test_the_public_address_of_this_machine_is_refused_unless_opened() -> None:
+    def own(address: Address) -> bool:
+        return str(address) == "8.8.4.4"
+
+    names = Names({"us.example": ["8.8.4.4"]})
+    with pytest.raises(AddressRefused):
+        await Dialer(Policy(), names, is_own=own).dial("a1", parse("us.example:80"))
+    async with serving(greet) as port:
+        opened = Dialer(OPEN, Names({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
+        assert await dialled(opened, f"us.example:{port}") == b"hi"
+
+
+def test_what_is_own() -> None:
+    assert is_own(ip_address("127.0.0.1"))
+    assert not is_own(ip_address("8.8.8.8"))
+    assert not is_own(ip_address("2606:4700::1111"))
