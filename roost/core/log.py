@@ -18,7 +18,7 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 _CREDENTIAL = re.compile(
     r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
     r"|\brst_[A-Za-z]*_?[0-9a-f]{16,}"
-    r"|(?<=token=)[^&\s\"']+"
+    r"|(?<=token=)[^&\s\"'\\]+"
     r"|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{8,}"
 )
 
@@ -37,20 +37,22 @@ def setup(level: str = "info", *, pretty: bool | None = None) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_request_id,
     ]
-    last: list[Any] = [structlog.dev.ConsoleRenderer()] if terminal else [structlog.processors.JSONRenderer()]
+    # Plain tracebacks on a terminal too: the rich ones print local variables, and so secrets.
+    readable = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    last: list[Any] = [readable if terminal else structlog.processors.JSONRenderer(), _redact_line]
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, _redact_event, *last],
+        processors=[*shared, structlog.processors.format_exc_info, *last],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_redact_record)
+        handler.setFormatter(_Redacting("%(levelname)s %(name)s %(message)s"))
 
 
 def get(name: str) -> structlog.stdlib.BoundLogger:
-    return structlog.get_logger(logger=name)
+    return structlog.get_logger(room=name)
 
 
 def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -59,10 +61,12 @@ def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> E
     return event
 
 
-def _redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
+def _redact_line(_logger: WrappedLogger, _method: str, line: str) -> str:
+    return redact(line)
 
 
-def _redact_record(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redact(record.getMessage()), None
-    return True
+class _Redacting(logging.Formatter):
+    """For what libraries log: the message with its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))

@@ -1,6 +1,8 @@
 """The database: short transactions over SQLite or PostgreSQL, with SQLAlchemy Core."""
 
+from sqlalchemy import Connection
+
 from roost.core.db.database import Database, metadata
 from roost.core.db.types import JsonText, UtcTime
 
-__all__ = ["Database", "JsonText", "UtcTime", "metadata"]
+__all__ = ["Connection", "Database", "JsonText", "UtcTime", "metadata"]

@@ -2,7 +2,7 @@
 
 SQLite: reads run inline (WAL readers never wait for the writer), all writes run on one writer thread under
 `BEGIN IMMEDIATE`, so a transaction never fails half-way for a lock. PostgreSQL: both run in a small pool of threads.
-The functions must be short and must not do I/O of their own.
+On both, a read sees one snapshot and cannot write. The functions must be short and must not do I/O of their own.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event
+from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
@@ -30,23 +30,30 @@ metadata = MetaData(
 
 _POSTGRES_THREADS = 8
 _DEADLOCK = "40P01"
+_PRAGMAS = (
+    "busy_timeout=5000",
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "temp_store=MEMORY",
+    "journal_size_limit=16777216",
+)
 
 
 class Database:
-    """One database. Create it, `migrate` it (see `roost.migrations`), use it, `close` it."""
+    """One database. Create it, `roost.migrations.upgrade` it, use it, `close` it."""
 
     def __init__(self, url: str) -> None:
         """`url` is `sqlite:///PATH` or `postgresql://...`."""
-        self.url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-        self.is_sqlite = self.url.startswith("sqlite")
+        parsed = make_url(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if self.is_sqlite:
-            self.writer = _sqlite(self.url, begin="BEGIN IMMEDIATE")
-            self._reader = _sqlite(self.url, begin="BEGIN")
+            self.writer = _sqlite(parsed, _PRAGMAS, begin="BEGIN IMMEDIATE")
+            self._reader = _sqlite(parsed, (*_PRAGMAS, "query_only=ON"), begin="BEGIN")
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="db-writer")
         else:
-            self.writer = self._reader = create_engine(
-                self.url, pool_size=_POSTGRES_THREADS, max_overflow=0, pool_pre_ping=True
-            )
+            self.writer = _postgres(parsed)
+            self._reader = self.writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
@@ -59,7 +66,8 @@ class Database:
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """The result of `fn(connection)` inside one transaction; committed and on disk when this returns.
 
-        `fn` can run twice (a deadlock on PostgreSQL is tried again once): it must not change anything but the database.
+        `fn` can run again (after a deadlock on PostgreSQL): it must not change anything but the database. A caller
+        that is cancelled while it waits does not stop the transaction.
         """
         return await self._in_thread(self.writer, fn)
 
@@ -80,34 +88,35 @@ class Database:
         return await loop.run_in_executor(self._threads, _transact, engine, fn)
 
 
-def _transact(engine: Engine, fn: Callable[[Connection], T]) -> T:
+def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> T:
     try:
         with engine.begin() as connection:
             return fn(connection)
     except OperationalError as error:
-        if getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+        if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
-    with engine.begin() as connection:
-        return fn(connection)
+    return _transact(engine, fn, tries - 1)
 
 
-def _sqlite(url: str, begin: str) -> Engine:
-    path = make_url(url).database
-    if path is None:
+def _postgres(url: URL) -> Engine:
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=_POSTGRES_THREADS,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 5},
+    )
+
+
+def _sqlite(url: URL, pragmas: tuple[str, ...], begin: str) -> Engine:
+    if not url.database or url.database == ":memory:":
         raise ValueError("a SQLite database needs a file")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 5})
+    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"check_same_thread": False})
 
     def connect(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # transactions begin where we say, not where the module guesses
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "busy_timeout=5000",
-            "temp_store=MEMORY",
-            "journal_size_limit=16777216",
-        ):
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}").close()
 
     def start(connection: Connection) -> None:

@@ -1,7 +1,7 @@
 """Column types that mean the same on SQLite and PostgreSQL."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import BigInteger, Text
@@ -9,10 +9,14 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment, stored as whole microseconds since 1970 UTC: sorts, compares and indexes the same everywhere."""
+    """A moment, stored as whole microseconds since 1970 UTC: sorts, compares and indexes the same everywhere.
+
+    Refuses a time without a zone: it would mean another moment on every machine.
+    """
 
     impl = BigInteger
     cache_ok = True
@@ -20,24 +24,25 @@ class UtcTime(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
         if value is None:
             return None
-        delta = value.astimezone(UTC) - _EPOCH
-        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+        if value.tzinfo is None:
+            raise ValueError("a stored time needs a time zone")
+        return (value - _EPOCH) // _MICROSECOND
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        if value is None:
-            return None
-        seconds, micros = divmod(value, 1_000_000)
-        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value, stored as text."""
+    """A JSON value, stored as text; None is NULL.
+
+    ASCII with escapes, because JSON strings can hold what UTF-8 columns cannot (NUL, lone surrogates).
+    """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return None if value is None else json.dumps(value, separators=(",", ":"), allow_nan=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002
         return None if value is None else json.loads(value)
