@@ -39,6 +39,13 @@ class EngineMissing(Problem):
     message = "The engine is not installed"
 
 
+class InvalidVersion(Problem):
+    """Not a version's name, or one that the driver cannot drive."""
+
+    kind = Kind.INVALID
+    message = "Invalid version"
+
+
 class EngineFailed(Problem):
     """A running gateway gave no usable answer; the contract's wording for every endpoint that an engine backs."""
 

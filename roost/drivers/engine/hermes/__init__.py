@@ -1,0 +1,1 @@
+"""Hermes: the assistant from PyPI, in a virtual environment of its own."""

@@ -1,0 +1,132 @@
+"""The Hermes engine: what it is installed from, how a gateway of it is configured, and how it tells that it is well.
+
+The platform's settings go into Hermes's managed scope, a folder whose values win over the user's key by key. So the
+user's `config.yaml` and `.env` are the user's alone: this never reads or writes them, and Hermes itself copes with
+one that is broken.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine import http
+from roost.drivers.engine.contract import (
+    Dial,
+    Engine,
+    EngineMissing,
+    GatewayPlan,
+    GatewaySetup,
+    Health,
+    InstallFailed,
+    InvalidVersion,
+    Progress,
+)
+from roost.drivers.engine.folder import Folder, check_version
+from roost.drivers.engine.hermes import environment
+from roost.drivers.engine.staging import Staging, ask
+from roost.drivers.runtime.contract import HOME, Mount
+
+_LOCK = Path(__file__).with_name("requirements.txt")
+_MANAGED = ".roost/hermes"
+_OLDEST = (0, 17)  # the first with a managed scope
+_CONTEXT_LENGTH = 128_000  # without it each turn asks the model host, and a start asks the internet
+_PACKAGES = 80  # about as many as a version brings, for the progress of one that has no lock
+
+
+class Hermes(Engine):
+    """`root` is the folder of all engines."""
+
+    id = "hermes"
+    label = "Hermes"
+    default_version = "0.19.0"
+    port = 18842
+    start_deadline = 60.0
+    target: ClassVar[str] = "/engine/hermes"
+
+    def __init__(self, root: Path) -> None:
+        self._folder = Folder(root / "hermes")
+
+    def installed(self) -> Sequence[str]:
+        return [version for version in self._folder.versions() if environment.usable(self._folder.get(version))]
+
+    def available(self) -> Sequence[str]:
+        answer = ask([sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", "hermes-agent"])
+        found = re.search(r"^Available versions: (.+)$", answer, re.MULTILINE)
+        if found is None:
+            raise InstallFailed("The registry named no versions of Hermes")
+        return [version for version in found[1].split(", ") if _drivable(version)][:20]
+
+    def install(self, version: str, progress: Progress) -> None:
+        if not _drivable(check_version(version)):
+            raise InvalidVersion
+        if version in self._folder.versions() and version not in self.installed():
+            self._folder.remove(version)
+        self._folder.put(version, lambda staging: self._fill(version, staging, progress))
+
+    def remove(self, version: str) -> None:
+        self._folder.remove(version)
+
+    def mounts(self, version: str) -> Sequence[Mount]:
+        path = self._folder.get(version)
+        if not environment.usable(path):
+            raise EngineMissing(f"The Python that Hermes {version} was installed for is gone; install it again")
+        return environment.mounts(path, self.target)
+
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
+        api_server = {
+            "API_SERVER_ENABLED": "true",
+            "API_SERVER_KEY": setup.token.reveal(),
+            "API_SERVER_HOST": "127.0.0.1",
+            "API_SERVER_PORT": str(self.port),
+        }
+        return GatewayPlan(
+            files={
+                f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
+                f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
+            },
+            argv=[f"{self.target}/bin/python3", "-m", "hermes_cli.main", "gateway", "run", "-v"],
+            env={
+                "HERMES_HOME": f"{HOME}/.hermes",
+                "HERMES_MANAGED_DIR": f"{HOME}/{_MANAGED}",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+        )
+
+    async def ready(self, dial: Dial) -> bool:
+        return await http.answers(dial, self.port, "/health")
+
+    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+        name, value = self.credential(token)
+        detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
+        return Health(str(detail.get("version", "")), detail)
+
+    def _fill(self, version: str, staging: Staging, progress: Progress) -> None:
+        progress(f"Installing Hermes {version}", None)
+        if version != self.default_version:
+            environment.make(staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress)
+            return
+        expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
+        environment.make(staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress)
+
+
+def _drivable(version: str) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
+
+
+def _config(setup: GatewaySetup) -> dict[str, object]:
+    """JSON is YAML. The key is a placeholder: the model gateway knows the agent by the socket."""
+    return {
+        "model": {
+            "default": setup.models[0],
+            "provider": "custom",
+            "base_url": setup.model_url,
+            "api_key": "none-needed",
+            "context_length": _CONTEXT_LENGTH,
+        },
+        "security": {"tirith_enabled": False},
+    }

@@ -1,0 +1,68 @@
+"""A virtual environment that works at its place in a box, made without `ensurepip` and filled by the running pip.
+
+A box sees the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is mounted
+at its own path. The environment finds itself through `pyvenv.cfg`, so it may move; scripts with absolute first lines may
+not, and are not kept. It decides which Python, and leaves what is installed to the driver.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.drivers.engine.staging import Staging
+from roost.drivers.runtime.contract import Mount
+
+_SYSTEM = Path("/usr")
+_USABLE = "import sys, ctypes, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))"
+
+
+def interpreter() -> Path:
+    """The Python of boxes: the system's where it is complete and of a right version, else the one that runs this."""
+    running = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for candidate in (_SYSTEM / "bin/python3", running):
+        command = [str(candidate), "-I", "-c", _USABLE]
+        if candidate.exists() and not subprocess.run(command, check=False, capture_output=True).returncode:
+            return candidate.resolve()
+    raise InstallFailed("Hermes needs Python 3.11, 3.12 or 3.13, and neither the system's nor Roost's own is one")
+
+
+def make(staging: Staging, requirements: Sequence[str], expected: int, progress: Progress) -> None:
+    """Fill the staging folder with an environment that holds `requirements`. Raises InstallFailed."""
+    path = staging.path
+    venv = [str(interpreter()), "-I", "-m", "venv", "--without-pip", "--symlinks", str(path)]
+    staging.run(venv, lambda _: None)
+    pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python3"), "--disable-pip-version-check"]
+    install = ["install", "--no-input", "--no-user", "--no-warn-script-location", *requirements]
+    staging.run([*pip, *install], _counter(expected, progress))
+    for script in (path / "bin").iterdir():
+        if not script.name.startswith("python"):
+            script.unlink()
+
+
+def usable(path: Path) -> bool:
+    """Whether the Python it was made with is still there: an upgrade of the system may have replaced it."""
+    return (path / "bin/python3").exists()
+
+
+def mounts(path: Path, target: str) -> Sequence[Mount]:
+    """The environment at `target`, and its Python at its own path unless the box has that anyway."""
+    prefix = (path / "bin/python3").resolve().parent.parent
+    own = () if prefix.is_relative_to(_SYSTEM) else (Mount(prefix, str(prefix)),)
+    return (Mount(path, target), *own)
+
+
+def _counter(expected: int, progress: Progress) -> Callable[[str], None]:
+    """Turns pip's output into progress: most of the time goes into fetching, the rest is unpacking."""
+    found = 0
+
+    def on_line(line: str) -> None:
+        nonlocal found
+        if line.startswith("Collecting "):
+            found += 1
+            progress(f"Fetching {line.split()[1][:60]}", min(0.8 * found / expected, 0.8))
+        elif line.startswith("Installing collected packages"):
+            progress("Unpacking", 0.8)
+
+    return on_line

@@ -1,0 +1,113 @@
+"""The gateway's configuration as plain data: what users may change, what the platform decides, and both made one.
+
+Three layers, the later wins: defaults, the user's file, the platform's keys. A file that is no JSON5 object is not
+read. Whether the engine accepts the user's own keys only the engine can tell: see `start.sh`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from roost.drivers.engine.contract import GatewaySetup
+from roost.drivers.engine.openclaw import json5
+from roost.drivers.runtime.contract import WORKSPACE
+
+Json = dict[str, Any]
+
+PORT = 18789
+_PROVIDER = "roost"
+_PLUGINS = ("memory-core", "device-pair")  # with no list the engine loads 18 of them and starts in 30 s
+_LOG = "/home/agent/.openclaw/logs/gateway.log"
+_LARGEST = 1 << 20
+_USERS_GATEWAY_KEYS = ("reload", "http", "tools", "nodes", "push", "terminal", "cliAgents", "roles")
+
+_DEFAULTS: Json = {
+    "models": {"mode": "replace"},
+    "agents": {"defaults": {"skipBootstrap": True, "heartbeat": {"every": "0m"}}},
+    "browser": {"enabled": False},
+    "logging": {"level": "info"},
+}
+
+
+def fresh(setup: GatewaySetup) -> Json:
+    """The configuration of an agent that has none."""
+    return merge({}, setup)
+
+
+def merge(user: Json, setup: GatewaySetup) -> Json:
+    gateway = _object(user.get("gateway"))
+    kept = {**user, "gateway": {key: gateway[key] for key in _USERS_GATEWAY_KEYS if key in gateway}}
+    merged = _over(_over(_DEFAULTS, kept), _imposed(setup))
+    merged["plugins"]["allow"] = _allowed(_object(user.get("plugins")).get("allow"))
+    merged["agents"]["defaults"]["model"] = _model(merged, setup.models)
+    return merged
+
+
+def read(raw: bytes) -> Json | None:
+    """The user's file, or None when it is no JSON5 object of a sensible size."""
+    if len(raw) > _LARGEST:
+        return None
+    try:
+        found = json5.loads(raw.decode("utf-8-sig"))
+    except ValueError:
+        return None
+    return cast("Json", found) if isinstance(found, dict) else None
+
+
+def render(config: Mapping[str, Any]) -> bytes:
+    return json.dumps(config, indent=2).encode()
+
+
+def _imposed(setup: GatewaySetup) -> Json:
+    return {
+        "gateway": {
+            "mode": "local",
+            "port": PORT,
+            "bind": "loopback",
+            "auth": {"mode": "token", "token": setup.token.reveal()},
+            "trustedProxies": ["127.0.0.1"],  # our edge comes from there and tells the caller's address
+            "http": {"endpoints": {"chatCompletions": {"enabled": True}, "responses": {"enabled": True}}},
+            "controlUi": {"enabled": True, "allowedOrigins": [setup.origin]},
+        },
+        "models": {"providers": {_PROVIDER: _provider(setup)}},
+        "agents": {"defaults": {"workspace": WORKSPACE}},
+        "plugins": {},
+        "logging": {"file": _LOG},  # by default all gateways of a machine share one
+        "discovery": {"mdns": {"mode": "off"}},
+        "update": {"checkOnStart": False},
+        "telemetry": {"enabled": False},
+    }
+
+
+def _provider(setup: GatewaySetup) -> Json:
+    """The key is a placeholder: the model gateway knows the agent by the socket."""
+    models = [{"id": name, "name": name, "contextWindow": 128_000, "maxTokens": 8_192} for name in setup.models]
+    return {"baseUrl": setup.model_url, "apiKey": "none-needed", "api": "openai-completions", "models": models}
+
+
+def _model(merged: Json, served: Sequence[str]) -> Json:
+    """The user's choice of a model stays while some provider of the configuration still has it."""
+    chosen = merged["agents"]["defaults"].get("model")
+    model: Json = {"primary": chosen} if isinstance(chosen, str) else _object(chosen)
+    provider, _, name = str(model.get("primary", "")).partition("/")
+    known = name in served if provider == _PROVIDER else provider in merged["models"]["providers"]
+    return model if known else {**model, "primary": f"{_PROVIDER}/{served[0]}"}
+
+
+def _allowed(users: object) -> list[str]:
+    extra = [name for name in cast("list[object]", users) if isinstance(name, str)] if isinstance(users, list) else []
+    return list(dict.fromkeys([*_PLUGINS, *extra]))
+
+
+def _over(below: Json, above: Json) -> Json:
+    """`above` laid over `below`: objects key by key, everything else replaced. Neither is changed."""
+    both = {
+        key: _over(_object(below[key]), _object(above[key]))
+        for key in below.keys() & above.keys()
+        if isinstance(below[key], dict) and isinstance(above[key], dict)
+    }
+    return {**below, **above, **both}
+
+
+def _object(value: object) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}

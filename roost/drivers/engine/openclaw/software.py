@@ -1,0 +1,71 @@
+"""Where OpenClaw comes from: the npm package on a Node of its own, one folder a version.
+
+The default version is installed from a lock that names every package and its checksum; another version by its name,
+with the checksums that the registry gives. No script of a package runs.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from roost.drivers.engine import node
+from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.staging import Staging, ask
+
+DEFAULT_VERSION = "2026.9.6"
+_HERE = Path(__file__).parent
+_STABLE = re.compile(r"\d+(\.\d+)*(-\d+)?")
+_PACKAGES = 375  # fetched by the locked version; about as many by others
+_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev", "--loglevel=http")
+
+
+def available(root: Path) -> Sequence[str]:
+    """Stable versions, newest first. Raises InstallFailed."""
+    path = node.install(root, lambda _text, _done: None)
+    answer = ask([*node.npm(path), "view", "openclaw", "versions", "--json"])
+    try:
+        versions = [str(version) for version in cast("list[object]", json.loads(answer))]
+    except (ValueError, TypeError):
+        raise InstallFailed("The registry named no versions of OpenClaw") from None
+    return [version for version in reversed(versions) if _STABLE.fullmatch(version)][:20]
+
+
+def install(root: Path, version: str, progress: Progress) -> None:
+    """Idempotent. Raises InvalidVersion, InstallFailed."""
+
+    def fill(staging: Staging) -> None:
+        progress(f"Installing OpenClaw {version}", None)
+        staging.run([*node.npm(path), *_command(version, staging.path)], _counter(progress))
+
+    path = node.install(root, progress)
+    folder(root).put(version, fill)
+
+
+def folder(root: Path) -> Folder:
+    return Folder(root / "openclaw")
+
+
+def _command(version: str, path: Path) -> Sequence[str]:
+    if version != DEFAULT_VERSION:
+        return ["install", *_OPTIONS, "--save-exact", "--prefix", str(path), f"openclaw@{version}"]
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(_HERE / name, path / name)
+        (path / name).chmod(0o644)
+    return ["ci", *_OPTIONS, "--prefix", str(path)]
+
+
+def _counter(progress: Progress) -> Callable[[str], None]:
+    """Counts the requests that npm tells of; there is about one for each package."""
+    fetched = 0
+
+    def on_line(line: str) -> None:
+        nonlocal fetched
+        if line.startswith("npm http "):
+            fetched += 1
+            progress(f"Fetching packages ({fetched})", min(0.95 * fetched / _PACKAGES, 0.95))
+
+    return on_line
