@@ -17,7 +17,7 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 # Service JWTs, gateway and internal tokens, credentials in query strings and headers.
 _CREDENTIAL = re.compile(
     r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
-    r"|\brst_[A-Za-z]*_?[0-9a-f]{16,}"
+    r"|rst_[A-Za-z]*_?[0-9a-f]{16,}"
     r"|(?<=token=)[^&\s\"'\\]+"
     r"|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{8,}"
 )

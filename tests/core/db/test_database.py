@@ -1,0 +1,201 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from roost.core.db import Connection, Database
+
+_things = sa.Table(
+    "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)
+)
+_parts = sa.Table(
+    "parts",
+    _things.metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("thing", sa.ForeignKey("things.id"), nullable=False),
+)
+
+
+@pytest.fixture
+def db(bare_url: str) -> Iterator[Database]:
+    database = Database(bare_url)
+    database.run(_things.metadata.create_all)
+    yield database
+    database.close()
+
+
+def _add(number: int, count: int = 0):
+    return lambda connection: connection.execute(_things.insert().values(id=number, count=count))
+
+
+def _count(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(_things)).scalar_one()
+
+
+async def test_a_write_returns_what_its_function_returns_and_can_be_read(db: Database) -> None:
+    assert await db.write(lambda connection: (_add(1)(connection), "done")[1]) == "done"
+    assert await db.read(_count) == 1
+
+
+async def test_an_error_rolls_back_the_whole_write(db: Database) -> None:
+    def fail(connection: Connection) -> None:
+        _add(1)(connection)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await db.write(fail)
+    assert await db.read(_count) == 0
+
+
+async def test_foreign_keys_hold(db: Database) -> None:
+    with pytest.raises(IntegrityError):
+        await db.write(lambda connection: connection.execute(_parts.insert().values(id=1, thing=9)))
+
+
+async def test_a_read_cannot_write(db: Database) -> None:
+    with pytest.raises(DBAPIError):
+        await db.read(_add(1))
+    await db.write(_add(1))
+    assert await db.read(_count) == 1
+
+
+def _in_thread(work) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+async def test_a_read_sees_one_snapshot_and_does_not_block_the_writer(db: Database) -> None:
+    began, written = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(connection: Connection) -> None:
+        seen.append(_count(connection))
+        began.set()
+        assert written.wait(20)
+        seen.append(_count(connection))
+
+    reader = _in_thread(lambda: asyncio.run(db.read(slow)))
+    assert await asyncio.to_thread(began.wait, 20)
+    await db.write(_add(1))
+    written.set()
+    await asyncio.to_thread(reader.join, 20)
+    assert seen == [0, 0]
+    assert await db.read(_count) == 1
+
+
+async def test_concurrent_increments_are_not_lost(db: Database) -> None:
+    await db.write(_add(1))
+
+    def increment(connection: Connection) -> None:
+        count = connection.execute(sa.select(_things.c.count).with_for_update()).scalar_one()
+        connection.execute(_things.update().values(count=count + 1))
+
+    await asyncio.gather(*(db.write(increment) for _ in range(50)))
+    assert await db.read(lambda connection: connection.execute(sa.select(_things.c.count)).scalar_one()) == 50
+
+
+async def test_two_databases_on_one_store_take_turns(db: Database, bare_url: str) -> None:
+    other = Database(bare_url)
+    await asyncio.gather(
+        *(database.write(_add(number)) for number, database in enumerate([db, other] * 20)),
+    )
+    other.close()
+    assert await db.read(_count) == 40
+
+
+async def test_a_cancelled_caller_does_not_stop_its_write(db: Database) -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def slow(connection: Connection) -> None:
+        entered.set()
+        assert go.wait(20)
+        _add(1)(connection)
+
+    caller = asyncio.create_task(db.write(slow))
+    assert await asyncio.to_thread(entered.wait, 20)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    go.set()
+    await db.write(_add(2))
+    async with asyncio.timeout(20):
+        while await db.read(_count) != 2:
+            await asyncio.sleep(0.01)
+
+
+async def test_run_writes_without_an_event_loop(db: Database) -> None:
+    db.run(_add(1))
+    await db.ping()
+    assert await db.read(_count) == 1
+
+
+_WRITER = """
+import sys
+import sqlalchemy as sa
+from roost.core.db import Database
+db = Database(sys.argv[1])
+number = 0
+while True:
+    number += 1
+    db.run(lambda connection: connection.execute(sa.text("INSERT INTO things VALUES (:n, 0)"), {"n": number}))
+    print(number, flush=True)
+"""
+
+
+async def test_an_acknowledged_write_survives_kill_9(db: Database, bare_url: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", _WRITER, bare_url], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        lines = [writer.stdout.readline() for _ in range(25)]
+        os.kill(writer.pid, signal.SIGKILL)
+        lines += writer.stdout.readlines()
+    acknowledged = int(lines[-1])
+    stored = await db.read(lambda connection: connection.execute(sa.select(_things.c.id)).scalars().all())
+    assert set(range(1, acknowledged + 1)) <= set(stored)
+
+
+async def test_sqlite_writes_reach_the_disk_before_they_return(tmp_path) -> None:
+    db = Database(f"sqlite:///{tmp_path / 'x.db'}")
+    pragmas = {
+        name: await db.write(lambda connection, name=name: connection.exec_driver_sql(f"PRAGMA {name}").scalar())
+        for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+    }
+    db.close()
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000}
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_sqlite_needs_a_file(url: str) -> None:
+    with pytest.raises(ValueError, match="needs a file"):
+        Database(url)
+
+
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_a_deadlock_is_tried_again(db: Database) -> None:
+    await db.write(_add(1))
+    await db.write(_add(2))
+    both_hold_one = threading.Barrier(2)
+    runs: list[int] = []
+
+    def cross(first: int, second: int):
+        def work(connection: Connection) -> None:
+            runs.append(first)
+            update = _things.update().values(count=_things.c.count + 1)
+            connection.execute(update.where(_things.c.id == first))
+            if runs.count(first) == 1:
+                both_hold_one.wait(20)
+            connection.execute(update.where(_things.c.id == second))
+
+        return work
+
+    await asyncio.gather(db.write(cross(1, 2)), db.write(cross(2, 1)))
+    assert len(runs) == 3
+    counts = await db.read(lambda connection: connection.execute(sa.select(_things.c.count)).scalars().all())
+    assert counts == [2, 2]

@@ -1,0 +1,35 @@
+import re
+import uuid
+
+import pytest
+
+from roost.core import ids
+
+
+def test_ids_are_random_uuids() -> None:
+    made = {ids.new_id() for _ in range(1000)}
+    assert len(made) == 1000
+    assert {uuid.UUID(value).version for value in made} == {4}
+
+
+@pytest.mark.parametrize("length", [1, 16, 63])
+def test_host_labels_are_dns_labels_that_start_with_a_letter(length: int) -> None:
+    for _ in range(200):
+        assert re.fullmatch(rf"[a-z][a-z2-9]{{{length - 1}}}", ids.host_label(length))
+
+
+def test_host_labels_use_no_signs_that_look_alike() -> None:
+    used = set("".join(ids.host_label() for _ in range(500)))
+    assert not used & set("lo01")
+    assert len(used) == 32
+
+
+def test_tokens_carry_256_bits_after_their_prefix() -> None:
+    first, second = ids.token("rst_gw"), ids.token("rst_gw")
+    assert re.fullmatch(r"rst_gw_[0-9a-f]{64}", first)
+    assert first != second
+
+
+def test_random_bytes_are_as_many_as_asked() -> None:
+    assert len(ids.random_bytes(12)) == 12
+    assert ids.random_bytes(12) != ids.random_bytes(12)

@@ -1,0 +1,95 @@
+"""Logging is set up once per process, so each case is a process of its own and its standard error is read."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from roost.core.log import redact
+
+HEX = "0123456789abcdef" * 4
+CREDENTIALS = {
+    "service jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl",
+    "gateway token": f"rst_gw_{HEX}",
+    "internal token": f"rst_{HEX}",
+    "query string": "hunter2hunter2",
+    "bearer header": "dXNlcjpwYXNz-secret",
+}
+AROUND = {"query string": "GET /x?a=1&token={}&b=2", "bearer header": "authorization: Bearer {}"}
+
+
+def _log(code: str) -> str:
+    program = f"import logging, sys\nfrom roost.core import log\n{code}"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_credentials_are_redacted_where_they_stand(name: str) -> None:
+    secret = CREDENTIALS[name]
+    text = AROUND.get(name, "before {} after").format(secret)
+    assert secret not in redact(text)
+    assert redact(text) == text.replace(secret, "[redacted]")
+
+
+def test_ordinary_text_stays() -> None:
+    text = "GET /v0/agents/abcd2345 200 bearer of news; rst_ token= basic"
+    assert redact(text) == text
+
+
+def test_a_line_is_one_json_object_with_level_time_and_room() -> None:
+    line = json.loads(_log("log.setup(pretty=False); log.get('roost.x').info('thing.done', count=2)"))
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "thing.done", "level": "info", "room": "roost.x", "count": 2}
+
+
+def test_the_request_id_is_on_every_line_of_its_request() -> None:
+    code = "log.setup(pretty=False); log.request_id.set('r1'); log.get('a').info('x')"
+    assert json.loads(_log(code))["request_id"] == "r1"
+
+
+def test_lower_levels_are_silent() -> None:
+    assert _log("log.setup('warning', pretty=False); log.get('a').info('x'); logging.getLogger('b').info('y')") == ""
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_no_credential_is_logged_wherever_it_hides(name: str, pretty: bool) -> None:
+    secret = CREDENTIALS[name]
+    text = AROUND.get(name, "{}").format(secret)
+    output = _log(f"""
+log.setup(pretty={pretty})
+hidden = {text!r}
+logger = log.get('a').bind(bound=hidden)
+logger.info(hidden, value=hidden, nested={{'deep': [hidden]}}, problem=ValueError(hidden))
+try:
+    raise ValueError(hidden)
+except ValueError:
+    logger.exception('crash')
+    logging.getLogger('library').exception('args %s', hidden)
+""")
+    assert secret not in output
+    assert output.count("[redacted]") >= 6
+    assert "ValueError" in output
+
+
+def test_redaction_leaves_json_whole() -> None:
+    line = _log("""log.setup(pretty=False); log.get('a').info('said "token=abcdef" twice', more='token=abc"')""")
+    assert json.loads(line)["event"] == 'said "token=[redacted]" twice'
+
+
+def test_tracebacks_do_not_print_local_variables() -> None:
+    output = _log("""
+log.setup(pretty=True)
+def fail():
+    local = 'correct-' + 'horse'
+    raise KeyError('x')
+try:
+    fail()
+except KeyError:
+    log.get('a').exception('crash')
+""")
+    assert "KeyError" in output
+    assert "correct-horse" not in output

