@@ -107,9 +107,13 @@ class ChatRequest(_Open):
             changes["stream_options"] = options.model_copy(update={"include_usage": True})
         return self.model_copy(update=changes)
 
-    def body(self) -> dict[str, Any]:
-        """The request as JSON: what was given, nothing added."""
-        return self.model_dump(mode="json", exclude_unset=True)
+    def body(self, *, stream: bool) -> dict[str, Any]:
+        """The request as JSON: what was given, nothing added but whether it is to be streamed."""
+        body = self.model_dump(mode="json", exclude_unset=True, exclude={"stream"})
+        if stream:
+            return {**body, "stream": True}
+        body.pop("stream_options", None)  # upstreams refuse it without a stream
+        return body
 
 
 def estimate(text: str) -> int:

@@ -1,0 +1,46 @@
+"""The endpoint: sends what `request` makes of a chat request, and gives back what `answer` makes of what comes."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from roost.drivers.model.anthropic.answer import Chunks, completion
+from roost.drivers.model.anthropic.request import messages_request
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.contract import Json, ModelSettings, Upstream
+from roost.drivers.model.openai import listed
+from roost.drivers.model.remote import IDLE, Remote
+
+_VERSION = "2023-06-01"
+
+
+class Anthropic(Upstream):
+    def __init__(self, settings: ModelSettings, *, idle: float = IDLE) -> None:
+        super().__init__(settings.name)
+        self._models = settings.models
+        key = {} if settings.key is None else {"x-api-key": settings.key.reveal()}
+        self._remote = Remote(settings, {"anthropic-version": _VERSION, **key}, idle=idle)
+
+    async def models(self) -> Sequence[str]:
+        return self._models or listed(await self._remote.get("/v1/models?limit=1000"))
+
+    async def complete(self, request: ChatRequest) -> Json:
+        answer = await self._remote.post("/v1/messages", messages_request(request))
+        if answer.get("type") != "message":
+            raise self._remote.unclear()
+        return completion(answer)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
+        chunks = Chunks(with_usage=request.wants_usage)
+        body = {**messages_request(request), "stream": True}
+        async with aclosing(self._remote.events("/v1/messages", body)) as events:
+            async for event in events:
+                if event.get("type") == "error":
+                    raise self._remote.broken(event.get("error"))
+                for chunk in chunks.of(event):
+                    yield chunk
+                if chunks.complete:
+                    return
+        raise self._remote.cut()
+
+    async def close(self) -> None:
+        await self._remote.close()

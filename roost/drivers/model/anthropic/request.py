@@ -1,0 +1,129 @@
+"""OpenAI's chat request as a request of the Messages API. Pure.
+
+What the Messages API has no word for (`seed`, `logprobs`, `response_format` ...) is left out; content that would be
+lost (audio, files) is refused instead.
+"""
+
+import re
+from collections.abc import Sequence
+
+from roost.drivers.model import loose
+from roost.drivers.model.chat import ChatRequest, Message, Part, ToolCall
+from roost.drivers.model.contract import Json, UpstreamRefused
+
+MAX_TOKENS = 8_192
+"""The Messages API wants a limit; this one is for requests that name none, and every current model accepts it."""
+
+_DATA_URL = re.compile(r"data:(image/[\w.+-]{1,50});base64,", re.IGNORECASE)
+_NO_PARAMETERS: Json = {"type": "object", "properties": {}}
+_SYSTEM = frozenset({"system", "developer"})
+_TEXTS = frozenset({"text", "refusal"})
+
+
+def messages_request(request: ChatRequest) -> Json:
+    """Raises UpstreamRefused for content that cannot be said in the Messages API."""
+    body: Json = {
+        "model": request.model,
+        "max_tokens": request.max_completion_tokens or request.max_tokens or MAX_TOKENS,
+        "messages": _turns([message for message in request.messages if message.role not in _SYSTEM]),
+    }
+    if system := [block for message in request.messages if message.role in _SYSTEM for block in _blocks(message.parts)]:
+        body["system"] = system
+    if request.functions:
+        body["tools"] = _tools(request)
+    if choice := _tool_choice(request):
+        body["tool_choice"] = choice
+    if request.temperature is not None:
+        body["temperature"] = min(request.temperature, 1.0)  # OpenAI's scale goes to 2
+    if request.top_p is not None:
+        body["top_p"] = request.top_p
+    if request.stop:
+        body["stop_sequences"] = [request.stop] if isinstance(request.stop, str) else request.stop
+    return body
+
+
+def _turns(messages: Sequence[Message]) -> list[Json]:
+    """Messages in turn: neighbours of one role become one, so that all results of a turn's tools stand together."""
+    turns: list[Json] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        if not (blocks := _content(message)):
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _content(message: Message) -> list[Json]:
+    blocks = _blocks(message.parts)
+    if message.role == "tool":
+        result: Json = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
+        return [{**result, "content": blocks} if blocks else result]
+    if message.role == "assistant":
+        return blocks + [_tool_use(call) for call in message.tool_calls or [] if call.function is not None]
+    return blocks
+
+
+def _tool_use(call: ToolCall) -> Json:
+    assert call.function is not None
+    given = call.function.arguments or "{}"
+    value = loose.parsed(given)
+    # A model's broken JSON goes back to it as it was: it is its own history.
+    arguments: Json = loose.obj(value) if isinstance(value, dict) else {"arguments": given}
+    return {"type": "tool_use", "id": call.id, "name": call.function.name, "input": arguments}
+
+
+def _blocks(parts: Sequence[Part]) -> list[Json]:
+    """Content blocks; empty text, which the Messages API refuses, is left out."""
+    return [_block(part) for part in parts if part.type not in _TEXTS or part.text]
+
+
+def _block(part: Part) -> Json:
+    block: Json
+    if part.text and part.type in _TEXTS:
+        block = {"type": "text", "text": part.text}
+    elif part.image_url is not None:
+        block = {"type": "image", "source": _image(part.image_url.url)}
+    else:
+        raise UpstreamRefused(f"This model takes no content of type {part.type[:50]}")
+    if cache := loose.obj((part.model_extra or {}).get("cache_control")):
+        block["cache_control"] = cache  # clients that know the provider mark what is worth keeping
+    return block
+
+
+def _image(url: str) -> Json:
+    if found := _DATA_URL.match(url):
+        return {"type": "base64", "media_type": found[1].lower(), "data": url[found.end() :]}
+    if url.startswith(("https://", "http://")):
+        return {"type": "url", "url": url}
+    raise UpstreamRefused("An image is a data URL in base64 or an address")
+
+
+def _tools(request: ChatRequest) -> list[Json]:
+    tools: list[Json] = []
+    for function in request.functions:
+        tool: Json = {"name": function.name, "input_schema": function.parameters or _NO_PARAMETERS}
+        if function.description:
+            tool["description"] = function.description
+        tools.append(tool)
+    return tools
+
+
+def _tool_choice(request: ChatRequest) -> Json | None:
+    """None leaves the choice out, as it has to be without tools."""
+    if not request.functions:
+        return None
+    one_at_a_time = request.parallel_tool_calls is False
+    given = request.tool_choice
+    choice: Json = {"type": "auto"}
+    if given == "none":
+        return {"type": "none"}
+    if given == "required":
+        choice = {"type": "any"}
+    elif name := loose.string(loose.obj(loose.obj(given).get("function")).get("name")):
+        choice = {"type": "tool", "name": name}
+    elif not one_at_a_time:
+        return None
+    return {**choice, "disable_parallel_tool_use": True} if one_at_a_time else choice

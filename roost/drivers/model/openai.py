@@ -1,0 +1,53 @@
+"""Any OpenAI-compatible endpoint: requests and answers go through as they are, within bounds."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from roost.drivers.model import loose
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.contract import Json, ModelSettings, Upstream
+from roost.drivers.model.remote import IDLE, Remote
+
+_MOST_MODELS = 5_000
+_LONGEST_ID = 200
+
+
+class OpenAI(Upstream):
+    def __init__(self, settings: ModelSettings, *, idle: float = IDLE) -> None:
+        super().__init__(settings.name)
+        self._models = settings.models
+        key = {} if settings.key is None else {"Authorization": f"Bearer {settings.key.reveal()}"}
+        self._remote = Remote(settings, key, idle=idle)
+
+    async def models(self) -> Sequence[str]:
+        return self._models or listed(await self._remote.get("/models"))
+
+    async def complete(self, request: ChatRequest) -> Json:
+        answer = await self._remote.post("/chat/completions", request.body(stream=False))
+        if not loose.items(answer.get("choices")):
+            raise self._remote.unclear()
+        return answer
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
+        finished = False
+        async with aclosing(self._remote.events("/chat/completions", request.body(stream=True))) as chunks:
+            async for chunk in chunks:
+                if chunk.get("error"):
+                    raise self._remote.broken(chunk["error"])
+                finished = finished or _finishes(chunk)
+                yield chunk
+        if not finished:
+            raise self._remote.cut()
+
+    async def close(self) -> None:
+        await self._remote.close()
+
+
+def listed(answer: Json) -> Sequence[str]:
+    """The ids of a list of models; both protocols write it the same."""
+    found = (loose.string(loose.obj(entry).get("id")) for entry in loose.items(answer.get("data"))[:_MOST_MODELS])
+    return [model for model in found if 0 < len(model) <= _LONGEST_ID]
+
+
+def _finishes(chunk: Json) -> bool:
+    return any(loose.obj(choice).get("finish_reason") for choice in loose.items(chunk.get("choices")))
