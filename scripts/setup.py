@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 WHOLE = VENV / ".whole"  # exists while nothing is half installed; says for which folder the venv was made
+STEPS = ("Collecting ", "Ignoring ", "Requirement already satisfied: ")  # what pip says once for each requirement
 TAIL = 15
 
 
@@ -114,15 +115,14 @@ def pip(*arguments: str, title: str, steps: int = 1) -> bool:
         close_fds=False,
     ) as process:
         for line in process.stdout or ():
-            said.append(line.rstrip())
-            if line.startswith(("Collecting ", "Ignoring ", "Requirement already satisfied")):
+            if line.startswith(STEPS):
                 seen += 1
                 progress(f"  {min(seen, steps)} of {steps}: {line.split(' ', 1)[1].split('=')[0].strip()}")
-            elif line.startswith("Installing collected"):
-                progress("  unpacking")
+            elif not line.startswith("WARNING"):
+                said.append(line.rstrip())
     progress("")
     if process.returncode:
-        print("\n".join([line for line in said if not line.startswith("WARNING")][-TAIL:]), file=sys.stderr)
+        print("\n".join(said[-TAIL:]), file=sys.stderr)
     return process.returncode == 0
 
 
