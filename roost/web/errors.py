@@ -1,7 +1,8 @@
 """The one table that turns a kind of problem into a status, and the error bodies of both APIs.
 
 `/v0` answers `{"error": string}` (the contract's Errors section); `/v3` and the legacy storage paths
-`{"error": {"code", "message"}}`, the form that the storage clients read.
+`{"error": {"code", "message"}}`, the form that the storage clients read; the model gateway OpenAI's own form, for
+OpenAI's clients.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,9 @@ _HTTP_MESSAGES = {
 }
 
 
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
 def install(app: FastAPI) -> None:
     """Make every failure of `app` answer in the contract's form."""
     app.add_exception_handler(Problem, _problem)
@@ -43,6 +47,9 @@ def install(app: FastAPI) -> None:
 
 def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The error body of the API that `path` belongs to."""
+    if path.startswith("/v0/llm/v1"):
+        kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+        return {"error": {"message": message, "type": kind, "param": None, "code": None, **(extra or {})}}
     if path.startswith(("/v3", "/pinning", "/data")):
         return {"error": {"code": status, "message": message}}
     return {"error": message, **(extra or {})}

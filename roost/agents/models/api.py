@@ -1,0 +1,121 @@
+"""`/v0/llm/v1`: the part of OpenAI's API that agents' engines speak."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Generator
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from starlette.types import Send
+
+from roost.agents.models.errors import BodyTooLarge, BodyTooSlow, ClientGone
+from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY, MOST_VALUES
+from roost.agents.models.service import Answer, ModelGateway
+from roost.agents.models.slots import Slot
+from roost.agents.models.wire import DONE, PREFIX, ModelBody, ModelsBody, encoded, event, failure
+from roost.core.problem import Problem
+from roost.drivers.model.chat import ChatRequest
+from roost.identity.door import ModelCaller
+from roost.web.provide import provide
+
+T = TypeVar("T")
+_Gateway = Annotated[ModelGateway, Depends(provide(ModelGateway))]
+router = APIRouter(prefix=PREFIX, tags=["models"])
+
+
+def _slot(caller: ModelCaller, gateway: _Gateway) -> Generator[Slot, None, None]:
+    """One of the caller's slots, until the last byte of the answer is out."""
+    with gateway.admit(caller) as slot:
+        yield slot
+
+
+async def _chat(request: Request, slot: Annotated[Slot, Depends(_slot)]) -> ChatRequest:
+    """The body, read only for a caller who may enter and has a slot."""
+    body = await _body(request, slot)
+    try:
+        return ChatRequest.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None
+
+
+@router.get("/models")
+async def models(_caller: ModelCaller, gateway: _Gateway) -> ModelsBody:
+    return ModelsBody.of(await gateway.list())
+
+
+@router.get("/models/{model:path}")
+async def model(_caller: ModelCaller, gateway: _Gateway, model: str) -> ModelBody:
+    return ModelBody.of(await gateway.get(model))
+
+
+@router.post("/chat/completions", response_class=Response)
+async def chat_completions(
+    caller: ModelCaller, gateway: _Gateway, request: Request, chat: Annotated[ChatRequest, Depends(_chat)]
+) -> Response:
+    if chat.stream:
+        return EventStream(await _while_connected(request, gateway.stream(caller, chat)))
+    answer = await _while_connected(request, gateway.complete(caller, chat))
+    return Response(encoded(answer), media_type="application/json")
+
+
+class EventStream(StreamingResponse):
+    """An answer as server-sent events. However it ends, for one when the reader goes away, the answer is closed."""
+
+    def __init__(self, answer: Answer) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(_events(answer), media_type="text/event-stream", headers=headers)
+        self._answer = answer
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            await self._answer.aclose()
+
+
+async def _events(answer: Answer) -> AsyncIterator[bytes]:
+    try:
+        async for piece in answer:
+            yield event(piece)
+    except Problem as problem:
+        yield event(failure(problem))
+    else:
+        yield DONE
+
+
+async def _body(request: Request, slot: Slot) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_DEADLINE):
+            async for piece in request.stream():
+                slot.hold(len(piece))
+                body += piece
+                if len(body) > LARGEST_BODY:
+                    raise BodyTooLarge
+    except TimeoutError:
+        raise BodyTooSlow from None
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > MOST_VALUES:
+        raise BodyTooLarge
+    return bytes(body)
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled when the client goes away first. Raises ClientGone."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientGone
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

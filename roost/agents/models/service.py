@@ -1,0 +1,140 @@
+"""The model gateway: finds the upstream of a model, gives its answer, whole or in pieces, and counts.
+
+It refuses what is too much at once for one agent. Keys, and what an upstream speaks, are the drivers' business.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from datetime import timedelta
+
+from roost.agents.models import store
+from roost.agents.models.catalogue import Catalogue
+from roost.agents.models.errors import Silent
+from roost.agents.models.meter import Meter
+from roost.agents.models.model import IDLE, USAGE_DAYS, WHOLE, ModelInfo, Usage
+from roost.agents.models.slots import Slot, Slots
+from roost.agents.models.tally import Tally
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.contract import Json, Upstream
+from roost.identity.caller import Caller
+
+
+class Answer:
+    """An answer in pieces, opened: the first piece is there. Iterate it once; `aclose` it whatever happens."""
+
+    def __init__(self, pieces: AsyncIterator[Json], held: AsyncExitStack) -> None:
+        self._pieces = pieces
+        self._held = held
+
+    def __aiter__(self) -> AsyncIterator[Json]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        """End the request upstream, if it has not ended, and count it. Idempotent."""
+        await self._held.aclose()
+
+
+class ModelGateway:
+    def __init__(
+        self, db: Database, upstreams: Sequence[Upstream], default: str | None = None, *, idle: float = IDLE
+    ) -> None:
+        """`default` is the name of an upstream, or `upstream/model` to put that model first; `idle` is in seconds."""
+        self._db = db
+        self._upstreams = upstreams
+        self._catalogue = Catalogue(upstreams, default)
+        self._slots = Slots()
+        self._meter = Meter(db)
+        self._idle = idle
+
+    async def start(self) -> None:
+        await self._meter.start()
+
+    async def stop(self) -> None:
+        """Write down what has been counted and close the upstreams. Idempotent."""
+        await self._meter.stop()
+        for upstream in self._upstreams:
+            await upstream.close()
+
+    async def list(self) -> Sequence[ModelInfo]:
+        """Every model by every id that it has, the default first."""
+        return await self._catalogue.list()
+
+    async def ids(self) -> Sequence[str]:
+        """Every id, the default model's first."""
+        return [model.id for model in await self._catalogue.list()]
+
+    async def get(self, model: str) -> ModelInfo:
+        """Raises UnknownModel."""
+        upstream, _ = await self._catalogue.find(model)
+        return ModelInfo(model, upstream.name)
+
+    def admit(self, caller: Caller) -> AbstractContextManager[Slot]:
+        """Hold one of the caller's slots for as long as a request lasts. Raises TooManyAtOnce."""
+        return self._slots.taken(caller.agent_id or caller.tenant_id)
+
+    async def complete(self, caller: Caller, request: ChatRequest) -> Json:
+        """A `chat.completion`. Raises UnknownModel, UpstreamProblem, Silent."""
+        upstream, model = await self._catalogue.find(request.model)
+        try:
+            async with asyncio.timeout(WHOLE):
+                answer = await upstream.complete(request.directed(model))
+        except TimeoutError:
+            raise Silent from None
+        tally = Tally(request)
+        tally.see(answer)
+        self._count(caller, f"{upstream.name}/{model}", tally)
+        return answer
+
+    async def stream(self, caller: Caller, request: ChatRequest) -> Answer:
+        """`chat.completion.chunk` objects. What goes wrong before the first raises here, later out of the iteration.
+
+        Raises UnknownModel, UpstreamProblem, Silent.
+        """
+        upstream, model = await self._catalogue.find(request.model)
+        chunks = upstream.stream(request.directed(model))
+        first = await self._next(chunks)  # a generator that raises has ended: nothing is left open then
+        tally = Tally(request)
+        held = AsyncExitStack()
+        held.callback(self._count, caller, f"{upstream.name}/{model}", tally)
+        held.push_async_callback(chunks.aclose)
+        return Answer(self._pieces(first, chunks, tally, shows_usage=request.wants_usage), held)
+
+    async def usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[Usage]:
+        """The tenant's, or one agent's, of the last 31 days, newest first; up to this moment."""
+        await self._meter.flush()
+        since = (clock.now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
+        return await self._db.read(lambda connection: store.usage(connection, tenant_id, agent_id, since))
+
+    async def _pieces(
+        self, chunk: Json | None, chunks: AsyncGenerator[Json, None], tally: Tally, *, shows_usage: bool
+    ) -> AsyncGenerator[Json, None]:
+        while chunk is not None:
+            tally.see(chunk)
+            if (piece := chunk if shows_usage else _without_usage(chunk)) is not None:
+                yield piece
+            chunk = await self._next(chunks)
+
+    async def _next(self, chunks: AsyncGenerator[Json, None]) -> Json | None:
+        """The next chunk, or None at the end. Raises Silent."""
+        try:
+            async with asyncio.timeout(self._idle):
+                return await anext(chunks, None)
+        except TimeoutError:
+            raise Silent from None
+
+    def _count(self, caller: Caller, model: str, tally: Tally) -> None:
+        day = clock.now().date().isoformat()
+        agent = caller.agent_id or ""
+        self._meter.add(Usage(caller.tenant_id, agent, model, day, 1, tally.prompt_tokens, tally.completion_tokens))
+
+
+def _without_usage(chunk: Json) -> Json | None:
+    """The chunk for a client that did not ask for usage; None for one that carries nothing else."""
+    if "usage" not in chunk:
+        return chunk
+    if chunk["usage"] and not chunk.get("choices"):
+        return None
+    return {name: value for name, value in chunk.items() if name != "usage"}
