@@ -89,18 +89,15 @@ class Relays:
             listener.close()
             raise
 
-    async def _serve_proxy(
+    def _serve_proxy(
         self, relay: "_Relay", agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # asyncio's streams call this in a task
         if relay.closed:
-            task.cancel()
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._egress.serve(agent_id, reader, writer))
         relay.tunnels.add(task)
-        try:
-            await self._egress.serve(agent_id, reader, writer)
-        finally:
-            relay.tunnels.discard(task)
+        task.add_done_callback(relay.tunnels.discard)
 
 
 class _Relay(ServerState):

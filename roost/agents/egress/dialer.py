@@ -50,7 +50,7 @@ class Dialer:
         addresses = await self._checked(agent_id, target)
         try:
             async with asyncio.timeout(self._timeout):
-                return await _connect(addresses[:_TRIED], target)
+                return await _connect(addresses, target)
         except TimeoutError:
             raise TooSlow(target.host) from None
 
@@ -60,15 +60,13 @@ class Dialer:
         if not self._policy.admits_port(target.port):
             raise PortRefused(target.host, target.port)
         literal = target.address
-        addresses = [literal] if literal else await self._resolver.resolve(agent_id, target.host)
-        if not all(map(self._admits, addresses)):
+        answers = [literal] if literal else await self._resolver.resolve(agent_id, target.host)
+        if not all(map(self._policy.admits_address, answers)):
             raise AddressRefused(target.host)
-        return addresses
-
-    def _admits(self, address: Address) -> bool:
-        if self._policy.opens(address):
-            return True
-        return self._policy.admits_address(address) and not self._is_own(address)
+        chosen = answers[:_TRIED]
+        if any(self._is_own(address) and not self._policy.opens(address) for address in chosen):
+            raise AddressRefused(target.host)
+        return chosen
 
 
 async def _connect(addresses: Sequence[Address], target: Target) -> Stream:

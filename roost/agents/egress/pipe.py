@@ -35,10 +35,15 @@ class Traffic:
 
 
 async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
-    """All bytes until the source ends; the end is passed on, the other direction stays open."""
+    """All bytes until the source ends."""
     while data := await source.read(_PIECE):
         await _put(sink, data)
         count(len(data))
+
+
+async def pump_to_end(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
+    """The same, and the end is passed on; the other direction stays open."""
+    await pump(source, sink, count)
     if not sink.is_closing():
         sink.write_eof()
 

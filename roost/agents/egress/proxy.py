@@ -132,8 +132,8 @@ class EgressProxy:
         client[1].write(_ESTABLISHED)
         visit.answered = True
         await pipe.both(
-            pipe.pump(client[0], upstream[1], visit.traffic.sent),
-            pipe.pump(upstream[0], client[1], visit.traffic.got),
+            pipe.pump_to_end(client[0], upstream[1], visit.traffic.sent),
+            pipe.pump_to_end(upstream[0], client[1], visit.traffic.got),
             visit.traffic,
             self._limits.idle,
         )
@@ -144,13 +144,22 @@ class EgressProxy:
             visit.traffic.got(count)
 
         upstream[1].write(request.onward)
-        await pipe.both(
-            _send(request, client[0], upstream[1], visit.traffic.sent),
-            pipe.pump(upstream[0], client[1], got),
-            visit.traffic,
-            self._limits.idle,
-            until_down=True,
-        )
+        try:
+            await pipe.both(
+                _send(request, client[0], upstream[1], visit.traffic.sent),
+                pipe.pump(upstream[0], client[1], got),
+                visit.traffic,
+                self._limits.idle,
+                until_down=True,
+            )
+        except ConnectionError:
+            if visit.answered:
+                raise
+        except EOFError:
+            if not visit.answered:  # else the client read the response's length and did not wait for the upstream's end
+                raise
+        if not visit.answered:
+            raise Unreachable(request.target.host)
 
     async def _refuse(self, visit: _Visit, problem: EgressProblem, client: Stream) -> None:
         reader, writer = client

@@ -35,24 +35,29 @@ class Names:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+async def serving(handler: Handler, host: str = "127.0.0.1", *, limit: int = 1 << 16) -> AsyncIterator[int]:
     """The port of a server whose open connections are dropped at the end."""
-    writers: list[asyncio.StreamWriter] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
         try:
             await handler(reader, writer)
         except (OSError, EOFError):
-            writer.transport.abort()
+            pass
+        finally:
+            writer.close()
 
-    server = await asyncio.start_server(attend, host, 0)
+    server = await asyncio.start_server(
+        lambda *stream: tasks.append(asyncio.create_task(attend(*stream))), host, 0, limit=limit
+    )
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for writer in writers:
-            writer.transport.abort()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(result is None or isinstance(result, asyncio.CancelledError) for result in results), results
 
 
 @dataclass

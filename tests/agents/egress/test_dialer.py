@@ -171,3 +171,19 @@ def test_what_is_own() -> None:
     assert is_own(ip_address("127.0.0.1"))
     assert not is_own(ip_address("8.8.8.8"))
     assert not is_own(ip_address("2606:4700::1111"))
+
+
+async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None:
+    many = [f"127.0.1.{n}" for n in range(1, 250)]
+    asked: list[Address] = []
+
+    def own(address: Address) -> bool:
+        asked.append(address)
+        return False
+
+    with pytest.raises(AddressRefused):
+        await Dialer(OPEN, Names({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial("a1", parse("many.example:9"))
+    assert not asked
+    with pytest.raises(Unreachable):
+        await Dialer(OPEN, Names({"many.example": many}), is_own=own).dial("a1", parse("many.example:9"))
+    assert len(asked) == 8

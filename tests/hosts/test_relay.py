@@ -1,0 +1,318 @@
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.agents.egress.policy import Policy
+from roost.agents.egress.proxy import EgressProxy
+from roost.core import unixsocket
+from roost.drivers.runtime.contract import RuntimeFailed, Stream
+from roost.hosts.relay import Relays
+from tests.agents.egress.loopback import ESTABLISHED, OPEN, Names, Origin, serving, until
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param == "uvloop"}
+
+
+class Sockets:
+    """The part of a runtime that relays need: a socket at a path per agent and name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[tuple[str, str]] = []
+        self.broken: set[str] = set()
+
+    def relay(self, agent_id: str, name: str) -> socket.socket:
+        self.asked.append((agent_id, name))
+        if name in self.broken:
+            raise RuntimeFailed("no socket for you")
+        return unixsocket.listen(self.path(agent_id, name))
+
+    def path(self, agent_id: str, name: str) -> Path:
+        return self.folder / f"{agent_id}.{name}"
+
+
+class App:
+    """Answers with what it sees of a request; `/wait` ends when the client leaves."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.left = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await (self.wait(receive, send) if scope["path"] == "/wait" else self.tell(scope, receive, send))
+
+    async def tell(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        seen = {"path": scope["path"], "raw": scope["raw_path"].decode(), "query": scope["query_string"].decode()}
+        seen |= {"agent": scope["state"]["relay_agent"], "body": len(body), "method": scope["method"]}
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(seen).encode()})
+
+    async def wait(self, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        self.waiting += 1
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.left += 1
+
+
+class Rig:
+    def __init__(self, folder: Path, policy: Policy) -> None:
+        self.sockets = Sockets(folder)
+        self.app = App()
+        runtime: Any = self.sockets
+        self.relays = Relays(runtime, self.app, EgressProxy(policy=policy, resolver=Names()))
+
+    @asynccontextmanager
+    async def connected(self, agent_id: str, name: str) -> AsyncIterator[Stream]:
+        reader, writer = await unixsocket.connect(self.sockets.path(agent_id, name))
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    async def send(self, agent_id: str, name: str, data: bytes) -> bytes:
+        async with self.connected(agent_id, name) as (reader, writer):
+            writer.write(data)
+            async with asyncio.timeout(10):
+                return await reader.read()
+
+    async def get(self, agent_id: str, target: str, fields: Mapping[str, str] | None = None) -> Any:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in (fields or {}).items())
+        head = f"GET {target} HTTP/1.1\r\nHost: box\r\nConnection: close\r\n{lines}\r\n"
+        status, _, rest = (await self.send(agent_id, "api", head.encode())).partition(b"\r\n")
+        assert status == b"HTTP/1.1 200 OK"
+        return json.loads(rest.split(b"\r\n")[-4])  # one chunk, and the last one
+
+
+@asynccontextmanager
+async def rigged(folder: Path, *agents: str, policy: Policy = OPEN) -> AsyncIterator[Rig]:
+    rig = Rig(folder, policy)
+    try:
+        for agent_id in agents:
+            await rig.relays.open(agent_id)
+        yield rig
+    finally:
+        await rig.relays.close_all()
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "raw"),
+    [
+        ("/v1/models?limit=1", "/v0/llm/v1/models", "/v0/llm/v1/models"),
+        ("/v1", "/v0/llm/v1", "/v0/llm/v1"),
+        ("/v1/a%20b", "/v0/llm/v1/a b", "/v0/llm/v1/a%20b"),
+        ("/v1/../v0/agents", "/v0/llm/v1/../v0/agents", "/v0/llm/v1/../v0/agents"),
+        ("/v1x", "/v1x", "/v1x"),
+        ("/v0/agents", "/v0/agents", "/v0/agents"),
+        ("/api/v1/models", "/api/v1/models", "/api/v1/models"),
+    ],
+)
+async def test_model_paths_are_moved_and_others_pass(tmp_path: Path, target: str, path: str, raw: str) -> None:
+    async with rigged(tmp_path, "a1") as rig:
+        seen = await rig.get("a1", target)
+    assert (seen["path"], seen["raw"], seen["agent"]) == (path, raw, "a1")
+    assert seen["query"] == target.partition("?")[2]
+
+
+async def test_the_socket_is_the_identity_whatever_the_client_says(tmp_path: Path) -> None:
+    claims = {
+        "Authorization": "Bearer a2",
+        "X-Relay-Agent": "a2",
+        "Relay_Agent": "a2",
+        "X-Forwarded-For": "a2",
+        "X-Forwarded-Host": "a2.agents.localhost",
+        "Forwarded": "for=a2;host=a2.agents.localhost",
+        "Cookie": "relay_agent=a2",
+    }
+    async with rigged(tmp_path, "a1", "a2") as rig:
+        assert (await rig.get("a1", "/x?relay_agent=a2&state[relay_agent]=a2", claims))["agent"] == "a1"
+        assert (await rig.get("a1", "http://a2.agents.localhost/x", claims))["agent"] == "a1"
+        assert (await rig.get("a2", "/x"))["agent"] == "a2"
+
+
+async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path: Path) -> None:
+    async def careless(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["state"]["relay_agent"])
+        scope["state"]["relay_agent"] = "somebody else"
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    seen: list[str] = []
+    sockets: Any = Sockets(tmp_path)
+    relays = Relays(sockets, careless, EgressProxy(policy=Policy(), resolver=Names()))
+    await relays.open("a1")
+    try:
+        reader, writer = await unixsocket.connect(sockets.path("a1", "api"))
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: box\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        writer.transport.abort()
+    finally:
+        await relays.close_all()
+    assert seen == ["a1", "a1"]
+
+
+async def test_bodies_reach_the_app_and_connections_are_kept(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
+        for size in (0, 10, 500_000):
+            writer.write(b"POST /up HTTP/1.1\r\nHost: box\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+            assert b'"body": %d,' % size in await reader.readuntil(b"\r\n0\r\n\r\n")
+
+
+async def test_the_proxy_socket_leads_to_the_egress_proxy(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1") as rig, serving(Origin()) as port:
+        answer = await rig.send("a1", "proxy", b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
+    assert answer.endswith(b"\r\n\r\nhello")
+
+
+async def test_the_proxy_refuses_what_the_policy_refuses(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1", policy=Policy()) as rig, serving(Origin()) as port:
+        answer = await rig.send("a1", "proxy", b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_close_ends_requests_and_tunnels_of_that_agent_alone(tmp_path: Path) -> None:
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        dropped.append(1)
+
+    dropped: list[int] = []
+    connect = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n"
+    async with (
+        rigged(tmp_path, "a1", "a2") as rig,
+        serving(hold) as port,
+        rig.connected("a1", "api") as (request, request_out),
+        rig.connected("a1", "proxy") as (tunnel, tunnel_out),
+        rig.connected("a2", "proxy") as (other, other_out),
+    ):
+        request_out.write(b"GET /wait HTTP/1.1\r\nHost: box\r\n\r\n")
+        assert (await request.readuntil(b"first\r\n")).startswith(b"HTTP/1.1 200 OK")
+        for reader, writer in ((tunnel, tunnel_out), (other, other_out)):
+            writer.write(connect % port)
+            assert await reader.readuntil(b"\r\n\r\n") == ESTABLISHED
+        await rig.relays.close("a1")
+        assert await ended(request)
+        assert await ended(tunnel)
+        await until(lambda: rig.app.left == 1 and len(dropped) == 1)
+        for name in ("api", "proxy"):
+            with pytest.raises(OSError):
+                await unixsocket.connect(rig.sockets.path("a1", name))
+        assert not other.at_eof()
+        assert (await rig.get("a2", "/x"))["agent"] == "a2"
+        await rig.relays.close("a1")
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        async with asyncio.timeout(10):
+            return await reader.read() == b""
+    except ConnectionResetError:
+        return True
+
+
+async def test_open_is_idempotent_also_when_asked_twice_at_once(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1") as rig:
+        await asyncio.gather(*(rig.relays.open("a1") for _ in range(3)))
+        assert rig.sockets.asked == [("a1", "api"), ("a1", "proxy")]
+        assert (await rig.get("a1", "/x"))["agent"] == "a1"
+
+
+async def test_a_new_server_takes_over_the_paths_and_an_agent_can_be_opened_again(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1") as old, rigged(tmp_path, "a1") as new:
+        assert (await new.get("a1", "/x"))["agent"] == "a1"
+        await old.relays.close_all()
+        assert (await new.get("a1", "/x"))["agent"] == "a1"
+        await new.relays.close("a1")
+        await new.relays.open("a1")
+        assert (await new.get("a1", "/x"))["agent"] == "a1"
+
+
+async def test_half_a_relay_is_none(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        rig.sockets.broken.add("proxy")
+        with pytest.raises(RuntimeFailed):
+            await rig.relays.open("a1")
+        with pytest.raises(OSError):
+            await unixsocket.connect(rig.sockets.path("a1", "api"))
+        rig.sockets.broken.clear()
+        await rig.relays.open("a1")
+        assert (await rig.get("a1", "/x"))["agent"] == "a1"
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"GET /x HTTP/1.1\r\nX: ", b"x" * 8192),
+        (b"GET /", b"x" * 8192),
+        (b"GET /x HTTP/1.1\r\n", b"X: y\r\n" * 1024),
+        (b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 1024),
+        (b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", b"x" * 8192),
+        (b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x" * 8192),
+    ],
+)
+async def test_endless_heads_and_trailers_are_cut_off(tmp_path: Path, start: bytes, more: bytes) -> None:
+    async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
+        writer.write(start)
+        assert await refused_within(10_000, more, writer)
+        try:
+            answer = await reader.read()
+        except ConnectionError:
+            answer = b""
+        assert b"200 OK" not in answer
+
+
+async def refused_within(times: int, piece: bytes, writer: asyncio.StreamWriter) -> bool:
+    try:
+        for _ in range(times):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+    except ConnectionError:
+        return True
+    return False
+
+
+async def test_the_connections_of_an_agent_are_limited(tmp_path: Path) -> None:
+    async with rigged(tmp_path, "a1", "a2") as rig:
+        streams = [await unixsocket.connect(rig.sockets.path("a1", "api")) for _ in range(257)]
+        try:
+            assert await ended(streams[256][0])
+            assert not any(reader.at_eof() for reader, _ in streams[:256])
+            assert (await rig.get("a2", "/x"))["agent"] == "a2"
+        finally:
+            for _, writer in streams:
+                writer.transport.abort()
+        assert (await eventually(rig, "a1"))["agent"] == "a1"
+
+
+async def eventually(rig: Rig, agent_id: str) -> Any:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await rig.get(agent_id, "/x")
+            except (ConnectionError, AssertionError):
+                await asyncio.sleep(0.01)
+
+
+async def test_nonsense_and_upgrades_are_answered_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    upgrade = b"GET /x HTTP/1.1\r\nHost: box\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    async with rigged(tmp_path, "a1") as rig:
+        assert (await rig.send("a1", "api", b"\x16\x03\x01 nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+        async with rig.connected("a1", "api") as (reader, writer):
+            writer.write(upgrade)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    assert not caplog.records
