@@ -193,17 +193,17 @@ def _same_origin(entry: Entry) -> None:
 _Door = Annotated[Door, Depends(provide(Door))]
 
 
-async def _service_caller(connection: HTTPConnection, door: _Door) -> Caller:
+async def service_caller(connection: HTTPConnection, door: _Door) -> Caller:
     return await door.service(entry_of(connection))
 
 
-async def _agent_caller(
+async def agent_caller(
     connection: HTTPConnection, door: _Door, agent_id: Annotated[str, Path(alias="agentId")]
 ) -> Caller:
     return await door.agent(entry_of(connection), agent_id)
 
 
-async def _owner_caller(
+async def owner_caller(
     connection: HTTPConnection, door: _Door, agent_id: Annotated[str, Path(alias="agentId")]
 ) -> Caller:
     entry = entry_of(connection)
@@ -212,16 +212,16 @@ async def _owner_caller(
     return caller
 
 
-async def _model_caller(connection: HTTPConnection, door: _Door) -> Caller:
+async def model_caller(connection: HTTPConnection, door: _Door) -> Caller:
     return await door.model(entry_of(connection))
 
 
-ServiceCaller = Annotated[Caller, Depends(_service_caller)]
+ServiceCaller = Annotated[Caller, Depends(service_caller)]
 """A service JWT (contract: JWT)."""
-AgentCaller = Annotated[Caller, Depends(_agent_caller)]
+AgentCaller = Annotated[Caller, Depends(agent_caller)]
 """A service JWT of the agent's tenant, or the agent's gateway token (contract: JWT / GW)."""
-OwnerCaller = Annotated[Caller, Depends(_owner_caller)]
+OwnerCaller = Annotated[Caller, Depends(owner_caller)]
 """A service JWT of the agent's tenant (contract: JWT, on a path with an agent)."""
-ModelCaller = Annotated[Caller, Depends(_model_caller)]
+ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Whoever may use the model gateway."""
 AgentId = Annotated[str, Path(alias="agentId")]

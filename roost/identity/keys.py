@@ -4,11 +4,11 @@ The signing key is a sealed row, so that all replicas of a deployment and the co
 by `kid`; it is only ever looked up in our own table.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import jwt
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from roost.core import clock, ids
 from roost.core.db import Database
@@ -17,7 +17,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.cache import CallerCache, digest
-from roost.identity.caller import Caller, CallerKind, Plan
+from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import MissingUser, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, Tenant
 
@@ -69,14 +69,16 @@ class Keys:
             self._cache.put(key, caller)
         return caller
 
-    async def list(self, tenant_id: str) -> list[ApiKey]:
-        return await self._db.read(lambda connection: store.keys(connection, tenant_id))
+    @staticmethod
+    def of(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
+        """The keys of a tenant, revoked ones too; none of a tenant that does not exist."""
+        tenant = store.tenant_named(connection, tenant_name)
+        return [] if tenant is None else store.keys(connection, tenant.id)
 
-    async def revoke(self, key_id: str) -> bool:
-        """Whether there was a live key to revoke; from then on its token is refused."""
-        done = await self._db.write(lambda connection: store.revoke_key(connection, key_id, clock.now()))
-        self._cache.drop(lambda caller: caller.key_id == key_id)
-        return done
+    @staticmethod
+    def end(connection: Connection, key_id: str) -> bool:
+        """Revoke a key. Whether there was a live one; every server refuses its token within a second."""
+        return store.revoke_key(connection, key_id, clock.now())
 
     def _verify(self, connection: Connection, token: str) -> Caller:
         try:
@@ -120,24 +122,6 @@ class Keys:
     def _load(self, connection: Connection) -> None:
         rows = store.all_signing_keys(connection)
         self._signing = {kid: self._sealer.open(sealed, _place(kid)).reveal() for kid, sealed in rows}
-
-
-def ensure_tenant(connection: Connection, name: str, plan: Plan | None = None) -> Tenant:
-    """The tenant of that name, made when it is new (free unless said otherwise); a given plan is set."""
-    tenant = store.tenant_named(connection, name)
-    if tenant is None:
-        tenant = Tenant(ids.new_id(), name, plan or Plan.FREE, clock.now())
-        try:
-            with connection.begin_nested():
-                store.add_tenant(connection, tenant)
-        except IntegrityError:  # another process was first
-            found = store.tenant_named(connection, name)
-            assert found is not None
-            return found
-    elif plan is not None and plan is not tenant.plan:
-        store.set_plan(connection, tenant.id, plan)
-        tenant = Tenant(tenant.id, tenant.name, plan, tenant.created_at)
-    return tenant
 
 
 def _place(kid: str) -> str:

@@ -4,6 +4,18 @@ from roost.work.claim import Claim, Handler
 from roost.work.errors import LeaseLost, OperationMissing
 from roost.work.loop import Work
 from roost.work.model import JSON, Operation, State
-from roost.work.store import add, get
+from roost.work.store import add, busy, get
 
-__all__ = ["JSON", "Claim", "Handler", "LeaseLost", "Operation", "OperationMissing", "State", "Work", "add", "get"]
+__all__ = [
+    "JSON",
+    "Claim",
+    "Handler",
+    "LeaseLost",
+    "Operation",
+    "OperationMissing",
+    "State",
+    "Work",
+    "add",
+    "busy",
+    "get",
+]

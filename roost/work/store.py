@@ -82,6 +82,12 @@ def get(connection: Connection, operation_id: str) -> Operation:
     return _operation(row)
 
 
+def busy(connection: Connection, subject: str) -> bool:
+    """Whether an operation of that subject is unfinished."""
+    unfinished = sa.select(_o.number).where(_o.subject == subject, _o.finished_at.is_(None))
+    return connection.execute(unfinished.limit(1)).first() is not None
+
+
 def claim(
     connection: Connection,
     kinds: Iterable[str],

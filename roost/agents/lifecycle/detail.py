@@ -1,0 +1,49 @@
+"""One agent as a caller may see it: its record, its address, and what is true of its gateway now."""
+
+from roost.agents.lifecycle import wire
+from roost.agents.lifecycle.gateway import PROCESS, Origin
+from roost.agents.roster.model import Agent, AgentState
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.core.problem import Problem
+from roost.core.sensitive import Sensitive
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.gateways import Gateways
+
+
+class Details:
+    def __init__(self, roster: Roster, reach: Reach, gateways: Gateways, origin: Origin) -> None:
+        self._roster = roster
+        self._reach = reach
+        self._gateways = gateways
+        self._origin = origin
+
+    async def list(self, caller: Caller) -> wire.AgentList:
+        agents = await self._roster.list(caller.tenant_id)
+        records = [wire.record(agent, self._origin(agent.id)) for agent in agents]
+        return wire.AgentList(agents=records, agent_limit=await self._roster.limit(caller.tenant_id))
+
+    async def show(self, caller: Caller, agent_id: str) -> wire.AgentDetail:
+        """Raises AgentGone."""
+        agent = await self._roster.get(agent_id)
+        status, pid = await self.process(agent)
+        return wire.AgentDetail(agent=await self.record(caller, agent), process_status=status, process_id=pid)
+
+    async def record(self, caller: Caller, agent: Agent) -> wire.AgentRecord:
+        return wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id))
+
+    async def process(self, agent: Agent) -> tuple[str, int | None]:
+        """The gateway's state as its warden sees it (`running`, `starting`, `not_running`), and its pid in the box."""
+        try:
+            process = (await self._reach.warden(agent.id).processes()).get(PROCESS)
+        except Problem:
+            return "not_running", None
+        if process is None or process.state != "running":
+            return "not_running", None
+        return "starting" if agent.state is AgentState.STARTING else "running", process.pid
+
+    async def _token(self, caller: Caller, agent_id: str) -> Sensitive[str] | None:
+        """The gateway token, for its holder and for an unrestricted service key: clients look for it in the record."""
+        if caller.kind is CallerKind.GATEWAY or not caller.scopes:
+            return await self._gateways.read(agent_id)
+        return None

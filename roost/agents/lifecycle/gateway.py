@@ -1,0 +1,97 @@
+"""Brings up the gateway of an agent inside its box, and tells why when it does not come up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL
+from roost.agents.roster.model import Agent
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.core import clock
+from roost.core.problem import Kind, Problem
+from roost.drivers.engine.contract import Engine, GatewaySetup
+from roost.drivers.runtime.warden import FileMissing, FileTooLarge, NotAFile, PathRefused, Warden
+
+PROCESS = "gateway"
+_CONFIG_LIMIT = 4 * 1024**2
+_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.2
+_TAIL = 12
+
+Origin = Callable[[str], str]
+"""An agent's id to its public origin (`http://{agentId}.agents.localhost:8642`)."""
+Models = Callable[[], Awaitable[Sequence[str]]]
+"""The ids that the model gateway serves, the default first."""
+
+
+class GatewayFailed(Problem):
+    """The gateway exited or did not answer in time; the message ends with its last log lines."""
+
+    kind = Kind.FAILED
+    message = "The gateway did not start"
+
+
+class GatewayStarter:
+    def __init__(self, roster: Roster, reach: Reach, origin: Origin, models: Models) -> None:
+        self._roster = roster
+        self._reach = reach
+        self._origin = origin
+        self._models = models
+
+    async def start(self, agent: Agent) -> None:
+        """(Re)start the gateway and return once it answers. The box must be running. Raises GatewayFailed."""
+        engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
+        await warden.stop(PROCESS)
+        setup = GatewaySetup(
+            agent_id=agent.id,
+            name=agent.profile.name,
+            origin=self._origin(agent.id),
+            token=await self._roster.internal_token(agent.id),
+            model_url=MODEL_URL,
+            models=await self._models(),
+            proxy_url=PROXY_URL,
+            existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
+        )
+        plan = engine.plan(agent.engine_version, setup)
+        for path, content in plan.files.items():
+            await warden.write(path, content, root="home", mode=0o600)
+        await warden.start(PROCESS, plan.argv, env=plan.env)
+        await self._until_ready(engine, warden)
+
+    async def is_up(self, agent: Agent) -> bool:
+        """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""
+        warden = self._reach.warden(agent.id)
+        try:
+            process = (await warden.processes()).get(PROCESS)
+            return process is not None and await self._reach.engine(agent.engine).ready(warden.dial)
+        except Problem:
+            return False
+
+    async def _until_ready(self, engine: Engine, warden: Warden) -> None:
+        deadline, wait = clock.monotonic() + engine.start_deadline, _FIRST_WAIT
+        while clock.monotonic() < deadline:
+            if await engine.ready(warden.dial):
+                return
+            process = (await warden.processes()).get(PROCESS)
+            if process is None or process.restarts or process.state == "exited":
+                code = None if process is None else process.exit_code
+                await warden.stop(PROCESS)
+                raise GatewayFailed(await _with_logs(f"The gateway exited with code {code}", warden))
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+        await warden.stop(PROCESS)
+        raise GatewayFailed(
+            await _with_logs(f"The gateway did not answer within {engine.start_deadline:.0f} s", warden)
+        )
+
+
+async def _existing(warden: Warden, path: str) -> bytes | None:
+    """A file that the last run left; whatever else an agent put in its place counts as absent."""
+    try:
+        return await warden.read(path, root="home", limit=_CONFIG_LIMIT)
+    except (FileMissing, NotAFile, FileTooLarge, PathRefused):
+        return None
+
+
+async def _with_logs(what: str, warden: Warden) -> str:
+    lines: Sequence[str] = [line.text for line in await warden.logs(source=PROCESS, limit=_TAIL)]
+    return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."

@@ -1,0 +1,55 @@
+"""What the stories pass around: the order for a new agent, and the outside world that they need."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from roost.agents.roster.model import Profile
+from roost.drivers.runtime.contract import BoxSpec, Limits, Mount
+
+API_PORT = 8799
+PROXY_PORT = 8798
+API_RELAY = "api"
+PROXY_RELAY = "proxy"
+MODEL_URL = f"http://127.0.0.1:{API_PORT}/v1"
+PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
+
+SKILL_LIMIT = 10
+CHANNELS = ("telegram", "slack", "discord", "whatsapp")
+
+START = "agent.start"
+DELETE = "agent.delete"
+
+
+class Relays(Protocol):
+    """The sockets that lead out of a box: open before it starts, closed when it is gone."""
+
+    async def open(self, agent_id: str) -> None: ...
+    async def close(self, agent_id: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a person asks for when creating an agent; `channels` is the raw object, checked by `launch`."""
+
+    profile: Profile
+    engine: str | None = None
+    skill_cids: Sequence[str] = ()
+    secret_ids: Sequence[str] = ()
+    channels: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits) -> BoxSpec:
+    """The box of an agent: its engine's folders, the two relays, and the proxy variables for all that runs in it."""
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
+    local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
+    both_cases = {name.lower(): value for name, value in (proxies | local).items()}
+    base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NODE_USE_ENV_PROXY": "1"}
+    return BoxSpec(
+        agent_id=agent_id,
+        env=base | proxies | local | both_cases,
+        mounts=mounts,
+        relays={API_PORT: API_RELAY, PROXY_PORT: PROXY_RELAY},
+        egress=PROXY_RELAY,
+        limits=limits,
+    )

@@ -1,0 +1,149 @@
+"""Shapes of the agents' table of the contract; what it leaves open follows the reference service's clients."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from roost.agents.lifecycle.errors import StartFailed
+from roost.agents.lifecycle.model import Order
+from roost.agents.roster.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    VIBE_LIMIT,
+    Agent,
+    AgentState,
+    Profile,
+    checked_name,
+)
+from roost.core.sensitive import Sensitive
+from roost.web.wire import Moment, Wire
+
+_Cid = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class CreateAgent(Wire):
+    name: str = ""
+    description: Annotated[str, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[str, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[str, Field(max_length=EMOJI_LIMIT)] | None = None
+    engine: Annotated[str, Field(max_length=32)] | None = None
+    skill_cids: Sequence[_Cid] = ()
+    secret_ids: Annotated[Sequence[_Cid], Field(max_length=100)] = ()
+    channels: Mapping[str, Any] = Field(default_factory=dict[str, Any])
+
+    def order(self) -> Order:
+        """Raises InvalidName."""
+        profile = Profile(checked_name(self.name), self.description, self.vibe, self.emoji)
+        return Order(profile, self.engine, self.skill_cids, self.secret_ids, self.channels)
+
+
+class RestartAgent(Wire):
+    """The contract does not name the version's field: the record's own name and the short one are taken."""
+
+    version: Annotated[str, Field(max_length=64)] | None = None
+    agent_version: Annotated[str, Field(max_length=64)] | None = None
+
+    @property
+    def wanted(self) -> str | None:
+        return self.version or self.agent_version
+
+
+class AgentRecord(Wire):
+    """`gatewayToken` is there only for callers who may read it anyway, and never in lists."""
+
+    agent_id: str
+    user_id: str
+    name: str
+    description: str | None
+    vibe: str | None
+    emoji: str | None
+    engine: str
+    agent_version: str
+    status: AgentState
+    status_reason: str | None
+    url: str
+    created_at: Moment
+    updated_at: Moment
+    gateway_token: str | None = None
+
+
+class AgentList(Wire):
+    agents: Sequence[AgentRecord]
+    agent_limit: int
+    time_credits: None = None
+
+
+class AgentCreated(Wire):
+    success: bool = True
+    agent: AgentRecord
+
+
+class StartFailure(Wire):
+    """500 after create (contract: "response carries the agent body")."""
+
+    error: str
+    agent: AgentRecord
+
+
+class AgentDetail(Wire):
+    agent: AgentRecord
+    process_status: str
+    process_id: int | None = None
+    skills: Sequence[Any] = ()
+    secrets: Sequence[Any] = ()
+    snapshots: Sequence[Any] = ()
+    port_forwarding: Sequence[Any] = ()
+
+
+class Done(Wire):
+    success: bool = True
+    message: str
+
+
+class Restarted(Done):
+    previous_process_id: int | None = None
+
+
+class EngineRecord(Wire):
+    id: str
+    label: str
+
+
+class EngineList(Wire):
+    engines: Sequence[EngineRecord]
+
+
+class GatewayToken(Wire):
+    """The same value twice: `token` as in the platform's answers, `gatewayToken` as in the agent record."""
+
+    token: str
+    gateway_token: str
+
+
+def record(agent: Agent, url: str, token: Sensitive[str] | None = None) -> AgentRecord:
+    return AgentRecord(
+        agent_id=agent.id,
+        user_id=agent.tenant_id,
+        name=agent.profile.name,
+        description=agent.profile.description,
+        vibe=agent.profile.vibe,
+        emoji=agent.profile.emoji,
+        engine=agent.engine,
+        agent_version=agent.engine_version,
+        status=agent.state,
+        status_reason=agent.reason,
+        url=url,
+        created_at=agent.created_at,
+        updated_at=agent.updated_at,
+        gateway_token=token.reveal() if token else None,
+    )
+
+
+def start_failure(failure: StartFailed, agent: AgentRecord) -> JSONResponse:
+    return JSONResponse(StartFailure(error=failure.message, agent=agent).model_dump(mode="json", by_alias=True), 500)
+
+
+def token(value: Sensitive[str]) -> GatewayToken:
+    return GatewayToken(token=value.reveal(), gateway_token=value.reveal())

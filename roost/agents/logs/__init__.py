@@ -1,0 +1,1 @@
+"""What an agent's processes wrote."""

@@ -1,0 +1,1 @@
+"""The agent record, its states and transitions, and the way to an agent's running parts."""

@@ -1,0 +1,31 @@
+"""Console exec and files (contract: Files and snapshots; Console, devices, config)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from roost.agents.workspace import wire
+from roost.agents.workspace.service import Workspace
+from roost.identity.door import AgentCaller, AgentId
+from roost.web.provide import provide
+
+Service = Annotated[Workspace, Depends(provide(Workspace))]
+router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
+
+
+@router.post("/console/exec")
+async def run(_: AgentCaller, agent_id: AgentId, body: wire.Exec, workspace: Service) -> wire.ExecResult:
+    """Run a shell command in the agent's container."""
+    return wire.ran(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
+
+
+@router.get("/files", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
+async def read(_: AgentCaller, agent_id: AgentId, path: Annotated[str, Query()], workspace: Service) -> Response:
+    """The bytes of a file of the agent's workspace."""
+    return Response(await workspace.read(agent_id, path), media_type="application/octet-stream")
+
+
+@router.post("/files/upload")
+async def upload(_: AgentCaller, agent_id: AgentId, body: wire.Upload, workspace: Service) -> wire.UploadResult:
+    """Put a file into the `uploads/` folder of the workspace."""
+    return wire.uploaded(await workspace.upload(agent_id, body.filename, body.content_base64))

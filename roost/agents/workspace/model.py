@@ -1,0 +1,77 @@
+"""Limits, and what counts as a path, a file name and base64."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from roost.agents.workspace.errors import InvalidContent, InvalidFilename, InvalidPath, UploadTooLarge
+
+FILE_LIMIT = 10 * 1024**2
+COMMAND_LIMIT = 64 * 1024
+OUTPUT_LIMIT = 1024**2
+EXEC_TIMEOUT = 60.0
+EXEC_TIMEOUT_LIMIT = 600.0
+UPLOADS = "uploads"
+
+_NAME_BYTES = 255
+_PATH_BYTES = 4096
+_WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that ran. Exit code 124 means that its time was up; `truncated`, that it wrote more than 1 MiB."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    command: str
+    timestamp: datetime
+    truncated: bool
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    path: str
+    filename: str
+    size: int
+
+
+def checked_path(path: str) -> str:
+    """A path relative to the workspace. Raises InvalidPath for anything else, before an agent is asked.
+
+    A leading `/workspace/` is taken off, since that is what an agent calls the place.
+    """
+    path = path.removeprefix("/workspace/")
+    parts = path.split("/")
+    if not path or len(path.encode("utf-8", "replace")) > _PATH_BYTES or path.startswith("/") or ".." in parts:
+        raise InvalidPath
+    if any(sign in path for sign in "\\\0") or not path.isprintable():
+        raise InvalidPath
+    return path
+
+
+def checked_filename(name: str) -> str:
+    """One name without folders that every system can keep. Raises InvalidFilename."""
+    too_long = len(name.encode("utf-8", "replace")) > _NAME_BYTES
+    if not name or too_long or name != name.strip() or name.endswith(".") or not name.isprintable():
+        raise InvalidFilename
+    if any(sign in name for sign in '/\\<>:"|?*') or name.lower() == ".git" or _WINDOWS_DEVICES.fullmatch(name):
+        raise InvalidFilename
+    return name
+
+
+def decoded(content: str) -> bytes:
+    """The bytes of strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, UploadTooLarge."""
+    if len(content) > FILE_LIMIT * 4 // 3 + 4:
+        raise UploadTooLarge
+    try:
+        content_bytes = base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidContent from None
+    if len(content_bytes) > FILE_LIMIT:
+        raise UploadTooLarge
+    return content_bytes

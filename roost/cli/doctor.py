@@ -1,0 +1,76 @@
+"""`roost doctor`: tries each part on this machine and says what works, what does not, and what to do."""
+
+import asyncio
+import platform
+from collections.abc import Sequence
+
+import typer
+
+from roost import __version__, app, config
+from roost.cli.client import Data
+from roost.cli.output import Exit, Form, Output, screen, show_json
+from roost.core.problem import Problem
+from roost.drivers.runtime.contract import Capabilities
+
+Row = dict[str, str]
+_MARKS = {"ok": "[green]ok[/green]  ", "no": "[yellow]no[/yellow]  ", "fail": "[red]fail[/red]"}
+
+
+def doctor(data: Data = None, output: Output = Form.TABLE) -> None:
+    """Check this machine: what is enforced, what is not, and why. Exit code 1 if agents cannot run here."""
+    settings = config.load(data=data)
+    runtime = app.runtime(settings)
+    found = asyncio.run(runtime.probe())
+    rows = [_python(), *_runtime(runtime.name, found), *_engines(settings), _database(settings), *_models(settings)]
+    if output is Form.JSON:
+        show_json(rows)
+    else:
+        for row in rows:
+            screen.print(f"{_MARKS[row['status']]}  [bold]{row['part']}[/bold]  ", end="")
+            screen.print(row["detail"], markup=False)
+    if any(row["status"] == "fail" for row in rows):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _python() -> Row:
+    return _row("roost", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")
+
+
+def _runtime(name: str, found: Capabilities) -> Sequence[Row]:
+    first = (
+        _row(f"runtime {name}", "ok", "containers start")
+        if found.usable
+        else _row(f"runtime {name}", "fail", found.error)
+    )
+    return [first, *(_row(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement)]
+
+
+def _engines(settings: config.Settings) -> Sequence[Row]:
+    rows: list[Row] = []
+    for engine in app.engines(settings):
+        versions = ", ".join(engine.installed())
+        hint = f"not installed; `roost engines install {engine.id}`"
+        rows.append(_row(f"engine {engine.id}", "ok" if versions else "no", versions or hint))
+    if not any(row["status"] == "ok" for row in rows):
+        rows.append(_row("engines", "fail", "none is installed; `roost engines install`"))
+    return rows
+
+
+def _database(settings: config.Settings) -> Row:
+    try:
+        db = app.open_database(settings)
+    except (Problem, Exception) as error:  # noqa: BLE001 - whatever is wrong is what the doctor is to say
+        return _row("database", "fail", str(error).splitlines()[0])
+    kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
+    db.close()
+    return _row("database", "ok", kind)
+
+
+def _models(settings: config.Settings) -> Sequence[Row]:
+    if not settings.upstreams:
+        return [_row("models", "ok", "scripted, a stand-in; set ROOST_MODEL_URL for a real one")]
+    return [_row("models", "ok", f"{upstream.api} at {upstream.url}") for upstream in settings.upstreams]
+
+
+def _row(part: str, status: str, detail: str) -> Row:
+    return {"part": part, "status": status, "detail": detail}

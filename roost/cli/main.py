@@ -1,0 +1,62 @@
+"""The `roost` program: its nouns and the few verbs without one."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from roost import __version__
+from roost.cli import agents, engines, keys
+from roost.cli.chat import chat
+from roost.cli.doctor import doctor
+from roost.cli.output import Exit, fail
+from roost.cli.routes import routes
+from roost.cli.up import up
+from roost.config import BadSettings
+from roost.core.problem import Problem
+
+cli = typer.Typer(
+    help="Roost: a self-hosted cloud for AI agents.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cli.command()(up)
+cli.command()(chat)
+cli.command()(doctor)
+cli.command()(routes)
+cli.add_typer(agents.nouns, name="agents")
+cli.add_typer(engines.nouns, name="engines")
+cli.add_typer(keys.nouns, name="keys")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"roost {__version__}\n")
+        raise typer.Exit
+
+
+@cli.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Roost: a self-hosted cloud for AI agents."""
+
+
+def app() -> None:
+    """Run the command line; expected problems end in one line and an exit code, not in a stack."""
+    try:
+        cli()
+    except BadSettings as problem:
+        _leave(problem, Exit.USAGE)
+    except Problem as problem:
+        _leave(problem, Exit.FAILED)
+
+
+def _leave(problem: Problem, code: Exit) -> None:
+    try:
+        fail(problem.message, code)
+    except typer.Exit as left:
+        sys.exit(left.exit_code)

@@ -1,0 +1,160 @@
+"""`roost up`: the whole server in this terminal, with a first agent to talk to. Ctrl-C stops it and its agents."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from sqlalchemy import Connection
+
+from roost import __version__, app, config
+from roost.agents.lifecycle.errors import StartFailed
+from roost.agents.lifecycle.model import Order
+from roost.agents.roster.model import Agent, Profile
+from roost.cli.client import Data
+from roost.cli.engines import install_one
+from roost.cli.output import screen
+from roost.config import Settings
+from roost.core import clock, log
+from roost.core.problem import Problem
+from roost.hosts.server import listen, only_one, stop_on_signals
+from roost.identity import tenants
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.model import DEFAULT_TENANT, Tenant
+
+_FIRST_AGENT = "First agent"
+
+
+def up(
+    host: Annotated[str | None, typer.Option(help="The address to listen on (default 127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option(help="The port (default 8642; 0 takes a free one).")] = None,
+    data: Data = None,
+    domain: Annotated[str | None, typer.Option(help="The domain of all addresses (default localhost).")] = None,
+    no_first_agent: Annotated[
+        bool, typer.Option("--no-first-agent", help="Do not create an agent to begin with.")
+    ] = False,
+) -> None:
+    """Start the server. On a new data folder it also creates a first agent."""
+    settings = config.load(data=data, host=host, port=port, domain=domain)
+    log.setup(settings.log_level)
+    with only_one(settings.data):
+        if not any(engine.installed() for engine in app.engines(settings)):
+            default = app.engines(settings)[0]
+            install_one(settings, default, default.default_version)
+        uvloop.run(_serve(settings, first_agent=not no_first_agent))
+
+
+async def _serve(settings: Settings, *, first_agent: bool) -> None:
+    listener = listen(settings.host, settings.port)
+    settings = app.at_port(settings, listener.getsockname()[1])
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    async with app.server(settings) as server:
+        tenant = await _leave_key(server)
+        serving = asyncio.create_task(server.http.run_on(listener, stop))
+        _greet(server)
+        if first_agent and not await server.roster.list(tenant.id):
+            await _or_stopped(_first_agent(server, tenant), stop)
+        else:
+            for agent in await server.roster.list(tenant.id):
+                _say_agent(server, agent)
+        if not stop.is_set():
+            screen.print("\nCtrl-C stops the server and its agents.\n")
+        await serving
+        screen.print("Stopping the agents ...")
+
+
+async def _leave_key(server: app.Roost) -> Tenant:
+    """The default tenant, and a key of it for the command line on this machine."""
+
+    def issue(connection: Connection) -> tuple[Tenant, str]:
+        tenant = tenants.ensure(connection, DEFAULT_TENANT)
+        return tenant, server.keys.issue(connection, tenant, "command line").reveal()
+
+    path = server.settings.data / "cli.json"
+    known = await _known_key(server, path)
+    tenant, token = known or await server.db.write(issue)
+    _write_session(path, server.settings, token)
+    return tenant
+
+
+def _write_session(path: Path, settings: Settings, token: str) -> None:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
+    shown = f"[{host}]" if ":" in host else host
+    content = {"url": f"http://{shown}:{settings.port}", "token": token, "domain": settings.domain}
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(content, file)
+    fresh.rename(path)
+
+
+async def _known_key(server: app.Roost, path: Path) -> tuple[Tenant, str] | None:
+    """The key that an earlier run left, if it is still good."""
+    try:
+        token = json.loads(path.read_text())["token"]  # noqa: ASYNC240 - a few bytes, before anybody is served
+        caller = await server.keys.verify(token)
+    except (OSError, ValueError, KeyError, TypeError, Problem):
+        return None
+    return await server.db.read(lambda connection: tenants.get(connection, caller.tenant_id)), token
+
+
+async def _first_agent(server: app.Roost, tenant: Tenant) -> None:
+    caller = Caller(CallerKind.SERVICE, tenant.id)
+    began = clock.monotonic()
+    with screen.status("Starting the first agent ..."):
+        try:
+            agent = await server.launch.create(caller, Order(Profile(_FIRST_AGENT, emoji="🐣")))
+        except StartFailed as failure:
+            screen.print(f"The first agent did not start: {failure.agent.reason}", markup=False)
+            screen.print("`roost doctor` checks this machine; `roost agents logs` shows what it wrote.")
+            return
+        except Problem as problem:
+            screen.print(f"The first agent was not created: {problem.message}", markup=False)
+            return
+    screen.print(f"The first agent is ready ({agent.engine}, {clock.monotonic() - began:.1f} s).")
+    _say_agent(server, agent)
+
+
+async def _or_stopped(work: "asyncio._CoroutineLike[None]", stop: asyncio.Event) -> None:
+    """Ctrl-C does not wait for an agent that is starting."""
+    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    for pending in (task, stopped):
+        pending.cancel()
+    await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+def _greet(server: app.Roost) -> None:
+    settings = server.settings
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.reach.engines())
+    database = "SQLite" if server.db.is_sqlite else "PostgreSQL"
+    models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted, a stand-in (docs/models.md)"
+    screen.print(f"\n[bold]Roost {__version__}[/bold]  {server.addresses.agents_url}/v0")
+    for name, value in (
+        ("data", f"{settings.data} ({database})"),
+        ("engines", engines),
+        ("models", models),
+        ("containers", server.containers),
+    ):
+        screen.print(f"  {name:<11}", end="")
+        screen.print(value, markup=False)
+
+
+def _say_agent(server: app.Roost, agent: Agent) -> None:
+    screen.print(f"\n  {agent.profile.name} ({agent.engine}, {agent.state})", markup=False)
+    screen.print(f"    talk to it   {_program()} chat {agent.id}", markup=False)
+    screen.print(f"    its address  {server.addresses.agent_origin(agent.id)}/", markup=False)
+
+
+def _program() -> str:
+    """How this program was called, as a person would type it again."""
+    path = Path(sys.argv[0])
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return path.name

@@ -1,0 +1,241 @@
+"""Configuration: the only reader of the environment and of the settings file. Parsed once into a frozen `Settings`.
+
+Each setting has one name: `ROOST_DATABASE_URL` in the environment is `database_url` in `roost.toml` of the data folder;
+the environment wins, and a command-line flag wins over both. Secrets can also be given as a file (`ROOST_KEK_FILE`).
+"""
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from roost.core.problem import Invalid
+from roost.core.sensitive import Sensitive
+from roost.drivers.model.contract import ModelSettings
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_GIB = 1024**3
+
+
+class BadSettings(Invalid):
+    """A setting is unknown, malformed or unsafe; the message names it and says what to do."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting: its name in `roost.toml`, what it means, and its default as a person would write it."""
+
+    name: str
+    help: str
+    default: str = ""
+
+    @property
+    def variable(self) -> str:
+        return f"ROOST_{self.name.upper()}"
+
+
+OPTIONS: Sequence[Option] = (
+    Option("data", "The data folder: database, keys, agents' files.", ".roost"),
+    Option("host", "The address to listen on.", "127.0.0.1"),
+    Option("port", "The port to listen on.", "8642"),
+    Option("domain", "The domain under which agents and APIs have their addresses.", "localhost"),
+    Option("public_scheme", "`https` when a proxy in front of Roost terminates TLS.", "http"),
+    Option("public_port", "The port in generated addresses, when a proxy in front has another one.", "the port"),
+    Option(
+        "allow_plain_http", "Listen on more than loopback without TLS in front: `true` to accept the risk.", "false"
+    ),
+    Option("database_url", "`postgresql://...`; the default is a SQLite file in the data folder."),
+    Option("kek", "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."),
+    Option(
+        "engines", "Where engines are installed; servers of a machine can share it.", "$XDG_DATA_HOME/roost/engines"
+    ),
+    Option("log_level", "`debug`, `info`, `warning` or `error`.", "info"),
+    Option("quota_free", "Agents per tenant on the free plan.", "1"),
+    Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
+    Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
+    Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
+    Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
+    Option("egress_allow", "Private networks that agents may reach, comma-separated CIDRs."),
+    Option("egress_deny_hosts", "Host names (and all below them) that agents may not reach, comma-separated."),
+    Option("model_url", "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."),
+    Option("model_api", "`openai` or `anthropic`: what the endpoint speaks.", "openai"),
+    Option("model_key", "The key for that endpoint. It stays on the host."),
+    Option("models", "Model ids to offer, comma-separated, the default first; else what the endpoint lists."),
+)
+_NAMES = {option.name for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    data: Path
+    host: str
+    port: int
+    domain: str
+    public_scheme: Literal["http", "https"]
+    public_port: int
+    database_url: Sensitive[str]
+    kek: Sensitive[bytes] | None
+    engines: Path
+    log_level: str
+    quota_free: int
+    quota_paid: int
+    agent_memory: int
+    agent_cpus: float
+    agent_pids: int
+    egress_allow: tuple[Network, ...]
+    egress_deny_hosts: tuple[str, ...]
+    upstreams: tuple[ModelSettings, ...]
+
+    @property
+    def kek_file(self) -> Path:
+        return self.data / "keys" / "kek"
+
+
+def load(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
+    """Settings from flags (None means not given), environment and `roost.toml`. Raises BadSettings."""
+    source = os.environ if environment is None else environment
+    data = Path(flags.get("data") or source.get("ROOST_DATA") or ".roost").expanduser().resolve()
+    return _Reader(source, _file(data / "roost.toml"), flags).settings(data)
+
+
+class _Reader:
+    """Finds the text of a setting and turns it into its type; errors name the setting."""
+
+    def __init__(self, environment: Mapping[str, str], file: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
+        self._environment = environment
+        self._file = file
+        self._flags = flags
+
+    def settings(self, data: Path) -> Settings:
+        port = self._number("port", 8642, low=0, high=65535)
+        settings = Settings(
+            data=data,
+            host=self._text("host") or "127.0.0.1",
+            port=port,
+            domain=(self._text("domain") or "localhost").lower().rstrip("."),
+            public_scheme=cast("Literal['http', 'https']", self._one_of("public_scheme", ("http", "https"))),
+            public_port=self._number("public_port", port, low=0, high=65535),
+            database_url=Sensitive(self._text("database_url") or f"sqlite:///{data / 'roost.db'}"),
+            kek=self._kek(),
+            engines=Path(self._text("engines") or _default_engines(self._environment)).expanduser().resolve(),
+            log_level=self._one_of("log_level", ("info", "debug", "warning", "error")),
+            quota_free=self._number("quota_free", 1),
+            quota_paid=self._number("quota_paid", 20),
+            agent_memory=self._bytes("agent_memory", 2 * _GIB),
+            agent_cpus=self._decimal("agent_cpus", 2.0),
+            agent_pids=self._number("agent_pids", 512, low=16),
+            egress_allow=self._networks("egress_allow"),
+            egress_deny_hosts=self._list("egress_deny_hosts"),
+            upstreams=self._upstreams(),
+        )
+        self._refuse_unsafe(settings)
+        return settings
+
+    def _text(self, name: str) -> str:
+        flag = self._flags.get(name)
+        if flag is not None:
+            return str(flag)
+        variable = f"ROOST_{name.upper()}"
+        if variable in self._environment:
+            return self._environment[variable].strip()
+        if path := self._environment.get(f"{variable}_FILE"):
+            try:
+                return Path(path).read_text().strip()
+            except OSError as error:
+                raise BadSettings(f"{variable}_FILE: {path} could not be read: {error.strerror}") from None
+        return str(self._file.get(name, "")).strip()
+
+    def _number(self, name: str, default: int, *, low: int = 0, high: int = 2**53) -> int:
+        text = self._text(name)
+        if not text:
+            return default
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise BadSettings(f"{name}: a whole number from {low} to {high}, please, not {text!r}")
+        return int(text)
+
+    def _decimal(self, name: str, default: float) -> float:
+        text = self._text(name)
+        try:
+            value = float(text) if text else default
+        except ValueError:
+            value = -1.0
+        if not 0.01 <= value <= 1024:
+            raise BadSettings(f"{name}: a number from 0.01 to 1024, please, not {text!r}")
+        return value
+
+    def _bytes(self, name: str, default: int) -> int:
+        text = self._text(name)
+        if not text:
+            return default
+        units = {"K": 1024, "M": 1024**2, "G": _GIB}
+        digits, unit = (text[:-1], units.get(text[-1].upper(), 0)) if text[-1].isalpha() else (text, 1)
+        if not digits.isdigit() or not unit:
+            raise BadSettings(f"{name}: bytes like 2147483648, 2048M or 2G, please, not {text!r}")
+        return int(digits) * unit
+
+    def _one_of(self, name: str, values: Sequence[str]) -> str:
+        text = self._text(name) or values[0]
+        if text not in values:
+            raise BadSettings(f"{name}: one of {', '.join(values)}, please, not {text!r}")
+        return text
+
+    def _list(self, name: str) -> tuple[str, ...]:
+        return tuple(item.strip() for item in self._text(name).split(",") if item.strip())
+
+    def _networks(self, name: str) -> tuple[Network, ...]:
+        try:
+            return tuple(ipaddress.ip_network(item) for item in self._list(name))
+        except ValueError as error:
+            raise BadSettings(f"{name}: {error}") from None
+
+    def _kek(self) -> Sensitive[bytes] | None:
+        text = self._text("kek")
+        if not text:
+            return None
+        try:
+            key = bytes.fromhex(text)
+        except ValueError:
+            key = b""
+        if len(key) != 32:
+            raise BadSettings("kek: 64 hexadecimal digits, please (32 bytes)")
+        return Sensitive(key)
+
+    def _upstreams(self) -> tuple[ModelSettings, ...]:
+        url = self._text("model_url")
+        if not url:
+            return ()
+        if not url.startswith(("http://", "https://")):
+            raise BadSettings(f"model_url: an http or https address, please, not {url!r}")
+        key = self._text("model_key")
+        api = cast("Literal['openai', 'anthropic']", self._one_of("model_api", ("openai", "anthropic")))
+        secret = Sensitive(key) if key else None
+        return (ModelSettings(api, api, url.rstrip("/"), secret, self._list("models")),)
+
+    def _refuse_unsafe(self, settings: Settings) -> None:
+        exposed = settings.host not in ("127.0.0.1", "::1", "localhost")
+        accepted = self._one_of("allow_plain_http", ("false", "true")) == "true"
+        if exposed and settings.public_scheme == "http" and not accepted:
+            raise BadSettings(
+                f"host: {settings.host} can be reached from outside, and tokens would travel without TLS. Put a TLS "
+                "proxy in front and set ROOST_PUBLIC_SCHEME=https, or accept the risk with ROOST_ALLOW_PLAIN_HTTP=true."
+            )
+
+
+def _file(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSettings(f"{path}: {error}") from None
+    if unknown := content.keys() - _NAMES:
+        raise BadSettings(f"{path}: unknown setting {min(unknown)!r}; `docs/settings.md` lists all")
+    return content
+
+
+def _default_engines(environment: Mapping[str, str]) -> str:
+    home = environment.get("XDG_DATA_HOME") or "~/.local/share"
+    return f"{home}/roost/engines"

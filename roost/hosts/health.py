@@ -1,0 +1,52 @@
+"""Health for machines: alive, ready, and numbers. Metrics are for the operator and answer on `localhost` only."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from roost.core import log
+from roost.core.problem import Missing
+from roost.identity.door import Surface
+
+Check = Callable[[], Awaitable[None]]
+"""Raises when the part that it checks cannot be used."""
+
+_log = log.get("health")
+
+
+def router(checks: Mapping[str, Check], registry: CollectorRegistry) -> APIRouter:
+    """The routes for `checks`, each under the name that `/readyz` shows."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get("/healthz")
+    async def alive() -> dict[str, str]:
+        """Whether the process answers at all."""
+        return {"status": "ok"}
+
+    @routes.get("/readyz", responses={503: {}})
+    async def ready() -> JSONResponse:
+        """Whether every part can be used; 503 names those that cannot."""
+        parts = {name: await _passes(name, check) for name, check in checks.items()}
+        good = all(parts.values())
+        shown = {name: "ok" if passed else "failing" for name, passed in parts.items()}
+        return JSONResponse({"status": "ok" if good else "failing", "checks": shown}, 200 if good else 503)
+
+    @routes.get("/metrics", response_class=Response)
+    async def metrics(request: Request) -> Response:
+        """Counters for Prometheus."""
+        if request.scope["state"]["surface"] is not Surface.LOCAL:
+            raise Missing
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return routes
+
+
+async def _passes(name: str, check: Check) -> bool:
+    try:
+        await check()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the part is not ready
+        _log.warning("not ready", part=name, error=str(error))
+        return False
+    return True

@@ -1,0 +1,28 @@
+"""The one application: every slice's routes, the error forms, health and description. The only importer of `api.py`."""
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from roost.agents.lifecycle import api as lifecycle
+from roost.agents.logs import api as logs
+from roost.agents.models import api as models
+from roost.agents.workspace import api as workspace
+from roost.hosts import health, openapi
+from roost.hosts.health import Check
+from roost.web import errors
+from roost.web.provide import Rooms
+
+
+def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry) -> FastAPI:
+    app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.rooms = rooms
+    errors.install(app)
+    app.include_router(lifecycle.router)
+    app.include_router(workspace.router)
+    app.include_router(logs.router)
+    app.include_router(models.router)
+    app.include_router(health.router(checks, registry))
+    openapi.install(app, agents_url)
+    return app

@@ -1,0 +1,87 @@
+"""The OpenAPI 3.1 description at `/openapi`, true to the last status: derived from the routes and their callers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from roost import __version__
+from roost.hosts import routes
+from roost.identity import door
+from roost.web.wire import ErrorBody
+
+_SCHEMES: dict[str, Any] = {
+    "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+    "gatewayToken": {"type": "http", "scheme": "bearer", "description": "On the agent's own address."},
+    "gatewayQuery": {"type": "apiKey", "in": "query", "name": "token"},
+    "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": door.COOKIE},
+}
+_SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
+    routes.JWT: [{"serviceJwt": []}],
+    routes.GATEWAY: [{"gatewayToken": []}, {"gatewayQuery": []}, {"gatewayCookie": []}],
+    routes.RELAY: [],
+}
+_REASONS = {
+    "400": "The request is malformed; `error` says where.",
+    "401": "No credential, or one that is not accepted.",
+    "403": "The credential or the plan does not allow it.",
+    "404": "There is no such thing.",
+    "405": "The path has other methods; see `Allow`.",
+    "408": "The request came too slowly.",
+    "409": "It conflicts with what is there.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON, or is compressed.",
+    "429": "Too many requests; see `Retry-After`.",
+    "500": "Something failed; `error` says what.",
+    "503": "Something that is needed is not available.",
+}
+_METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
+
+
+def install(app: FastAPI, agents_url: str) -> None:
+    """Serve the description of `app`; it is made once, on the first request."""
+
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app, agents_url)
+        return app.openapi_schema
+
+    app.openapi = describe
+
+
+def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
+    schema = get_openapi(
+        title="Roost",
+        version=__version__,
+        description="Agents that live in containers: the management API, /v0.",
+        routes=app.routes,
+        servers=[{"url": agents_url}],
+    )
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = _SCHEMES
+    components.setdefault("schemas", {})["Error"] = ErrorBody.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(name, None)
+    for method, route in routes.api_routes(app):
+        if route.include_in_schema:
+            _complete(schema["paths"][route.path_format][method.lower()], route, method)
+    return schema
+
+
+def _complete(operation: dict[str, Any], route: APIRoute, method: str) -> None:
+    """Add who may call, and every error that the operation can answer with."""
+    responses = operation["responses"]
+    responses.pop("422", None)
+    statuses = {"400", "500"}
+    if kinds := routes.credentials(route):
+        operation["security"] = [choice for kind in kinds for choice in _SECURITY[kind]]
+        statuses |= {"401", "403", "429", "503"}
+    if "{" in route.path:
+        statuses.add("404")
+    if method in _METHODS_WITH_BODY:
+        statuses |= {"404", "408", "409", "413", "415"}
+    for status in sorted(statuses - responses.keys()):
+        content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+        responses[status] = {"description": _REASONS[status], "content": content}

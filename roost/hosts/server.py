@@ -1,0 +1,113 @@
+"""Runs the application on a port: one server per data folder, a clean stop on a signal."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from roost.core.problem import Kind, Problem
+
+_BACKLOG = 2048
+_GRACE = 5
+
+
+class CannotListen(Problem):
+    kind = Kind.UNAVAILABLE
+    message = "The port cannot be opened"
+
+
+class AlreadyRunning(Problem):
+    kind = Kind.CONFLICT
+    message = "Another server runs on this data folder"
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the data folder for this process; the lock goes with the process, however it ends. Raises AlreadyRunning."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise AlreadyRunning(f"Another server runs on {folder}") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises CannotListen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise CannotListen(
+            f"Cannot listen on {host} port {port}: {error.strerror}. Choose another with --port."
+        ) from None
+    listener.listen(_BACKLOG)
+    return listener
+
+
+class HttpServer(Server):
+    """uvicorn's server without its signal handlers: whoever runs it decides when it stops."""
+
+    def __init__(self, app: ASGIApp, protocol: type[HttpToolsProtocol]) -> None:
+        super().__init__(
+            Config(
+                app,
+                http=protocol,
+                ws="websockets-sansio",
+                interface="asgi3",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=True,
+                proxy_headers=False,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def run_on(self, listener: socket.socket, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set; connections get 5 s to end."""
+
+        async def watch() -> None:
+            await stop.wait()
+            self.should_exit = True
+
+        watcher = asyncio.create_task(watch())
+        try:
+            await self.serve(sockets=[listener])
+        finally:
+            watcher.cancel()
+
+
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """The first SIGINT or SIGTERM sets `stop`; a second SIGINT ends the process the hard way."""
+    loop = asyncio.get_running_loop()
+
+    def first(number: int) -> None:
+        stop.set()
+        loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, first, number)

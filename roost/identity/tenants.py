@@ -1,0 +1,45 @@
+"""Tenants: found or made by name, and held still while something of theirs is counted."""
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.core import clock, ids
+from roost.identity import store
+from roost.identity.caller import Plan
+from roost.identity.errors import MissingUser
+from roost.identity.model import Tenant
+
+
+def ensure(connection: Connection, name: str, plan: Plan | None = None) -> Tenant:
+    """The tenant of that name, made when it is new (free unless said otherwise); a given plan is set."""
+    tenant = store.tenant_named(connection, name)
+    if tenant is None:
+        tenant = Tenant(ids.new_id(), name, plan or Plan.FREE, clock.now())
+        try:
+            with connection.begin_nested():
+                store.add_tenant(connection, tenant)
+        except IntegrityError:  # another process was first
+            return ensure(connection, name, plan)
+    elif plan is not None and plan is not tenant.plan:
+        store.set_plan(connection, tenant.id, plan)
+        tenant = Tenant(tenant.id, tenant.name, plan, tenant.created_at)
+    return tenant
+
+
+def get(connection: Connection, tenant_id: str) -> Tenant:
+    """Raises MissingUser."""
+    return _found(store.tenant(connection, tenant_id))
+
+
+def hold(connection: Connection, tenant_id: str) -> Tenant:
+    """The tenant, locked until the transaction ends: what is counted per tenant is counted behind this.
+
+    Raises MissingUser.
+    """
+    return _found(store.lock_tenant(connection, tenant_id))
+
+
+def _found(tenant: Tenant | None) -> Tenant:
+    if tenant is None:
+        raise MissingUser
+    return tenant

@@ -1,0 +1,87 @@
+"""Paths, file names and base64, judged before an agent is asked (cases D1, D4, D5, D7)."""
+
+import base64
+
+import pytest
+
+from roost.agents.workspace.errors import InvalidContent, InvalidFilename, InvalidPath, UploadTooLarge
+from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decoded
+
+
+@pytest.mark.parametrize(
+    ("path", "relative"),
+    [("a", "a"), ("a/b.txt", "a/b.txt"), ("/workspace/a", "a"), (".env", ".env"), ("ü/ñ", "ü/ñ"), ("a..b", "a..b")],
+)
+def test_good_paths(path: str, relative: str) -> None:
+    assert checked_path(path) == relative
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/etc/passwd",
+        "..",
+        "../x",
+        "a/../b",
+        "a/..",
+        "a\\b",
+        "a\0b",
+        "a\nb",
+        "x" * 4097,
+        "/workspace/",
+        "\ud800",
+    ],
+)
+def test_bad_paths(path: str) -> None:
+    with pytest.raises(InvalidPath):
+        checked_path(path)
+
+
+@pytest.mark.parametrize("name", ["a", "report.pdf", ".env", "ü.txt", "x" * 255, "a b", "console.log", "com.txt"])
+def test_good_filenames(name: str) -> None:
+    assert checked_filename(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/b",
+        "a\\b",
+        "a\0b",
+        ".git",
+        ".GIT",
+        ".git/config",
+        "x" * 256,
+        "ü" * 128,
+        "CON",
+        "nul.txt",
+        "COM1",
+        "a ",
+        " a",
+        "a.",
+        "a:b",
+        "a\nb",
+    ],
+)
+def test_bad_filenames(name: str) -> None:
+    with pytest.raises(InvalidFilename):
+        checked_filename(name)
+
+
+def test_base64_is_strict_and_bounded() -> None:
+    assert decoded("") == b""
+    assert decoded(base64.b64encode(b"hello").decode()) == b"hello"
+    for bad in ("data:text/plain;base64,aGk=", "aGk", "aG k=", "aGk=\n", "é", "a" + " " * 1000):
+        with pytest.raises(InvalidContent):
+            decoded(bad)
+    assert len(decoded(base64.b64encode(bytes(FILE_LIMIT)).decode())) == FILE_LIMIT
+    with pytest.raises(UploadTooLarge):
+        decoded(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
+    with pytest.raises(UploadTooLarge):
+        decoded("A" * (FILE_LIMIT * 2))

@@ -1,0 +1,101 @@
+"""Gateway tokens: read, rotated, forgotten; the old one is dead at once (cases A8, A9)."""
+
+import asyncio
+
+import pytest
+
+from roost.core.db import Database
+from roost.core.seal import Sealer, Unsealable
+from roost.core.sensitive import Sensitive
+from roost.identity import tenants
+from roost.identity.caller import CallerKind
+from roost.identity.errors import Unauthorised, UnknownAgent
+from roost.identity.gateways import Gateways
+
+
+@pytest.fixture
+def gateways(database: Database) -> Gateways:
+    return Gateways(database, Sealer(Sensitive(bytes(32))))
+
+
+@pytest.fixture
+def tenant_id(database: Database) -> str:
+    return database.run(lambda c: tenants.ensure(c, "acme").id)
+
+
+@pytest.fixture
+def token(database: Database, gateways: Gateways, tenant_id: str) -> str:
+    return database.run(lambda c: gateways.mint(c, "agent-1", tenant_id)).reveal()
+
+
+async def test_a_token_names_its_agent_and_tenant(gateways: Gateways, token: str, tenant_id: str) -> None:
+    caller = await gateways.verify(token)
+    assert (caller.kind, caller.agent_id, caller.tenant_id) == (CallerKind.GATEWAY, "agent-1", tenant_id)
+    assert (await gateways.read("agent-1")).reveal() == token
+    assert await gateways.owner("agent-1") == tenant_id
+
+
+async def test_rotation_kills_the_old_token_at_once(gateways: Gateways, token: str) -> None:
+    heard: list[str] = []
+    gateways.subscribe(heard.append)
+    await gateways.verify(token)
+    new = (await gateways.rotate("agent-1")).reveal()
+    assert new != token
+    assert heard == ["agent-1"]
+    with pytest.raises(Unauthorised):
+        await gateways.verify(token)
+    assert (await gateways.verify(new)).agent_id == "agent-1"
+
+
+async def test_many_rotations_at_once_leave_one_current_token(gateways: Gateways, token: str) -> None:
+    rotated = await asyncio.gather(*(gateways.rotate("agent-1") for _ in range(20)))
+    current = await gateways.read("agent-1")
+    for candidate in [Sensitive(token), *rotated]:
+        if candidate == current:
+            assert (await gateways.verify(candidate.reveal())).agent_id == "agent-1"
+        else:
+            with pytest.raises(Unauthorised):
+                await gateways.verify(candidate.reveal())
+
+
+async def test_what_is_unknown_is_refused(gateways: Gateways, token: str) -> None:
+    for guess in ("", "rst_gw_", token[:-1], token + "0", "x" * 300, "rst_gw_" + "\udcff"):
+        with pytest.raises(Unauthorised):
+            await gateways.verify(guess)
+    for lookup in (gateways.owner, gateways.read, gateways.rotate):
+        with pytest.raises(UnknownAgent):
+            await lookup("nobody")
+
+
+async def test_a_forgotten_agent_has_no_token(database: Database, gateways: Gateways, token: str) -> None:
+    await gateways.verify(token)
+    database.run(lambda c: gateways.forget(c, "agent-1"))
+    gateways.changed("agent-1")
+    with pytest.raises(Unauthorised):
+        await gateways.verify(token)
+
+
+async def test_a_sealed_token_opens_only_in_its_own_row(
+    database: Database, gateways: Gateways, token: str, tenant_id: str
+) -> None:
+    """Case E3: ciphertexts swapped in the database do not open."""
+    database.run(lambda c: gateways.mint(c, "agent-2", tenant_id))
+
+    def swap(connection):
+        rows = connection.exec_driver_sql("SELECT agent_id, sealed FROM gateway_tokens ORDER BY agent_id").all()
+        mark = "?" if connection.dialect.name == "sqlite" else "%s"
+        for agent_id, sealed in ((rows[0][0], rows[1][1]), (rows[1][0], rows[0][1])):
+            connection.exec_driver_sql(
+                f"UPDATE gateway_tokens SET sealed = {mark} WHERE agent_id = {mark}", (bytes(sealed), agent_id)
+            )
+
+    database.run(swap)
+    with pytest.raises(Unsealable):
+        await gateways.read("agent-1")
+
+
+def test_the_database_holds_no_token(database: Database, token: str) -> None:
+    rows = database.run(lambda c: c.exec_driver_sql("SELECT * FROM gateway_tokens").all())
+    assert token.encode() not in b"|".join(
+        bytes(v) if isinstance(v, bytes | memoryview) else str(v).encode() for v in rows[0]
+    )

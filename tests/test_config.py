@@ -1,0 +1,96 @@
+"""Configuration: where a setting comes from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from roost import config
+from roost.config import OPTIONS, BadSettings, load
+
+
+def settings(folder: Path, **environment: str) -> config.Settings:
+    return load({"ROOST_DATA": str(folder), **environment})
+
+
+def test_defaults_need_nothing(tmp_path: Path) -> None:
+    found = settings(tmp_path, HOME=str(tmp_path))
+    assert (found.host, found.port, found.domain, found.public_port) == ("127.0.0.1", 8642, "localhost", 8642)
+    assert found.database_url.reveal() == f"sqlite:///{tmp_path / 'roost.db'}"
+    assert (found.quota_free, found.quota_paid) == (1, 20)
+    assert found.upstreams == ()
+
+
+def test_flag_over_environment_over_file(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text("port = 1\nquota_free = 7\n")
+    assert settings(tmp_path).port == 1
+    assert settings(tmp_path, ROOST_PORT="2").port == 2
+    found = load({"ROOST_DATA": str(tmp_path), "ROOST_PORT": "2"}, port=3)
+    assert (found.port, found.quota_free) == (3, 7)
+
+
+def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "kek.hex"
+    secret.write_text("ab" * 32 + "\n")
+    found = settings(tmp_path, ROOST_KEK_FILE=str(secret))
+    assert found.kek is not None
+    assert found.kek.reveal() == b"\xab" * 32
+    assert "abab" not in repr(found)
+
+
+def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
+    (upstream,) = settings(
+        tmp_path,
+        ROOST_MODEL_URL="https://models.example/v1/",
+        ROOST_MODEL_KEY="sk-very-secret",
+        ROOST_MODELS="big, small",
+    ).upstreams
+    assert (upstream.api, upstream.url, upstream.models) == ("openai", "https://models.example/v1", ("big", "small"))
+    assert "sk-very" not in repr(upstream)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("ROOST_PORT", "http", "port"),
+        ("ROOST_PORT", "65536", "port"),
+        ("ROOST_PORT", "-1", "port"),
+        ("ROOST_QUOTA_FREE", "many", "quota_free"),
+        ("ROOST_LOG_LEVEL", "loud", "log_level"),
+        ("ROOST_AGENT_MEMORY", "2X", "agent_memory"),
+        ("ROOST_AGENT_CPUS", "none", "agent_cpus"),
+        ("ROOST_AGENT_CPUS", "nan", "agent_cpus"),
+        ("ROOST_KEK", "short", "kek"),
+        ("ROOST_KEK_FILE", "/nowhere/at/all", "ROOST_KEK_FILE"),
+        ("ROOST_EGRESS_ALLOW", "10.0.0.1/8", "egress_allow"),
+        ("ROOST_MODEL_URL", "models.example", "model_url"),
+        ("ROOST_PUBLIC_SCHEME", "gopher", "public_scheme"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(tmp_path: Path, variable: str, value: str, message: str) -> None:
+    with pytest.raises(BadSettings, match=message):
+        settings(tmp_path, **{variable: value})
+
+
+@pytest.mark.parametrize("text", ["prot = 1", "port = ", "[port]\nx = 1\n[other]"])
+def test_a_bad_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "roost.toml").write_text(text)
+    with pytest.raises(BadSettings, match=r"roost\.toml|port"):
+        settings(tmp_path)
+
+
+def test_a_public_address_without_tls_has_to_be_meant(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="without TLS"):
+        settings(tmp_path, ROOST_HOST="0.0.0.0")
+    assert settings(tmp_path, ROOST_HOST="0.0.0.0", ROOST_ALLOW_PLAIN_HTTP="true").host == "0.0.0.0"
+    assert settings(tmp_path, ROOST_HOST="0.0.0.0", ROOST_PUBLIC_SCHEME="https").public_scheme == "https"
+
+
+@pytest.mark.parametrize(("text", "size"), [("1024", 1024), ("2K", 2048), ("3M", 3 * 1024**2), ("1g", 1024**3)])
+def test_sizes(tmp_path: Path, text: str, size: int) -> None:
+    assert settings(tmp_path, ROOST_AGENT_MEMORY=text).agent_memory == size
+
+
+def test_every_setting_is_documented() -> None:
+    documented = (Path(__file__).parent.parent / "docs" / "settings.md").read_text()
+    for option in OPTIONS:
+        assert f"| `{option.name}` | `{option.variable}` | {option.default or '-'} | {option.help} |" in documented
