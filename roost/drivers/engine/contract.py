@@ -98,7 +98,7 @@ class Engine(ABC):
     id: ClassVar[str]
     label: ClassVar[str]
     default_version: ClassVar[str]
-    port: ClassVar[int]
+    port: int
     """The loopback port in the box on which the gateway serves its HTTP and WebSocket surface."""
     start_deadline: ClassVar[float]
     """Seconds after which a gateway that does not answer has failed."""
@@ -142,7 +142,10 @@ class Engine(ABC):
 
     @abstractmethod
     async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
-        """Ask a running gateway for its health with the internal token, at most 10 s. Raises EngineFailed."""
+        """Ask a running gateway for its health with the internal token, at most 10 s.
+
+        Raises EngineFailed, also for a wrong token, and what `dial` raises.
+        """
 
     def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
         """The request header that our edge puts on every request to the gateway in place of the caller's credential."""

@@ -30,15 +30,7 @@ class Staging:
     def run(self, argv: Sequence[str], on_line: OnLine) -> None:
         """Run an installer to its end. Raises InstallFailed with its last lines."""
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        process = subprocess.Popen(
-            argv,
-            cwd=self.path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(self.lock,),
-            umask=0o022,
-        )
+        process = self._spawn(argv)
         alarm = threading.Timer(_LONGEST, process.kill)
         alarm.daemon = True
         alarm.start()
@@ -52,6 +44,20 @@ class Staging:
             alarm.cancel()
         if code:
             raise InstallFailed(f"{Path(argv[0]).name} ended with {code}: " + " | ".join(tail))
+
+    def _spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                argv,
+                cwd=self.path,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(self.lock,),
+                umask=0o022,
+            )
+        except OSError as error:
+            raise InstallFailed(f"The installer did not start: {error}") from error
 
 
 def ask(argv: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """A virtual environment that works at its place in a box, made without `ensurepip` and filled by the running pip.
 
 A box sees the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is mounted
-at its own path. The environment finds itself through `pyvenv.cfg`, so it may move; scripts with absolute first lines may
-not, and are not kept. It decides which Python, and leaves what is installed to the driver.
+at its own path. The environment finds itself through `pyvenv.cfg`, so it may move; scripts with absolute first lines
+may not, and are not kept. It decides which Python, and leaves what is installed to the driver.
 """
 
 import subprocess

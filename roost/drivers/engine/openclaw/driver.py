@@ -20,7 +20,7 @@ _CACHE = "/engine/cc"
 _STATE = ".openclaw"
 _CONFIG = f"{_STATE}/openclaw.json"
 _PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
-_START = Path(__file__).with_name("start.sh").read_text()
+START = Path(__file__).with_name("start.sh").read_text()
 
 
 class OpenClaw(Engine):
@@ -86,4 +86,4 @@ _ENV: Mapping[str, str] = {
 
 def _argv() -> Sequence[str]:
     program = [f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs"]
-    return ["/bin/sh", "-c", _START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{_PLATFORM_CONFIG}", *program]
+    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{_PLATFORM_CONFIG}", *program]

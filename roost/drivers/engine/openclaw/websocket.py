@@ -90,8 +90,9 @@ class WebSocket:
             raise EngineFailed(f"The gateway closed the connection: {error}") from error
 
     def _farewell(self) -> str:
-        code, reason = self._protocol.close_code, self._protocol.close_reason
-        return f"The gateway closed the connection ({code or 1006}{': ' + reason if reason else ''})"
+        close = self._protocol.close_rcvd or self._protocol.close_sent
+        how = f"{close.code}: {close.reason}" if close else "without a word"
+        return f"The connection to the gateway ended ({how})"
 
     def _close(self) -> None:
         if self._protocol.state is State.OPEN:

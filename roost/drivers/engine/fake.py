@@ -1,0 +1,92 @@
+"""The fake engine: nothing to install, and a small gateway that is a real program and runs in any box that has Python.
+
+For tests and development of all that stands around an engine. It can be told to fail by the agent's name: see
+`fake_gateway.py`. Without isolation all gateways share the host's loopback; a port of one's own keeps them apart.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine import http
+from roost.drivers.engine.contract import (
+    Dial,
+    Engine,
+    EngineMissing,
+    GatewayPlan,
+    GatewaySetup,
+    Health,
+    InvalidVersion,
+    Progress,
+)
+from roost.drivers.engine.folder import newest_first
+from roost.drivers.runtime.contract import Mount
+
+_FOLDER = ".roost/fake"
+_SETTINGS = f"{_FOLDER}/settings.json"
+_PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
+_START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
+_AVAILABLE = ("1.1.0", "1.0.0")
+
+
+class FakeEngine(Engine):
+    id = "fake"
+    label = "Fake"
+    default_version = "1.0.0"
+    start_deadline = 10.0
+    reads: ClassVar[Sequence[str]] = (_SETTINGS,)
+
+    def __init__(self, port: int = 18700) -> None:
+        self.port = port
+        self._installed = {self.default_version}
+
+    def installed(self) -> Sequence[str]:
+        return newest_first(list(self._installed))
+
+    def available(self) -> Sequence[str]:
+        return _AVAILABLE
+
+    def install(self, version: str, progress: Progress) -> None:
+        if version not in _AVAILABLE:
+            raise InvalidVersion
+        progress(f"Installing the fake engine {version}", 1.0)
+        self._installed.add(version)
+
+    def remove(self, version: str) -> None:
+        self._installed.discard(version)
+
+    def mounts(self, version: str) -> Sequence[Mount]:
+        if version not in self._installed:
+            raise EngineMissing(f"fake {version} is not installed")
+        return ()
+
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+        imposed = {
+            "version": version,
+            "name": setup.name,
+            "port": self.port,
+            "token": setup.token.reveal(),
+            "model_url": setup.model_url,
+            "model": setup.models[0],
+        }
+        settings = {**_read(setup.existing.get(_SETTINGS, b"{}")), **imposed}
+        files = {f"{_FOLDER}/gateway.py": _PROGRAM, _SETTINGS: json.dumps(settings).encode()}
+        return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
+
+    async def ready(self, dial: Dial) -> bool:
+        return await http.answers(dial, self.port, "/health")
+
+    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+        name, value = self.credential(token)
+        detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
+        return Health(str(detail.get("version", "")), detail)
+
+
+def _read(settings: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(settings)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -1,0 +1,191 @@
+"""The gateway of the fake engine: `python3 fake_gateway.py SETTINGS`. A real program that runs in a box; stdlib only.
+
+It serves what an engine's gateway serves (health, models, chat through the model gateway, a WebSocket), and a few
+paths that test whoever forwards to it. The agent's name decides whether it starts: `fail-start` exits with 3,
+`never-ready` does not listen.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import signal
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+_WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1.3
+_BLOCK = 65536
+
+
+class Gateway(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(("127.0.0.1", settings["port"]), Handler)
+        self.settings = settings
+        self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Gateway  # pyright: ignore[reportIncompatibleVariableOverride] - made by no other
+
+    def handle_one_request(self) -> None:
+        """Any method is routed by path."""
+        self.raw_requestline = self.rfile.readline(_BLOCK)
+        if not self.raw_requestline:
+            self.close_connection = True
+        elif self.parse_request():
+            self._route()
+            self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        say(format % args)
+
+    def _route(self) -> None:
+        url = urllib.parse.urlsplit(self.path)
+        if url.path == "/health":
+            self._json({"status": "ok"})
+            return
+        expected = f"Bearer {self.server.settings['token']}"
+        if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), expected.encode()):
+            self._json({"error": {"message": "Unauthorized"}}, 401)
+            return
+        routes: dict[str, Callable[[dict[str, str]], None]] = {
+            "/health/detailed": lambda _: self._json({"version": self.server.settings["version"]}),
+            "/v1/models": lambda _: self._json({"object": "list", "data": [{"id": "fake", "object": "model"}]}),
+            "/v1/chat/completions": lambda _: self._chat(),
+            "/echo": lambda _: self._echo(),
+            "/slow": self._slow,
+            "/big": self._big,
+            "/ws": lambda _: self._websocket(),
+        }
+        query = dict(urllib.parse.parse_qsl(url.query))
+        routes.get(url.path, lambda _: self._json({"error": {"message": "Not found"}}, 404))(query)
+
+    def _chat(self) -> None:
+        asked = json.loads(self._body())
+        asked["model"] = self.server.settings["model"]
+        url = f"{self.server.settings['model_url']}/chat/completions"
+        request = urllib.request.Request(url, json.dumps(asked).encode(), {"Content-Type": "application/json"})  # noqa: S310 - ours
+        try:
+            with self.server.model.open(request, timeout=60) as answer:
+                self._head(answer.status, answer.headers.get_content_type())
+                while block := answer.read1(_BLOCK):
+                    self._chunk(block)
+                self._chunk(b"")
+        except urllib.error.URLError as error:
+            self._json({"error": {"message": f"The model gateway failed: {error.reason}"}}, 502)
+
+    def _echo(self) -> None:
+        body = self._body().decode(errors="replace")
+        headers = [[name, value] for name, value in self.headers.items()]
+        self._json({"method": self.command, "path": self.path, "headers": headers, "body": body})
+
+    def _slow(self, query: dict[str, str]) -> None:
+        """A chunk every `every` seconds, `count` times."""
+        self._head(200, "text/plain")
+        for number in range(int(query.get("count", "3"))):
+            time.sleep(float(query.get("every", "0.2")))
+            self._chunk(f"{number}\n".encode())
+        self._chunk(b"")
+
+    def _big(self, query: dict[str, str]) -> None:
+        left = int(query.get("n", "1048576"))
+        self.send_response(200)
+        self.send_header("Content-Length", str(left))
+        self.end_headers()
+        while left > 0:
+            left -= self.wfile.write(bytes(min(left, _BLOCK)))
+
+    def _websocket(self) -> None:
+        """Echoes text and binary messages of one frame; enough of RFC 6455 for a client that behaves."""
+        key = self.headers.get("Sec-WebSocket-Key", "").encode()
+        accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()  # noqa: S324 - the RFC's choice
+        self.send_response(101)
+        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept)):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.flush()
+        self.close_connection = True
+        while (frame := self._frame()) is not None:
+            opcode, payload = frame
+            reply = {8: 8, 9: 10}.get(opcode, opcode)
+            self.wfile.write(bytes([0x80 | reply]) + _length(len(payload)) + payload)
+            self.wfile.flush()
+            if opcode == 8:
+                return
+
+    def _frame(self) -> tuple[int, bytes] | None:
+        head = self.rfile.read(2)
+        if len(head) < 2:
+            return None
+        size = head[1] & 0x7F
+        if size >= 126:
+            size = int.from_bytes(self.rfile.read(2 if size == 126 else 8), "big")
+        mask = self.rfile.read(4)
+        masked = self.rfile.read(size)
+        return head[0] & 0x0F, bytes(byte ^ mask[place % 4] for place, byte in enumerate(masked))
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+
+    def _json(self, value: object, status: int = 200) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _head(self, status: int, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def _chunk(self, block: bytes) -> None:
+        self.wfile.write(f"{len(block):x}\r\n".encode() + block + b"\r\n")
+        self.wfile.flush()
+
+
+def say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _length(size: int) -> bytes:
+    if size < 126:
+        return bytes([size])
+    return bytes([126]) + size.to_bytes(2, "big") if size < 65536 else bytes([127]) + size.to_bytes(8, "big")
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    say("fake gateway stops")
+    sys.exit(0)
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, _stop)
+    settings: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    say(f"fake gateway {settings['version']} starts")
+    if settings["name"] == "fail-start":
+        say("fake gateway was told to fail")
+        sys.exit(3)
+    while settings["name"] == "never-ready":
+        signal.pause()
+    with Gateway(settings) as gateway:
+        say("fake gateway listens")
+        gateway.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

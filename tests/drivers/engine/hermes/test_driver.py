@@ -1,0 +1,55 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import EngineMissing, GatewaySetup, InvalidVersion
+from roost.drivers.engine.hermes.driver import Hermes
+
+SETUP = GatewaySetup(
+    agent_id="a1",
+    name="one",
+    origin="http://a1.agents.localhost:8642",
+    token=Sensitive("internal-token"),
+    model_url="http://127.0.0.1:8799/v1",
+    models=["first", "second"],
+    proxy_url="http://127.0.0.1:8798",
+)
+
+
+def test_the_platforms_settings_stand_apart_from_the_users(tmp_path: Path) -> None:
+    plan = Hermes(tmp_path).plan("0.19.0", SETUP)
+    assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env"}
+    model = json.loads(plan.files[".roost/hermes/config.yaml"])["model"]
+    assert (model["default"], model["base_url"]) == ("first", SETUP.model_url)
+    env = dict(line.split("=", 1) for line in plan.files[".roost/hermes/.env"].decode().splitlines())
+    assert env["API_SERVER_KEY"] == "internal-token"
+    assert env["API_SERVER_HOST"] == "127.0.0.1"
+    assert "internal-token" not in str(plan.env) + str(plan.argv)
+
+
+def folder(root: Path, version: str, python: Path) -> None:
+    (root / "hermes" / version / "bin").mkdir(parents=True)
+    (root / "hermes" / version / "bin/python3").symlink_to(python)
+
+
+def test_a_version_whose_python_is_gone_does_not_count_as_installed(tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.touch()
+    folder(tmp_path, "0.19.0", python)
+    folder(tmp_path, "0.20.0", tmp_path / "gone")
+    hermes = Hermes(tmp_path)
+    assert hermes.installed() == ["0.19.0"]
+    with pytest.raises(EngineMissing, match="install it again"):
+        hermes.mounts("0.20.0")
+    hermes.remove("0.20.0")
+    hermes.remove("0.20.0")
+    with pytest.raises(EngineMissing, match=r"hermes 0.20.0 is not installed"):
+        hermes.mounts("0.20.0")
+
+
+@pytest.mark.parametrize("version", ["0.16.9", "0.1", "0", "x", "-r", ""])
+def test_a_version_without_a_managed_scope_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(InvalidVersion):
+        Hermes(tmp_path).install(version, lambda _text, _done: None)

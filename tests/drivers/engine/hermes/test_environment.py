@@ -1,0 +1,89 @@
+import os
+import re
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.engine.contract import InstallFailed
+from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.hermes import driver, environment
+from roost.drivers.engine.staging import Staging
+from roost.drivers.runtime.contract import Mount
+
+LOCK = Path(driver.__file__).with_name("requirements.txt").read_text()
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A package with a module and a command, as small as one can be."""
+    path = tmp_path / "roostling-1.0-py3-none-any.whl"
+    info = "roostling-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("roostling.py", "import sys\ndef main():\n    print(sys.prefix)\n")
+        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: roostling\nVersion: 1.0\n")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/entry_points.txt", "[console_scripts]\nroostling = roostling:main\n")
+        file.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def test_an_environment_works_where_it_was_moved(tmp_path: Path, wheel: Path) -> None:
+    told: list[tuple[str, float | None]] = []
+
+    def fill(staging: Staging) -> None:
+        environment.make(staging, ["--no-index", str(wheel)], 1, lambda text, done: told.append((text, done)))
+
+    path = Folder(tmp_path / "thing").put("1.0", fill)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    output = subprocess.check_output([elsewhere / "bin/python3", "-m", "roostling"], text=True)
+    assert output == ""
+    command = [elsewhere / "bin/python3", "-c", "import roostling; roostling.main()"]
+    assert subprocess.check_output(command, text=True).strip() == str(elsewhere)
+    assert {entry.name for entry in (elsewhere / "bin").iterdir()} <= {
+        "python",
+        "python3",
+        "python3.11",
+        "python3.12",
+        "python3.13",
+    }
+    assert told[-1] == ("Unpacking", 0.8)
+    assert environment.usable(elsewhere)
+
+
+def test_what_cannot_be_installed_is_told(tmp_path: Path) -> None:
+    def fill(staging: Staging) -> None:
+        environment.make(staging, ["--no-index", "roost-no-such-package"], 1, lambda _text, _done: None)
+
+    with pytest.raises(InstallFailed, match="roost-no-such-package"):
+        Folder(tmp_path / "thing").put("1.0", fill)
+
+
+def test_the_systems_python_needs_no_mount_and_another_does(tmp_path: Path) -> None:
+    for name, python in (("system", "/usr/bin/python3.11"), ("own", str(tmp_path / "opt/bin/python3.11"))):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin/python3").symlink_to(python)
+    assert environment.mounts(tmp_path / "system", "/engine/x") == (Mount(tmp_path / "system", "/engine/x"),)
+    prefix = (tmp_path / "opt").resolve()
+    assert environment.mounts(tmp_path / "own", "/engine/x")[1] == Mount(prefix, str(prefix))
+
+
+def test_an_environment_whose_python_is_gone_is_not_usable(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(tmp_path / "gone")
+    assert not environment.usable(tmp_path)
+
+
+def test_the_interpreter_is_one_that_boxes_see_and_hermes_takes() -> None:
+    python = environment.interpreter()
+    assert os.access(python, os.X_OK)
+    assert not python.is_symlink()
+    version = subprocess.check_output([python, "-c", "import sys; print(*sys.version_info[:2])"], text=True).split()
+    assert ("3", "11") <= tuple(version) <= ("3", "13")
+
+
+def test_every_package_of_the_lock_is_pinned_and_has_a_checksum() -> None:
+    entries = re.split(r"\n(?=\S)", re.sub(r"(?m)^ *#.*\n", "", LOCK).strip())
+    assert any(entry.startswith("hermes-agent==") for entry in entries)
+    assert [entry for entry in entries if "==" not in entry.split()[0] or "--hash=sha256:" not in entry] == []

@@ -1,0 +1,141 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import GatewaySetup
+from roost.drivers.engine.openclaw import config
+
+SETUP = GatewaySetup(
+    agent_id="a1",
+    name="one",
+    origin="http://a1.agents.localhost:8642",
+    token=Sensitive("internal-token"),
+    model_url="http://127.0.0.1:8799/v1",
+    models=["first", "second"],
+    proxy_url="http://127.0.0.1:8798",
+)
+SECTIONS = st.sampled_from(
+    [
+        "gateway",
+        "models",
+        "agents",
+        "plugins",
+        "logging",
+        "auth",
+        "providers",
+        "defaults",
+        "model",
+        "allow",
+        "http",
+        "x",
+    ]
+)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SECTIONS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def assert_ours(merged: dict[str, Any]) -> None:
+    gateway = merged["gateway"]
+    assert (gateway["mode"], gateway["port"], gateway["bind"]) == ("local", 18789, "loopback")
+    assert gateway["auth"] == {"mode": "token", "token": "internal-token"}
+    assert gateway["trustedProxies"] == ["127.0.0.1"]
+    assert gateway["http"]["endpoints"]["chatCompletions"]["enabled"] is True
+    assert gateway["controlUi"] == {"enabled": True, "allowedOrigins": [SETUP.origin]}
+    assert merged["models"]["providers"]["roost"]["baseUrl"] == SETUP.model_url
+    assert [model["id"] for model in merged["models"]["providers"]["roost"]["models"]] == ["first", "second"]
+    assert merged["agents"]["defaults"]["workspace"] == "/workspace"
+    assert {"memory-core", "device-pair"} <= set(merged["plugins"]["allow"])
+    assert merged["logging"]["file"] == "/home/agent/.openclaw/logs/gateway.log"
+
+
+def test_an_agent_without_a_config_gets_the_platforms() -> None:
+    fresh = config.fresh(SETUP)
+    assert_ours(fresh)
+    assert fresh["agents"]["defaults"]["model"] == {"primary": "roost/first"}
+    assert fresh["agents"]["defaults"]["skipBootstrap"] is True
+    assert json.loads(config.render(fresh)) == fresh
+
+
+@given(st.dictionaries(SECTIONS, ANY, max_size=6))
+def test_whatever_the_user_wrote_the_platforms_keys_hold(user: dict[str, Any]) -> None:
+    before = json.dumps(user)
+    assert_ours(config.merge(user, SETUP))
+    assert json.dumps(user) == before
+
+
+def test_the_users_own_keys_stay() -> None:
+    user = {
+        "meta": {"lastTouchedVersion": "2026.9.6"},
+        "gateway": {"reload": {"mode": "off"}, "http": {"securityHeaders": {"a": 1}}},
+        "agents": {"defaults": {"skipBootstrap": False, "heartbeat": {"every": "30m"}, "other": 1}},
+        "channels": {"telegram": {"botToken": "t"}},
+        "plugins": {"allow": ["telegram", 7, "memory-core"]},
+        "logging": {"level": "debug"},
+    }
+    merged = config.merge(user, SETUP)
+    assert merged["meta"] == user["meta"]
+    assert merged["channels"] == user["channels"]
+    assert merged["gateway"]["reload"] == {"mode": "off"}
+    assert merged["gateway"]["http"]["securityHeaders"] == {"a": 1}
+    assert merged["agents"]["defaults"]["skipBootstrap"] is False
+    assert merged["agents"]["defaults"]["heartbeat"] == {"every": "30m"}
+    assert merged["agents"]["defaults"]["other"] == 1
+    assert merged["plugins"]["allow"] == ["memory-core", "device-pair", "telegram"]
+    assert merged["logging"]["level"] == "debug"
+    assert config.merge(merged, SETUP) == merged
+
+
+def test_another_way_into_the_gateway_does_not_stay() -> None:
+    doors = {
+        "auth": {"mode": "password", "password": "p", "allowTailscale": True},
+        "bind": "lan",
+        "customBindHost": "0.0.0.0",
+        "tailscale": {"mode": "funnel"},
+        "tls": {"enabled": True},
+        "remote": {"url": "ws://x"},
+        "controlUi": {"dangerouslyDisableDeviceAuth": True, "allowedOrigins": ["*"]},
+        "trustedProxies": ["0.0.0.0/0"],
+        "allowRealIpFallback": True,
+    }
+    merged = config.merge({"gateway": doors}, SETUP)
+    assert_ours(merged)
+    assert set(merged["gateway"]) == {"mode", "port", "bind", "auth", "trustedProxies", "http", "controlUi"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "primary"),
+    [
+        ({"primary": "roost/second", "fallbacks": ["roost/first"]}, "roost/second"),
+        ("roost/second", "roost/second"),
+        ({"primary": "own/x"}, "own/x"),
+        ({"primary": "roost/gone"}, "roost/first"),
+        ({"primary": "nobody/x"}, "roost/first"),
+        ({"primary": 7}, "roost/first"),
+        (None, "roost/first"),
+    ],
+)
+def test_a_choice_of_model_stays_while_it_can_be_served(chosen: object, primary: str) -> None:
+    user = {"agents": {"defaults": {"model": chosen}}, "models": {"providers": {"own": {"baseUrl": "http://x"}}}}
+    model = config.merge(user, SETUP)["agents"]["defaults"]["model"]
+    assert model["primary"] == primary
+    if isinstance(chosen, dict) and "fallbacks" in chosen:
+        assert model["fallbacks"] == ["roost/first"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"{", b"[]", b"7", b"null", b"\xff\xfe", b"\0" * 9, b'{"a":' * 300 + b"1" + b"}" * 300, b" " * (1 << 21)],
+)
+def test_what_is_no_object_is_not_read(raw: bytes) -> None:
+    assert config.read(raw) is None
+
+
+def test_json5_with_a_mark_is_read() -> None:
+    assert config.read(b"\xef\xbb\xbf{a: 1, /* x */}") == {"a": 1}
