@@ -1,0 +1,94 @@
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError
+
+from roost import migrations
+from roost.core.db import Connection, Database
+from roost.migrations import DatabaseTooNew, upgrade
+
+_UPGRADE = """
+import sys
+from roost.core.db import Database
+from roost.migrations import upgrade
+sys.stdin.read(1)
+database = Database(sys.argv[1])
+upgrade(database)
+database.close()
+"""
+
+
+@pytest.fixture
+def bare(bare_url: str) -> Iterator[Database]:
+    database = Database(bare_url)
+    yield database
+    database.close()
+
+
+def _tables(connection: Connection) -> set[str]:
+    return set(sa.inspect(connection).get_table_names())
+
+
+async def test_a_bare_database_gets_its_tables_and_a_second_time_changes_nothing(bare: Database) -> None:
+    upgrade(bare)
+    first = await bare.read(_tables)
+    upgrade(bare)
+    assert {"operations", "alembic_version"} <= first == await bare.read(_tables)
+
+
+async def test_processes_that_start_together_take_turns_and_print_nothing(bare_url: str, bare: Database) -> None:
+    starts = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", _UPGRADE, bare_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for _ in range(3)
+    ]
+    for start in starts:
+        assert start.stdin
+        start.stdin.write(b".")
+        start.stdin.flush()
+    assert [(start.communicate()[0], start.returncode) for start in starts] == [(b"", 0)] * 3
+    assert "operations" in await bare.read(_tables)
+
+
+async def test_a_newer_database_is_refused_and_left_as_it_is(database: Database) -> None:
+    newer = sa.text("UPDATE alembic_version SET version_num = '9999'")
+    await database.write(lambda connection: connection.execute(newer))
+    with pytest.raises(DatabaseTooNew, match="newer version of Roost"):
+        upgrade(database)
+    query = sa.text("SELECT version_num FROM alembic_version")
+    assert await database.read(lambda connection: connection.execute(query).scalars().all()) == ["9999"]
+
+
+async def test_an_upgrade_that_fails_leaves_nothing(bare: Database) -> None:
+    sources = [Path(script.path).read_text() for script in reversed(_history())]
+    last = re.findall(r'create_table\(\s*"(\w+)"', "".join(sources))[-1]
+    await bare.write(lambda connection: connection.execute(sa.text(f"CREATE TABLE {last} (x INTEGER)")))
+    with pytest.raises(DBAPIError):
+        upgrade(bare)
+    assert await bare.read(_tables) == {last}
+
+
+async def test_foreign_keys_hold_after_an_upgrade(bare: Database) -> None:
+    upgrade(bare)
+    if bare.is_sqlite:
+        assert await bare.write(lambda connection: connection.exec_driver_sql("PRAGMA foreign_keys").scalar()) == 1
+
+
+def test_the_history_is_one_line_and_files_bear_their_number() -> None:
+    history = _history()
+    assert [script.revision for script in history] == [f"{number:04}" for number in range(len(history), 0, -1)]
+    assert all(Path(script.path).name.startswith(f"{script.revision}_") for script in history)
+
+
+def _history():
+    return list(ScriptDirectory(str(Path(migrations.__file__).parent)).walk_revisions())

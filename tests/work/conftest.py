@@ -1,0 +1,39 @@
+"""Loops that are stopped at the end, and the few lines that every story about operations begins with."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from roost import work
+from roost.core.db import Database
+from roost.work import Operation, Work
+
+Add = Callable[..., Awaitable[Operation]]
+Start = Callable[..., Awaitable[Work]]
+
+
+@pytest.fixture
+def add(database: Database) -> Add:
+    async def add(kind: str = "k", subject: str = "s", payload: Any = None, **more: Any) -> Operation:
+        return await database.write(lambda connection: work.add(connection, kind, subject, payload, **more))
+
+    return add
+
+
+@pytest.fixture
+async def start(database: Database) -> AsyncIterator[Start]:
+    """Start a loop with handlers by kind; all start before any of them has work, as a SQLite database has one."""
+    loops: list[Work] = []
+
+    async def start(handlers: dict[str, Any], *, retries: int = 0, owner: str = "a", **options: Any) -> Work:
+        loop = Work(database, owner=owner, **options)
+        for kind, handler in handlers.items():
+            loop.handle(kind, handler, retries=retries)
+        await loop.start()
+        loops.append(loop)
+        return loop
+
+    yield start
+    for loop in loops:
+        await loop.stop(grace=0)

@@ -1,0 +1,113 @@
+"""A process that is killed in the middle of an operation: another finishes it, and what was written stays fenced."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from roost.core.db import Database
+from roost.work import Claim, State
+from tests.work.conftest import Add, Start
+
+_WORKER = """
+import asyncio, sys
+from roost.core.db import Database
+from roost.work import LeaseLost, Work, add
+
+async def work():
+    database = Database(sys.argv[1])
+    loop = Work(database, owner="doomed", lease=1.5)
+
+    async def handler(claim):
+        if claim.payload == "quick":
+            return "by the doomed"
+        await claim.guard(lambda connection: add(connection, "note", claim.subject))
+        print("in the middle", flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await claim.guard(lambda connection: add(connection, "late", claim.subject))
+            except LeaseLost:
+                print("refused", flush=True)
+
+    loop.handle("k", handler)
+    await loop.start()
+    await asyncio.Event().wait()
+
+asyncio.run(work())
+"""
+
+
+@asynccontextmanager
+async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process that has begun the operation; it is killed at the end if it was not before."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _WORKER, database_url, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout
+    try:
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"in the middle\n"
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_another_process_finishes_what_a_killed_one_began(
+    start: Start, add: Add, database: Database, database_url: str
+) -> None:
+    runs: list[tuple[str, int]] = []
+
+    async def handler(claim: Claim) -> str:
+        runs.append((claim.id, claim.attempts))
+        return "by the survivor"
+
+    quick = await add(subject="s", payload="quick")
+    begun = await add(subject="s")
+    behind = await add(subject="s")
+    async with doomed(database_url) as process:
+        process.kill()
+        await process.wait()
+        loop = await start({"k": handler, "note": handler})
+        ends = [await loop.wait(operation.id, 30) for operation in (quick, begun, behind)]
+        async with asyncio.timeout(30):
+            while len(runs) < 3:
+                await asyncio.sleep(0.01)
+    assert [end.result for end in ends] == ["by the doomed", "by the survivor", "by the survivor"]
+    assert [end.attempts for end in ends] == [1, 2, 1]
+    assert {end.state for end in ends} == {State.DONE}
+    noted = runs.pop()[0]
+    assert runs == [(begun.id, 2), (behind.id, 1)]
+    assert (await loop.wait(noted, 0)).kind == "note", "what the doomed wrote before it was killed is there, once"
+
+
+async def test_a_process_that_slept_through_its_lease_cannot_write(
+    start: Start, add: Add, database: Database, database_url: str
+) -> None:
+    """Stopped for longer than its lease and then continued, as a suspended machine is."""
+
+    async def handler(claim: Claim) -> str:
+        return "by the survivor"
+
+    if database.is_sqlite:  # a second server on SQLite takes all leases at its start: let it start before
+        loop = await start({"note": handler})
+    added = await add()
+    async with doomed(database_url) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        if database.is_sqlite:
+            loop.handle("k", handler)
+        else:
+            loop = await start({"k": handler, "note": handler})
+        end = await loop.wait(added.id, 30)
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.stdout
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"refused\n"
+        assert (end.result, end.attempts) == ("by the survivor", 2)
+        again = await add(payload="quick")
+        loop.wake()
+        assert (await loop.wait(again.id, 30)).state is State.DONE, "both processes go on"
+        assert await loop.wait(added.id, 0) == end

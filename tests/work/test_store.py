@@ -1,0 +1,218 @@
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.core.db import Connection, Database
+from roost.work import LeaseLost, Operation, OperationMissing, State, store
+from tests.work.conftest import Add
+
+MINUTE = timedelta(minutes=1)
+
+
+async def claim(
+    database: Database, owner: str = "a", *, limit: int = 10, until: datetime | None = None, **more
+) -> Sequence[Operation]:
+    end = until or clock.now() + MINUTE
+    return await database.write(
+        lambda connection: store.claim(connection, ["k"], owner=owner, until=end, limit=limit, **more)
+    )
+
+
+async def get(database: Database, operation: Operation) -> Operation:
+    return await database.read(lambda connection: store.get(connection, operation.id))
+
+
+async def test_what_is_added_can_be_read(database: Database, add: Add) -> None:
+    before = clock.now()
+    added = await add("k", "agent/1", {"a": [1]})
+    assert added == await get(database, added)
+    assert (added.kind, added.subject, added.payload) == ("k", "agent/1", {"a": [1]})
+    assert (added.state, added.attempts, added.failures, added.finished) == (State.PENDING, 0, 0, False)
+    assert before <= added.created_at == added.run_after <= clock.now()
+
+
+async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: Database) -> None:
+    added: list[Operation] = []
+
+    def write(connection: Connection) -> None:
+        added.append(store.add(connection, "k", "s"))
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await database.write(write)
+    with pytest.raises(OperationMissing):
+        await get(database, added[0])
+
+
+async def test_a_claim_takes_the_lease_and_counts_the_attempt(database: Database, add: Add) -> None:
+    added, end = await add(), clock.now() + MINUTE
+    (taken,) = await claim(database, until=end)
+    assert taken == await get(database, added)
+    assert (taken.state, taken.attempts, taken.lease_owner, taken.lease_until) == (State.RUNNING, 1, "a", end)
+    assert await claim(database, "b") == []
+
+
+async def test_a_claim_takes_the_oldest_of_each_subject_up_to_the_limit(database: Database, add: Add) -> None:
+    first = [await add(subject=subject) for subject in ("x", "y", "z")]
+    for subject in ("x", "y", "z"):
+        await add(subject=subject)
+    taken = [*await claim(database, limit=2), *await claim(database, "b")]
+    assert [operation.id for operation in taken] == [operation.id for operation in first]
+
+
+async def test_a_kind_that_has_no_handler_here_is_left_and_holds_its_subject(database: Database, add: Add) -> None:
+    await add(kind="other", subject="s")
+    await add(kind="k", subject="s")
+    assert await claim(database) == []
+
+
+async def test_what_is_to_run_later_waits_and_so_does_what_is_behind_it(database: Database, add: Add) -> None:
+    await add(subject="s", run_after=clock.now() + MINUTE)
+    await add(subject="s")
+    due = await add(subject="t", run_after=clock.now() - MINUTE)
+    assert [operation.id for operation in await claim(database)] == [due.id]
+
+
+async def test_the_next_of_a_subject_is_free_once_the_one_before_has_finished(database: Database, add: Add) -> None:
+    await add()
+    second = await add()
+    (taken,) = await claim(database)
+    await database.write(lambda connection: store.fail(connection, taken, {"message": "no"}))
+    assert [operation.id for operation in await claim(database)] == [second.id]
+
+
+async def test_an_expired_lease_is_taken_over_but_not_by_who_still_works(database: Database, add: Add) -> None:
+    added = await add()
+    await claim(database, until=clock.now() - MINUTE)
+    assert await claim(database, held=[added.id]) == []
+    (taken,) = await claim(database, "b")
+    assert (taken.attempts, taken.lease_owner) == (2, "b")
+
+
+ENDS = {
+    "finish": lambda connection, operation: store.finish(connection, operation, None),
+    "fail": lambda connection, operation: store.fail(connection, operation, {}),
+    "retry": lambda connection, operation: store.retry(connection, operation, {}, clock.now()),
+    "give back": store.give_back,
+    "fence": store.fence,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_an_earlier_attempt_writes_nothing(database: Database, add: Add, end: str) -> None:
+    await add()
+    (stale,) = await claim(database, until=clock.now() - MINUTE)
+    (current,) = await claim(database, "b")
+    with pytest.raises(LeaseLost):
+        await database.write(lambda connection: ENDS[end](connection, stale))
+    assert await get(database, current) == current
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_nothing_is_written_after_the_end(database: Database, add: Add, end: str) -> None:
+    await add()
+    (taken,) = await claim(database)
+    await database.write(lambda connection: store.finish(connection, taken, 1))
+    ended = await get(database, taken)
+    with pytest.raises(LeaseLost):
+        await database.write(lambda connection: ENDS[end](connection, taken))
+    assert await get(database, taken) == ended
+
+
+async def test_each_end_is_recorded(database: Database, add: Add) -> None:
+    for subject in ("done", "failed", "again", "back"):
+        await add(subject=subject)
+    done, failed, again, back = await claim(database)
+    later = clock.now() + MINUTE
+
+    def write(connection: Connection) -> None:
+        store.finish(connection, done, {"ok": True})
+        store.fail(connection, failed, {"message": "no"})
+        store.retry(connection, again, {"message": "not yet"}, later)
+        store.give_back(connection, back)
+
+    await database.write(write)
+    ended = [await get(database, operation) for operation in (done, failed, again, back)]
+    assert [operation.state for operation in ended] == [State.DONE, State.FAILED, State.PENDING, State.PENDING]
+    assert [operation.failures for operation in ended] == [0, 1, 1, 0]
+    assert [operation.finished for operation in ended] == [True, True, False, False]
+    assert [operation.finished_at is not None for operation in ended] == [True, True, False, False]
+    assert {(operation.lease_owner, operation.lease_until) for operation in ended} == {(None, None)}
+    assert (ended[0].result, ended[1].error, ended[2].error) == (
+        {"ok": True},
+        {"message": "no"},
+        {"message": "not yet"},
+    )
+    assert ended[2].run_after == later
+
+
+async def test_extending_keeps_what_is_held_and_tells_what_is_lost(database: Database, add: Add) -> None:
+    await add(subject="x")
+    await add(subject="y")
+    held = await claim(database)
+    await database.write(lambda connection: store.give_back(connection, held[0]))
+    end = clock.now() + 2 * MINUTE
+    assert await database.write(lambda connection: store.extend(connection, held, end)) == {held[1].id}
+    assert (await get(database, held[1])).lease_until == end
+
+
+async def test_releasing_gives_back_what_an_owner_holds(database: Database, add: Add) -> None:
+    for subject in ("x", "y", "z"):
+        await add(subject=subject)
+    (mine,) = await claim(database, "a", limit=1)
+    others = await claim(database, "b")
+    assert await database.write(lambda connection: store.release(connection, "a")) == 1
+    assert [(await get(database, mine)).state, (await get(database, others[0])).state] == ["pending", "running"]
+    assert await database.write(store.release) == 2
+    assert len(await claim(database)) == 3
+
+
+async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database: Database, add: Add) -> None:
+    for subject in ("x", "y", "z"):
+        await add(subject=subject)
+    old, running = await claim(database, limit=2)
+    await database.write(lambda connection: store.finish(connection, old, None))
+    assert await database.write(lambda connection: store.sweep(connection, clock.now() - MINUTE)) == 0
+    assert await database.write(lambda connection: store.sweep(connection, clock.now() + MINUTE)) == 1
+    with pytest.raises(OperationMissing):
+        await get(database, old)
+    assert await get(database, running) == running
+
+
+async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database: Database, database_url: str) -> None:
+    """Two databases stand for two processes. What is claimed is finished only by who claimed it, exactly once."""
+    other = Database(database_url)
+    subjects, total = ["x", "y", "z"], 50
+    added: dict[str, list[str]] = {subject: [] for subject in subjects}
+    begun: dict[str, list[str]] = {subject: [] for subject in subjects}
+    running: set[str] = set()
+
+    async def add_one(number: int, db: Database) -> None:
+        subject = subjects[number % 3]
+        await db.write(lambda connection: store.add(connection, "k", subject, number))
+
+    async def drain(name: str, db: Database) -> None:
+        while sum(map(len, begun.values())) < total:
+            for operation in await claim(db, name, limit=2):
+                assert operation.subject not in running
+                assert operation.attempts == 1
+                running.add(operation.subject)
+                begun[operation.subject].append(operation.id)
+                await db.write(lambda connection, operation=operation: store.fence(connection, operation))
+                running.remove(operation.subject)
+                await db.write(lambda connection, operation=operation: store.finish(connection, operation, None))
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for number in range(total):
+            group.create_task(add_one(number, [database, other][number % 2]))
+        for number in range(8):
+            group.create_task(drain(f"worker{number}", [database, other][number % 2]))
+    other.close()
+    query = store.operations.select().order_by(store.operations.c.number)
+    for row in await database.read(lambda connection: connection.execute(query).all()):
+        assert row.state == "done"
+        added[row.subject].append(row.id)
+    assert begun == added
