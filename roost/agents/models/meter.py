@@ -30,16 +30,7 @@ class Meter:
 
     async def flush(self) -> None:
         """Write down what has been counted. What cannot be written is kept for the next time."""
-        async with self._writing:
-            if not self._pending:
-                return
-            batch, self._pending = self._pending, {}
-            try:
-                await self._db.write(lambda connection: store.add(connection, batch.values()))
-            except BaseException:
-                for usage in batch.values():
-                    self.add(usage)
-                raise
+        await asyncio.shield(self._write())  # cut off in the middle, nobody would know what is written and what is not
 
     async def start(self) -> None:
         self._stopping.clear()
@@ -60,8 +51,20 @@ class Meter:
                     await self._stopping.wait()
             await self._flush()
 
+    async def _write(self) -> None:
+        async with self._writing:
+            if not self._pending:
+                return
+            batch, self._pending = self._pending, {}
+            try:
+                await self._db.write(lambda connection: store.add(connection, batch.values()))
+            except Exception:
+                for usage in batch.values():
+                    self.add(usage)
+                raise
+
     async def _flush(self) -> None:
         try:
             await self.flush()
-        except Exception:
+        except Exception:  # noqa: BLE001 - the edge of the loop
             _log.exception("model usage not written")
