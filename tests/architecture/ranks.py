@@ -1,0 +1,80 @@
+"""The order of the rooms. A new edge or a higher rank is a line here, with its reason, for a reviewer to weigh."""
+
+from collections.abc import Mapping
+
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    # room: the rooms that it may import beside itself
+    "core": (),
+    "warden": (),  # mounted alone into containers: the standard library and itself
+    "contracts": ("core",),
+    "migrations": ("core",),
+    "web": ("core",),
+    "work": ("core",),
+    "config": ("core", "contracts"),
+    "keyring": ("core", "config"),
+    "identity": ("core", "web"),
+    "drivers": ("core", "contracts"),
+    "slices": ("core", "contracts", "web", "work", "identity"),
+    "hosts": ("core", "contracts", "web", "identity", "slices", "package"),
+    "app": (
+        *("core", "contracts", "migrations", "web", "work", "config", "keyring", "identity"),
+        *("drivers", "slices", "hosts", "package"),
+    ),
+    # The command line talks to a server, is one (`up`), or works beside one (`keys`): it never drives a part itself.
+    "cli": ("core", "contracts", "web", "config", "keyring", "identity", "slices", "hosts", "app", "package"),
+    "main": ("cli",),
+    "package": (),
+}
+
+RANKS: Mapping[str, int] = {
+    # slice: its rank; it imports lower ranks only, and never its equals
+    "agents.roster": 1,
+    "agents.egress": 2,
+    "agents.logs": 2,
+    "agents.models": 2,
+    "agents.workspace": 2,
+    "agents.lifecycle": 4,
+}
+
+PRIVATE = ("store", "wire", "api")
+"""Modules that only their own room imports. `hosts/` imports every `api`, because mounting them is what it is for."""
+
+WEB_OF_A_ROOM = ("api", "wire", "door")
+"""Modules of a slice or of identity that may know HTTP."""
+
+SHARED_BY_DRIVERS: Mapping[str, str] = {
+    # modules beside the contracts that a kind of driver offers to everybody
+    "roost.drivers.runtime.warden": "the client of the warden, the same under every runtime",
+    "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
+    "roost.drivers.model.loose": "careful reading of JSON that came from outside, for those types",
+}
+
+
+def room_of(module: str) -> str:
+    """The key of `ROOMS` for a module of the package."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return "package"
+    if parts[1] == "__main__":
+        return "main"
+    if parts[1] == "drivers":
+        return "contracts" if _is_contract(module) else "drivers"
+    if parts[1] in ("agents", "storage"):
+        return "slices"
+    return parts[1]
+
+
+def slice_of(module: str) -> str | None:
+    """`agents.roster` for a module of that slice."""
+    parts = module.split(".")
+    return ".".join(parts[1:3]) if parts[1:2] in (["agents"], ["storage"]) and len(parts) > 2 else None
+
+
+def driver_kind(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[2] if parts[1:2] == ["drivers"] and len(parts) > 2 else None
+
+
+def _is_contract(module: str) -> bool:
+    parts = module.split(".")
+    return len(parts) <= 3 or parts[3] == "contract" or module in SHARED_BY_DRIVERS

@@ -1,0 +1,275 @@
+"""What a line may say, and in which room. Each rule brings an example that breaks it, so that it is known to bite."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.architecture.code import Module, imports_of, literals, references
+
+Find = Callable[[Module], Iterator[int]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`find` gives the lines that say it; `rooms` are the paths where that is right; `advice` names the right room."""
+
+    name: str
+    find: Find
+    rooms: tuple[str, ...]
+    advice: str
+    example: str
+
+
+def uses(*wanted: str) -> Find:
+    """Lines that use one of the names; `secrets.*` is anything of that module."""
+    exact = {name for name in wanted if not name.endswith(".*")}
+    prefixes = tuple(name[:-1] for name in wanted if name.endswith(".*"))
+
+    def find(module: Module) -> Iterator[int]:
+        for line, name in references(module):
+            if name in exact or name.startswith(prefixes):
+                yield line
+
+    return find
+
+
+def imports_from(package: str, *but: str) -> Find:
+    """Lines that import the package, other than the names that anybody may have (types that appear in signatures)."""
+
+    def find(module: Module) -> Iterator[int]:
+        for found in imports_of(module):
+            if found.target.partition(".")[0] == package and found.name not in but:
+                yield found.line
+
+    return find
+
+
+def _status_numbers(module: Module) -> Iterator[int]:
+    for node in module.nodes:
+        if isinstance(node, ast.keyword) and node.arg in ("status", "status_code") and _is_status(node.value):
+            yield node.value.lineno
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "status" and _is_status(value):
+                    yield value.lineno
+
+
+def _is_status(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and 100 <= node.value < 600
+
+
+_CREDENTIAL = re.compile(r"authorization|gw_token|x-api-key|(bearer|basic) .*", re.IGNORECASE)
+
+
+def _credentials(module: Module) -> Iterator[int]:
+    for line, text in literals(module):
+        if _CREDENTIAL.fullmatch(text):
+            yield line
+
+
+def _tasks(module: Module) -> Iterator[int]:
+    named = uses("threading.Thread", "concurrent.futures.*", "multiprocessing.*", "asyncio.to_thread", "_thread.*")
+    yield from named(module)
+    for line, name in references(module):
+        if name.rpartition(".")[2] in ("create_task", "ensure_future", "run_in_executor"):
+            yield line
+
+
+_CAMEL = re.compile(r"[a-z]+([A-Z][a-z0-9]+)+")
+
+
+def _camel_case(module: Module) -> Iterator[int]:
+    for line, text in literals(module):
+        if _CAMEL.fullmatch(text):
+            yield line
+
+
+def _inner_imports(module: Module) -> Iterator[int]:
+    for found in imports_of(module):
+        if found.inner:
+            yield found.line
+
+
+_EXEMPTION = re.compile(
+    r"#\s*(?:noqa: [A-Z]+[0-9]+(?:, ?[A-Z]+[0-9]+)*|(?:type|pyright): ignore(?:\[[^\]]*\])?)\s*(.*)$"
+)
+
+
+def _bare_exemptions(module: Module) -> Iterator[int]:
+    for number, line in enumerate(module.source.splitlines(), 1):
+        if (found := _EXEMPTION.search(line)) and not found[1].lstrip("#- "):
+            yield number
+
+
+_HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
+_CHILDREN = ("roost/drivers/*", "roost/warden/*")
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "SQL",
+        imports_from("sqlalchemy", "Connection"),
+        ("roost/core/db/*", "roost/migrations/*", "*/store.py"),
+        "SQL belongs in the room's store.py; elsewhere only the type Connection is known",
+        "from sqlalchemy import select",
+    ),
+    Rule(
+        "Alembic",
+        imports_from("alembic"),
+        ("roost/migrations/*",),
+        "migrations belong in roost/migrations/",
+        "from alembic import op",
+    ),
+    Rule(
+        "HTTP frameworks",
+        imports_from("fastapi"),
+        (*_HTTP, "roost/identity/door.py"),
+        "FastAPI and its responses belong in web/, hosts/, an api.py, and the door",
+        "from fastapi.responses import JSONResponse",
+    ),
+    Rule(
+        "ASGI",
+        imports_from("starlette", "ASGIApp", "Receive", "Scope", "Send"),
+        (*_HTTP, "roost/identity/door.py"),
+        "requests and responses belong in web/, hosts/, an api.py, and the door; elsewhere only ASGI's types",
+        "from starlette.responses import Response",
+    ),
+    Rule(
+        "HTTP statuses",
+        _status_numbers,
+        _HTTP,
+        "raise a Problem of your room with a kind; web/errors.py knows the status",
+        "refuse(status_code=404)",
+    ),
+    Rule(
+        "HTTP servers",
+        imports_from("uvicorn"),
+        ("roost/hosts/*",),
+        "uvicorn is known by hosts/",
+        "import uvicorn",
+    ),
+    Rule(
+        "tokens' signatures",
+        imports_from("jwt"),
+        ("roost/identity/*",),
+        "JWTs are made and read in identity/",
+        "import jwt",
+    ),
+    Rule(
+        "cryptography",
+        imports_from("cryptography"),
+        ("roost/core/seal.py", "roost/identity/*"),
+        "sealing is core/seal.py, keys of credentials are identity/",
+        "from cryptography.fernet import Fernet",
+    ),
+    Rule(
+        "the command line's libraries",
+        lambda module: (line for name in ("typer", "rich", "click") for line in imports_from(name)(module)),
+        ("roost/cli/*",),
+        "what a person sees on a terminal is written by cli/",
+        "import typer",
+    ),
+    Rule(
+        "the environment",
+        uses("os.environ", "os.environ.*", "os.getenv", "os.environb", "os.putenv"),
+        (
+            "roost/config.py",
+            "roost/cli/client.py",  # ROOST_URL and ROOST_TOKEN of a client, which has no data folder to configure
+        ),
+        "settings are read once, in config.py, and passed down",
+        "from os import environ\nprint(environ['HOME'])",
+    ),
+    Rule(
+        "the clock",
+        uses(
+            *("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"),
+            *("time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.gmtime"),
+        ),
+        ("roost/core/clock.py", "roost/warden/*"),
+        "ask core/clock.py for the time, so that a test can set it",
+        "from datetime import UTC, datetime\ndatetime.now(UTC)",
+    ),
+    Rule(
+        "randomness",
+        uses("uuid.uuid1", "uuid.uuid4", "uuid.uuid7", "secrets.*", "random.*", "os.urandom"),
+        ("roost/core/ids.py", "roost/warden/*"),
+        "ids, tokens and random bytes come from core/ids.py",
+        "import secrets\nsecrets.token_hex(8)",
+    ),
+    Rule(
+        "credentials",
+        _credentials,
+        (
+            "roost/identity/door.py",
+            "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
+            "roost/cli/*",  # a client: it sends one
+            "roost/drivers/model/*",  # clients of model services
+            "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
+        ),
+        "credentials are read by identity/door.py only; a handler names who may enter by a type in its signature",
+        "headers.get('Authorization')",
+    ),
+    Rule(
+        "tasks and threads",
+        _tasks,
+        (
+            "roost/work/*",  # the loop of durable work
+            "roost/core/db/*",  # the writer thread
+            "roost/hosts/*",  # connections live as long as their peer
+            "roost/drivers/*",  # streams and child processes
+            "roost/warden/*",  # the same, in the container
+            "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
+            "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
+            "roost/agents/models/api.py",  # a model's work races the client's leaving
+            "roost/agents/models/meter.py",  # counts are written behind, in batches
+            "roost/cli/*",
+        ),
+        "what outlives a request is a row in operations (roost/work), never a bare task",
+        "import asyncio\nasyncio.create_task(run())",
+    ),
+    Rule(
+        "child processes",
+        uses(
+            *("subprocess.*", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+            *("os.system", "os.popen", "os.fork", "os.posix_spawn", "os.execv", "os.execve", "os.execvpe", "os.spawnv"),
+        ),
+        _CHILDREN,
+        "programs are run by drivers (on the host) and by the warden (in a container)",
+        "import subprocess\nsubprocess.run(['true'])",
+    ),
+    Rule(
+        "camelCase",
+        _camel_case,
+        (
+            *("*/wire.py", "*/api.py", "roost/web/*", "roost/hosts/*", "roost/identity/door.py"),
+            *(
+                "roost/cli/*",
+                "roost/drivers/*",
+                "roost/warden/*",
+            ),  # speak other programs' formats, or our API as clients
+        ),
+        "the API's spelling of fields belongs in wire.py; the model says snake_case",
+        "row['createdAt']",
+    ),
+    Rule(
+        "inner imports",
+        _inner_imports,
+        ("roost/cli/*", "roost/drivers/*"),
+        "import at the top of the module; only the command line and drivers load what is heavy or optional late",
+        "def run():\n    import json",
+    ),
+    Rule(
+        "print",
+        uses("print"),
+        ("roost/cli/*", "roost/warden/*"),
+        "log with core/log.py, or let cli/ show it",
+        "print('here')",
+    ),
+    Rule(
+        "exemptions without a reason",
+        _bare_exemptions,
+        (),
+        "say after the exemption why it is right: `# noqa: X123 - the reason`",
+        "x = 1  # noqa: E501",
+    ),
+)

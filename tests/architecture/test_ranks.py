@@ -1,0 +1,157 @@
+"""Who may import whom. `ranks.py` holds the tables; every failure names the import and the way round it."""
+
+from collections.abc import Iterable, Mapping
+
+from tests.architecture.code import STDLIB, Import, imports, modules, names
+from tests.architecture.ranks import (
+    PRIVATE,
+    RANKS,
+    ROOMS,
+    SHARED_BY_DRIVERS,
+    WEB_OF_A_ROOM,
+    driver_kind,
+    room_of,
+    slice_of,
+)
+
+
+def ours() -> list[Import]:
+    return [found for found in imports() if found.target.partition(".")[0] == "roost"]
+
+
+def fail_with(lines: Iterable[str]) -> None:
+    found = sorted(set(lines))
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_module_has_a_room_and_every_slice_a_rank() -> None:
+    fail_with(f"{name}: no such room; give it a line in ranks.ROOMS" for name in names() if room_of(name) not in ROOMS)
+    slices = {found for name in names() if (found := slice_of(name))}
+    fail_with(f"{found}: a slice without a rank; give it a line in ranks.RANKS" for found in slices - set(RANKS))
+
+
+def test_the_tables_name_only_what_is_there() -> None:
+    slices = {slice_of(name) for name in names()}
+    fail_with(f"ranks.RANKS names {found}, which is gone" for found in set(RANKS) - slices)
+    fail_with(f"ranks.SHARED_BY_DRIVERS names {found}, which is gone" for found in set(SHARED_BY_DRIVERS) - names())
+
+
+def test_rooms_import_lower_rooms() -> None:
+    def wrong(found: Import) -> bool:
+        here, there = room_of(found.module.name), room_of(found.target)
+        return here != there and there not in ROOMS[here]
+
+    fail_with(
+        f"{found.place}: {room_of(found.module.name)} imports {found.target}; it may import {_may(found)} only."
+        + (" Know the contract; app.py picks the implementation." if room_of(found.target) == "drivers" else "")
+        for found in ours()
+        if wrong(found)
+    )
+
+
+def test_slices_import_lower_ranks() -> None:
+    fail_with(
+        f"{found.place}: {here} (rank {RANKS.get(here)}) imports {there} (rank {RANKS.get(there)}); a slice imports "
+        "lower ranks only. A story that crosses slices belongs in agents/lifecycle, which calls down."
+        for found in ours()
+        if (here := slice_of(found.module.name))
+        and (there := slice_of(found.target))
+        and here != there
+        and RANKS.get(here, 0) <= RANKS.get(there, 0)
+    )
+
+
+def test_storage_does_not_know_agents() -> None:
+    fail_with(
+        f"{found.place}: storage never imports agents; agents may build on storage.content"
+        for found in ours()
+        if found.module.name.startswith("roost.storage.") and found.target.startswith("roost.agents")
+    )
+
+
+def test_a_driver_imports_its_own_kind() -> None:
+    fail_with(
+        f"{found.place}: a driver of kind {driver_kind(found.module.name)} imports {found.target}; between kinds only "
+        "contracts are known"
+        for found in ours()
+        if room_of(found.module.name) in ("drivers", "contracts")
+        and room_of(found.target) == "drivers"
+        and driver_kind(found.module.name) != driver_kind(found.target)
+    )
+
+
+def test_private_modules_stay_in_their_room() -> None:
+    fail_with(
+        f"{found.place}: imports {found.target}; {part}.py is private to its room. Call the room's service, "
+        "or let the service offer what is missing"
+        for found in ours()
+        if (part := _private_part(found.target))
+        and not found.module.name.startswith(found.target.rsplit(".", 1)[0])
+        and not (part == "api" and room_of(found.module.name) == "hosts")
+    )
+
+
+def test_http_is_known_by_few_modules_of_a_room() -> None:
+    fail_with(
+        f"{found.place}: imports {found.target}; in a slice only {', '.join(WEB_OF_A_ROOM)} know HTTP"
+        for found in ours()
+        if room_of(found.module.name) in ("slices", "identity")
+        and room_of(found.target) == "web"
+        and found.module.name.rpartition(".")[2] not in WEB_OF_A_ROOM
+    )
+
+
+def test_the_warden_imports_the_standard_library_alone() -> None:
+    fail_with(
+        f"{found.place}: imports {found.target}; the warden is mounted alone into containers"
+        for found in imports()
+        if room_of(found.module.name) == "warden"
+        and found.target.partition(".")[0] not in STDLIB
+        and not found.target.startswith("roost.warden")
+    )
+
+
+def test_no_import_cycle() -> None:
+    edges: dict[str, set[str]] = {module.name: set() for module in modules()}
+    for found in ours():
+        if found.target in edges and found.target != found.module.name and not found.for_types:
+            edges[found.module.name].add(found.target)
+    fail_with(f"import cycle: {' <-> '.join(sorted(group))}" for group in _knots(edges))
+
+
+def test_the_search_for_cycles_finds_one() -> None:
+    assert _knots({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+
+
+def _may(found: Import) -> str:
+    return ", ".join(ROOMS[room_of(found.module.name)]) or "nothing else of Roost"
+
+
+def _private_part(target: str) -> str | None:
+    parts = target.split(".")
+    if room_of(target) in ("slices", "identity", "work") and parts[-1] in PRIVATE:
+        return parts[-1]
+    return None
+
+
+def _knots(edges: Mapping[str, set[str]]) -> list[set[str]]:
+    """Groups of modules that reach each other: what is left after leaves and roots are taken away, joined by reach."""
+    alive = {name: set(targets) for name, targets in edges.items()}
+    while leaves := {name for name, targets in alive.items() if not targets & alive.keys() - {name}}:
+        alive = {name: targets for name, targets in alive.items() if name not in leaves}
+    groups: list[set[str]] = []
+    for name in alive:
+        group = {other for other in _reach(name, alive) if name in _reach(other, alive)}
+        if group and group not in groups:
+            groups.append(group)
+    return groups
+
+
+def _reach(start: str, edges: Mapping[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for target in edges.get(waiting.pop(), set()) - seen:
+            seen.add(target)
+            waiting.append(target)
+    return seen

@@ -1,0 +1,118 @@
+"""Sizes: a file that overflows holds a second room, a function that overflows a second thought."""
+
+import ast
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from tests.architecture.code import ROOT, Module, functions, modules, parse, without_docstring
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+HANDLER_STATEMENTS = 8
+CLASS_METHODS = 12
+ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, asyncio.Transport) for name in dir(kind)}
+"""What asyncio wants of a protocol or a transport is not counted."""
+
+BIGGER_CLASSES: Mapping[str, str] = {
+    # class: why it may have more public methods
+    "Warden": "one method for each verb of the warden's protocol, which is one connection's worth of state",
+}
+
+
+def test_files_are_small() -> None:
+    tests = [parse(str(file.relative_to(ROOT)), file.read_text()) for file in sorted((ROOT / "tests").rglob("*.py"))]
+    long = [f"{module.path}: {module.lines} lines" for module in (*modules(), *tests) if module.lines > FILE_LINES]
+    assert not long, f"over {FILE_LINES} lines; there is a second room in it:\n" + "\n".join(long)
+
+
+def test_functions_are_small() -> None:
+    long = [
+        f"{module.path}:{function.lineno}: {function.name} has {lines} lines"
+        for module in modules()
+        for function in functions(module)
+        if (lines := _lines(function)) > FUNCTION_LINES
+    ]
+    assert not long, f"over {FUNCTION_LINES} lines; name its parts:\n" + "\n".join(long)
+
+
+def test_handlers_are_a_sentence() -> None:
+    long = [
+        f"{module.path}:{handler.lineno}: {handler.name} has {count} statements"
+        for module in modules()
+        for handler in _handlers(module)
+        if (count := _statements(handler)) > HANDLER_STATEMENTS
+    ]
+    assert not long, "a handler says who, what, do, show; the rest belongs in the service:\n" + "\n".join(long)
+
+
+def test_handlers_are_found() -> None:
+    source = "@router.get('/v0/x')\nasync def x(caller):\n    if caller:\n        return 1\n    return 2\n"
+    assert [_statements(handler) for handler in _handlers(parse("roost/agents/x/api.py", source))] == [3]
+    assert any(list(_handlers(module)) for module in modules())
+
+
+def test_classes_have_few_public_methods() -> None:
+    wide = [
+        f"{module.path}:{node.lineno}: {node.name} has {count} public methods"
+        for module in modules()
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef) and node.name not in BIGGER_CLASSES
+        if (count := _public_methods(node)) > CLASS_METHODS
+    ]
+    assert not wide, f"over {CLASS_METHODS}; split it by what it serves:\n" + "\n".join(wide)
+
+
+def test_bigger_classes_are_still_big() -> None:
+    sizes = {
+        node.name: _public_methods(node)
+        for module in modules()
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef) and node.name in BIGGER_CLASSES
+    }
+    idle = [name for name in BIGGER_CLASSES if sizes.get(name, 0) <= CLASS_METHODS]
+    assert not idle, f"BIGGER_CLASSES lets {', '.join(idle)} be big without need: take it out"
+
+
+def test_every_module_says_what_it_is() -> None:
+    mute = [module.path for module in modules() if not _introduced(module)]
+    assert not mute, "a module begins with a docstring: what it owns, what it refuses:\n" + "\n".join(mute)
+
+
+def test_relative_imports_are_the_wardens_own() -> None:
+    found = [
+        f"{module.path}:{node.lineno}"
+        for module in modules()
+        for node in module.nodes
+        if isinstance(node, ast.ImportFrom) and node.level and not module.within("roost/warden/*")
+    ]
+    assert not found, "write the whole name of what you import:\n" + "\n".join(found)
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = without_docstring(function.body)
+    return 0 if not body else (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1
+
+
+def _handlers(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    if module.path.endswith("/api.py"):
+        for function in functions(module):
+            if any("router" in ast.unparse(decorator) for decorator in function.decorator_list):
+                yield function
+
+
+def _statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return sum(isinstance(node, ast.stmt) for part in without_docstring(function.body) for node in ast.walk(part))
+
+
+def _public_methods(node: ast.ClassDef) -> int:
+    return sum(
+        isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not part.name.startswith("_")
+        and part.name not in ASKED_FOR
+        for part in node.body
+    )
+
+
+def _introduced(module: Module) -> bool:
+    first = (ast.get_docstring(module.tree) or "").split("\n\n")[0]
+    return len(first) > 10 and first.rstrip()[-1] in ".:`"
