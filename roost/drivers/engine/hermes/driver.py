@@ -1,8 +1,8 @@
 """The Hermes engine: what it is installed from, how a gateway of it is configured, and how it tells that it is well.
 
 The platform's settings go into Hermes's managed scope, a folder whose values win over the user's key by key. So the
-user's `config.yaml` and `.env` are the user's alone: this never reads or writes them, and Hermes itself copes with
-one that is broken.
+user's `config.yaml` and `.env` are the user's alone, and Hermes itself copes with broken ones; only an `.env` that
+keeps a gateway from starting is set aside.
 """
 
 import json
@@ -32,6 +32,8 @@ from roost.drivers.runtime.contract import HOME, Mount
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
+_USERS_ENV = ".hermes/.env"
+_FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # ends the start, or leads it past the managed scope
 _OLDEST = (0, 17)  # the first with a managed scope
 _CONTEXT_LENGTH = 128_000  # without it each turn asks the model host, and a start asks the internet
 _PACKAGES = 80  # about as many as a version brings, for the progress of one that has no lock
@@ -45,6 +47,7 @@ class Hermes(Engine):
     default_version = "0.19.0"
     port = 18842
     start_deadline = 60.0
+    reads: ClassVar[Sequence[str]] = (_USERS_ENV,)
     target: ClassVar[str] = "/engine/hermes"
 
     def __init__(self, root: Path) -> None:
@@ -77,17 +80,12 @@ class Hermes(Engine):
         return environment.mounts(path, self.target)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
-        api_server = {
-            "API_SERVER_ENABLED": "true",
-            "API_SERVER_KEY": setup.token.reveal(),
-            "API_SERVER_HOST": "127.0.0.1",
-            "API_SERVER_PORT": str(self.port),
-        }
+        files = _files(setup, self.port)
+        users = setup.existing.get(_USERS_ENV, b"")
+        if any(word in users for word in _FATAL_IN_ENV):
+            files |= {f"{_USERS_ENV}.rejected": users, _USERS_ENV: b""}
         return GatewayPlan(
-            files={
-                f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
-                f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
-            },
+            files=files,
             argv=[f"{self.target}/bin/python3", "-m", "hermes_cli.main", "gateway", "run", "-v"],
             env={
                 "HERMES_HOME": f"{HOME}/.hermes",
@@ -116,6 +114,19 @@ class Hermes(Engine):
 def _drivable(version: str) -> bool:
     numbers = re.match(r"(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
+
+
+def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
+    api_server = {
+        "API_SERVER_ENABLED": "true",
+        "API_SERVER_KEY": setup.token.reveal(),
+        "API_SERVER_HOST": "127.0.0.1",
+        "API_SERVER_PORT": str(port),
+    }
+    return {
+        f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
+        f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
+    }
 
 
 def _config(setup: GatewaySetup) -> dict[str, object]:

@@ -1,0 +1,69 @@
+"""A stand-in for the model gateway: OpenAI-compatible, answers every chat with one word, over any listening socket."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+ANSWER = "pong"
+MODELS = ("stand-in", "stand-in-2")
+
+
+class ModelServer:
+    """`chats` holds the bodies of the chat requests that came in."""
+
+    def __init__(self) -> None:
+        self.chats: list[dict[str, Any]] = []
+
+    @asynccontextmanager
+    async def on(self, listener: socket.socket) -> AsyncIterator["ModelServer"]:
+        async with await asyncio.start_server(self._serve, sock=listener):
+            yield self
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            lines = head.split("\r\n")
+            lengths = [int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:")]
+            body = await reader.readexactly(lengths[0] if lengths else 0)
+            writer.write(self._answer(lines[0].split()[1], body))
+            await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return  # a probe that hung up
+        finally:
+            writer.close()
+
+    def _answer(self, path: str, body: bytes) -> bytes:
+        if path.endswith("/v1/models"):
+            return _response({"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
+        if path.rpartition("/")[2] in MODELS:
+            return _response({"id": path.rpartition("/")[2], "object": "model"})
+        if not path.endswith("/v1/chat/completions"):
+            return _response({"error": {"message": "not found"}}, "404 Not Found")
+        asked = json.loads(body)
+        self.chats.append(asked)
+        if not asked.get("stream"):
+            message = {"role": "assistant", "content": ANSWER}
+            return _response({**_chunk("chat.completion", asked), "choices": [_choice("message", message, "stop")]})
+        first = _choice("delta", {"role": "assistant", "content": ANSWER}, None)
+        parts = [first, _choice("delta", {}, "stop")]
+        events = [json.dumps({**_chunk("chat.completion.chunk", asked), "choices": [part]}) for part in parts]
+        stream = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
+        return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + stream.encode()
+
+
+def _chunk(kind: str, asked: dict[str, Any]) -> dict[str, Any]:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {"id": "c1", "object": kind, "created": 1, "model": asked.get("model"), "usage": usage}
+
+
+def _choice(key: str, content: dict[str, Any], finish: str | None) -> dict[str, Any]:
+    return {"index": 0, key: content, "finish_reason": finish}
+
+
+def _response(value: object, status: str = "200 OK") -> bytes:
+    body = json.dumps(value).encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body
