@@ -227,6 +227,18 @@ async def test_waiting_ends_with_the_time_and_knows_what_is_missing(start: Start
         await loop.wait("nowhere", LONG)
 
 
+async def test_waiting_for_a_retry_does_not_read_all_the_time(start: Start, add: Add, database: Database) -> None:
+    reads: list[object] = []
+    sa.event.listen(database._reader, "begin", reads.append)
+    loop = await start({"k": Failing(Unavailable(retry_after=3600))}, retries=1)
+    added = await add()
+    waiting = asyncio.create_task(loop.wait(added.id, 0.5))
+    await until(lambda: bool(reads))
+    loop.wake()
+    assert (await waiting).failures == 1
+    assert len(reads) < 6
+
+
 async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
     other = await start({}, owner="other")
     loop = await start({"k": echo})

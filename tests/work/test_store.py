@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
@@ -180,6 +181,25 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
     with pytest.raises(OperationMissing):
         await get(database, old)
     assert await get(database, running) == running
+
+
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+async def test_what_is_added_later_does_not_overtake_a_transaction_that_commits_late(
+    database: Database, add: Add
+) -> None:
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with database.writer.begin() as connection:
+        first = store.add(connection, "k", "s")
+        later = asyncio.create_task(add())
+        async with asyncio.timeout(20):
+            while not (later.done() or await database.read(lambda c: c.execute(waiting).scalar())):
+                await asyncio.sleep(0.01)
+        assert await claim(database) == []
+    second = await later
+    (taken,) = await claim(database)
+    assert taken.id == first.id
+    await database.write(lambda connection: store.finish(connection, taken, None))
+    assert [operation.id for operation in await claim(database)] == [second.id]
 
 
 async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database: Database, database_url: str) -> None:
