@@ -1,0 +1,253 @@
+"""Failures of providers, whatever protocol they speak."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+from structlog.testing import capture_logs
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.contract import (
+    ModelSettings,
+    UpstreamDenied,
+    UpstreamLimited,
+    UpstreamProblem,
+    UpstreamRefused,
+    UpstreamTooLarge,
+    UpstreamUnavailable,
+)
+from roost.drivers.model.openai import OpenAI
+from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT
+from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
+
+REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
+PIECE = json.dumps({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}]})
+LAST = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+
+def _upstream(url: str, key: Sensitive[str] | None = KEY, idle: float = 120.0) -> OpenAI:
+    return OpenAI(ModelSettings("far", "openai", f"{url}/v1", key), idle=idle)
+
+
+async def _refused(response: Response) -> UpstreamProblem:
+    """What a provider's refusal becomes; whole, streamed and when listing it is the same."""
+    provider = OpenAIProvider()
+    provider.refusal = response
+    async with serving(provider) as url:
+        upstream = _upstream(url)
+        problems: list[UpstreamProblem] = []
+        for work in (upstream.complete(REQUEST), anext(upstream.stream(REQUEST)), upstream.models()):
+            with pytest.raises(UpstreamProblem) as refused:
+                await work
+            problems.append(refused.value)
+        await upstream.close()
+    first = problems[0]
+    assert all((type(p), p.message, p.extra) == (type(first), first.message, first.extra) for p in problems)
+    return first
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, UpstreamRefused),
+        (404, UpstreamRefused),
+        (422, UpstreamRefused),
+        (401, UpstreamDenied),
+        (402, UpstreamDenied),
+        (403, UpstreamDenied),
+        (408, UpstreamUnavailable),
+        (413, UpstreamTooLarge),
+        (429, UpstreamLimited),
+        (500, UpstreamUnavailable),
+        (502, UpstreamUnavailable),
+        (529, UpstreamUnavailable),
+        (307, UpstreamUnavailable),
+    ],
+)
+async def test_a_status_has_a_meaning(status: int, kind: type[UpstreamProblem]) -> None:
+    assert type(await _refused(JSONResponse({"error": {"message": "no"}}, status))) is kind
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "code"),
+    [
+        ({"error": {"message": "too long", "code": "context_length_exceeded"}}, "too long", "context_length_exceeded"),
+        (
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}},
+            "bad",
+            "invalid_request_error",
+        ),
+        ({"error": "plain"}, "plain", None),
+        ({"detail": "elsewhere"}, "elsewhere", None),
+        ({"message": "top"}, "top", None),
+        ({"error": {"message": {"deep": 1}, "code": 7}}, "", None),
+        ([], "", None),
+        (7, "", None),
+        (None, "", None),
+    ],
+)
+async def test_a_refusal_keeps_message_and_code(body: Any, message: str, code: str | None) -> None:
+    problem = await _refused(JSONResponse(body, 400))
+    assert problem.message == "The model provider refused the request (far)" + (f": {message}" if message else "")
+    assert problem.extra == ({"code": code} if code else {})
+
+
+async def test_a_refusal_that_is_no_json_is_still_a_refusal() -> None:
+    assert type(await _refused(Response("<html>", 400))) is UpstreamRefused
+
+
+async def test_when_to_come_again_is_kept_within_reason() -> None:
+    assert (await _refused(JSONResponse({}, 429, {"Retry-After": "7"}))).retry_after == 7
+    assert (await _refused(JSONResponse({}, 429, {"Retry-After": "999999"}))).retry_after == 3600
+    assert (await _refused(JSONResponse({}, 429, {"Retry-After": "Sat, 21 Nov 2026 05:00:00 GMT"}))).retry_after is None
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 429, 500])
+async def test_no_key_gets_out(status: int) -> None:
+    key = KEY.reveal()
+    said = {"error": {"message": f"Incorrect key {key}, sk-proj-****cdef, Bearer {key}", "code": "bad"}}
+    with capture_logs() as logs:
+        problem = await _refused(JSONResponse(said, status))
+    for text in (str(problem), repr(problem), str(problem.extra), str(logs)):
+        assert key not in text
+        assert "cdef" not in text
+    assert any(entry["event"] == "model provider refused" for entry in logs)
+
+
+async def test_a_long_message_is_cut() -> None:
+    assert len((await _refused(JSONResponse({"error": "x" * 50_000}, 400))).message) < 600
+
+
+async def test_the_key_goes_in_the_header_and_an_upstream_without_gets_none() -> None:
+    provider = OpenAIProvider()
+    async with serving(provider) as url:
+        upstream, open_upstream = _upstream(url), _upstream(url, key=None)
+        await upstream.complete(REQUEST)
+        assert provider.headers["authorization"] == f"Bearer {KEY.reveal()}"
+        await open_upstream.complete(REQUEST)
+        assert "authorization" not in provider.headers
+        await upstream.close()
+        await open_upstream.close()
+
+
+async def test_a_proxy_of_the_operator_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with serving(OpenAIProvider()) as url:
+        for address in (url, url.replace("127.0.0.1", "localhost")):
+            upstream = _upstream(address)
+            assert await upstream.models() == [MODEL]
+            await upstream.close()
+    far = _upstream("http://models.example.invalid")
+    with pytest.raises(UpstreamUnavailable, match="ConnectError"):  # the proxy's port, where nobody listens
+        await far.models()
+    await far.close()
+
+
+async def test_nobody_there() -> None:
+    async with raw(b"") as url:
+        pass
+    upstream = _upstream(url)
+    with pytest.raises(UpstreamUnavailable, match="ConnectError"):
+        await upstream.complete(REQUEST)
+    await upstream.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"choices":[]}',
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b'{"choices":' * 50_000,
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b" " * (LARGEST_ANSWER + 1),
+    ],
+    ids=["nothing", "no http", "cut", "a list", "empty", "no choices", "deep", "endless"],
+)
+async def test_an_answer_that_is_none_is_unavailable(answer: bytes) -> None:
+    async with raw(answer) as url:
+        upstream = _upstream(url)
+        with pytest.raises(UpstreamUnavailable):
+            await upstream.complete(REQUEST)
+        await upstream.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "pieces"),
+    [
+        (sse(PIECE), 1),
+        (sse(PIECE, "[DONE]"), 1),
+        (sse(PIECE, "{broken"), 1),
+        (sse(PIECE, "[1]"), 1),
+        (sse(PIECE, json.dumps({"error": {"message": "overloaded"}})), 1),
+        (sse(PIECE, "x" * (LARGEST_EVENT + 1)), 1),
+        (sse(), 0),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", 0),
+    ],
+    ids=["cut", "no finish", "no json", "no object", "an error", "endless", "nothing", "not a stream"],
+)
+async def test_a_stream_that_breaks_says_so(answer: bytes, pieces: int) -> None:
+    async with raw(answer) as url:
+        upstream = _upstream(url)
+        stream = upstream.stream(REQUEST)
+        for _ in range(pieces):
+            await anext(stream)
+        with pytest.raises(UpstreamUnavailable):
+            await anext(stream)
+        await upstream.close()
+
+
+async def test_an_error_in_a_stream_keeps_its_message_without_the_key() -> None:
+    error = json.dumps({"error": {"message": f"lost {KEY.reveal()}", "code": "server_error"}})
+    async with raw(sse(PIECE, error)) as url:
+        upstream = _upstream(url)
+        with pytest.raises(UpstreamUnavailable, match=r"lost \[redacted\]") as broken:
+            [_ async for _ in upstream.stream(REQUEST)]
+        assert broken.value.extra == {"code": "server_error"}
+        await upstream.close()
+
+
+async def test_a_stream_that_finished_needs_no_last_word() -> None:
+    answer = sse(PIECE, "", LAST).replace(b"data:", b": a comment\n\nretry: 5\ndata:", 1)
+    async with raw(answer) as url:
+        upstream = _upstream(url)
+        assert len([_ async for _ in upstream.stream(REQUEST)]) == 2
+        await upstream.close()
+
+
+async def test_silence_ends() -> None:
+    async with raw(sse(PIECE), hold=True) as url:
+        upstream = _upstream(url, idle=0.1)
+        stream = upstream.stream(REQUEST)
+        await anext(stream)
+        with pytest.raises(UpstreamUnavailable, match="ReadTimeout"):
+            await anext(stream)
+        await upstream.close()
+
+
+async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
+    provider = OpenAIProvider()
+    hanging = REQUEST.model_copy(update={"messages": [REQUEST.messages[0].model_copy(update={"content": "/hang"})]})
+    async with serving(provider) as url:
+        upstream = _upstream(url)
+        stream = upstream.stream(hanging)
+        await anext(stream)
+        await until(lambda: provider.hanging == 1)
+        await stream.aclose()
+        await until(lambda: provider.left == 1)
+        stream = upstream.stream(hanging)
+        await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await until(lambda: provider.hanging == 2)
+        waiting.cancel()
+        await until(lambda: provider.left == 2)
+        await asyncio.gather(waiting, return_exceptions=True)
+        await upstream.close()
