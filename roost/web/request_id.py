@@ -1,0 +1,14 @@
+"""The id under which a request can be found in the logs: the caller's own where it is a sane one, else a new one."""
+
+import re
+
+from roost.core import ids
+
+_SANE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+def request_id(inbound: bytes | None) -> str:
+    """inbound: the value of `X-Request-Id`, if there was one."""
+    if inbound is not None and _SANE.fullmatch(text := inbound.decode("latin-1")):
+        return text
+    return ids.new_id()

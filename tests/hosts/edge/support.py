@@ -1,0 +1,257 @@
+"""A real server with the edge in it, in a thread of its own on uvloop, with real upstreams behind it."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from roost.core.sensitive import Sensitive
+from roost.hosts.address import Addresses
+from roost.hosts.edge.gate import Bounds, Gate, Passage
+from roost.hosts.edge.protocol import EdgeProtocol, edge_protocol
+from roost.identity.door import Entry, find
+from roost.identity.errors import MissingCredential, Unauthorised
+
+TOKEN = "rst_gw_" + "ab" * 32
+INTERNAL = "Bearer internal-credential"
+AGENT = "agent-one"
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def hello_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """The application behind the edge: says what it was asked, and counts what it was sent."""
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": f"app {scope['path']}"})
+        await send({"type": "websocket.close"})
+        return
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        size += len(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    body = f"app {scope['method']} {scope['path']} {size}".encode()
+    headers = [(b"content-length", str(len(body)).encode()), (b"content-type", b"text/plain")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@dataclass
+class Site:
+    """One running server. What the gate does can be changed while it runs."""
+
+    port: int = 0
+    passages: list[Passage] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=lambda: {AGENT: TOKEN})
+    upstreams: dict[str, tuple[str, int]] = field(default_factory=dict)
+    dial: Callable[[str], Awaitable[Any]] | None = None
+    dials: int = 0
+    loop: asyncio.AbstractEventLoop | None = None
+    protocol: type[EdgeProtocol] | None = None
+    listener: Callable[[str], None] | None = None
+
+    @property
+    def host(self) -> str:
+        return f"{AGENT}.agents.localhost:{self.port}"
+
+    def on_loop(self, coroutine: Any) -> Any:
+        assert self.loop is not None
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+
+    def serve(self, handler: Handler, agent_id: str = AGENT) -> None:
+        """Stand a gateway up for an agent, on the server's loop."""
+
+        async def start() -> int:
+            server = await asyncio.start_server(handler, "127.0.0.1", 0, limit=1 << 20)
+            return server.sockets[0].getsockname()[1]
+
+        self.upstreams[agent_id] = ("127.0.0.1", self.on_loop(start()))
+
+    def rotate(self, agent_id: str = AGENT) -> str:
+        self.tokens[agent_id] = "rst_gw_" + "cd" * 32
+
+        async def tell() -> None:
+            assert self.listener is not None
+            self.listener(agent_id)
+
+        self.on_loop(tell())
+        return self.tokens[agent_id]
+
+    def connect(self, timeout: float = 20) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    async def _admit(self, entry: Entry) -> None:
+        credential = find(entry.headers, entry.query)
+        if credential is None:
+            raise MissingCredential
+        if credential.token != self.tokens.get(entry.agent_id or ""):
+            raise Unauthorised
+
+    async def _dial(self, agent_id: str) -> Any:
+        self.dials += 1
+        if self.dial is not None:
+            return await self.dial(agent_id)
+        return await asyncio.open_connection(*self.upstreams[agent_id], limit=1 << 20)
+
+    async def _credential(self, _agent_id: str) -> tuple[str, Sensitive[str]]:
+        return "Authorization", Sensitive(INTERNAL)
+
+    def _subscribe(self, listener: Callable[[str], None]) -> None:
+        self.listener = listener
+
+    def gate(self, bounds: Bounds, **more: Any) -> Gate:
+        return Gate(
+            addresses=Addresses("localhost", self.port),
+            admit=self._admit,
+            dial=self._dial,
+            credential=self._credential,
+            subscribe=self._subscribe,
+            observe=self.passages.append,
+            bounds=bounds,
+            **more,
+        )
+
+
+@contextlib.contextmanager
+def running_site(
+    bounds: Bounds | None = None, app: Any = hello_app, loop_factory: Any = uvloop.new_event_loop, **more: Any
+) -> Iterator[Site]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    site = Site(port=listening.getsockname()[1])
+    site.protocol = edge_protocol(site.gate(bounds or Bounds(), **more))
+    config = uvicorn.Config(
+        app,
+        http=site.protocol,
+        ws="websockets-sansio",
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+
+    async def serve() -> None:
+        site.loop = asyncio.get_running_loop()
+        await server.serve(sockets=[listening])
+        site.protocol.traffic.close()
+        await asyncio.sleep(0)
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    eventually(lambda: server.started)
+    try:
+        yield site
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """The condition's value once it is true; fails after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.01)
+    return value
+
+
+def request(target: str = "/", *, method: str = "GET", host: str, headers: str = "", token: str = TOKEN) -> bytes:
+    return f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n{headers}\r\n".encode()
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def __getitem__(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key == name.lower()), None)
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key == name.lower()]
+
+
+class Wire:
+    """One raw client connection that reads answers strictly."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.buffer = b""
+
+    def send(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def reply(self, *, head: bool = False) -> Reply:
+        raw = self._until(b"\r\n\r\n")
+        status_line, *lines = raw[:-4].decode("latin-1").split("\r\n")
+        headers = [(key.lower(), value.strip()) for key, _, value in (line.partition(":") for line in lines)]
+        reply = Reply(int(status_line.split()[1]), headers, b"")
+        if head or reply.status in {204, 304} or reply.status < 200:
+            return reply
+        if reply["transfer-encoding"] == "chunked":
+            while size := int(self._until(b"\r\n")[:-2], 16):
+                reply.body += self._exactly(size + 2)[:-2]
+            assert self._exactly(2) == b"\r\n"
+        elif (length := reply["content-length"]) is not None:
+            reply.body = self._exactly(int(length))
+        else:
+            reply.body = self.rest()
+        return reply
+
+    def rest(self) -> bytes:
+        """All that comes until the connection ends."""
+        data, self.buffer = self.buffer, b""
+        while True:
+            try:
+                more = self.sock.recv(1 << 16)
+            except ConnectionResetError:
+                return data
+            if not more:
+                return data
+            data += more
+
+    def closed(self) -> bool:
+        """Whether the other end has closed, with nothing more to read."""
+        return self.rest() == b""
+
+    def _until(self, mark: bytes) -> bytes:
+        while mark not in self.buffer:
+            self._more()
+        at = self.buffer.index(mark) + len(mark)
+        data, self.buffer = self.buffer[:at], self.buffer[at:]
+        return data
+
+    def _exactly(self, count: int) -> bytes:
+        while len(self.buffer) < count:
+            self._more()
+        data, self.buffer = self.buffer[:count], self.buffer[count:]
+        return data
+
+    def _more(self) -> None:
+        data = self.sock.recv(1 << 16)
+        if not data:
+            raise EOFError(self.buffer)
+        self.buffer += data
