@@ -3,7 +3,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import ip_network
 
 import pytest
@@ -162,6 +162,23 @@ async def test_a_slow_reader_slows_the_sender_and_nothing_piles_up() -> None:
         assert sent < 32 << 20
         writer.transport.abort()
         assert (await proxy.entry())["reason"] == "broken"
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked"])
+async def test_a_slow_upstream_slows_an_upload(framing: bytes) -> None:
+    async def unwilling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.Event().wait()
+
+    sent = 0
+    async with serving(unwilling) as port, proxying() as proxy, connected(proxy) as (_, writer):
+        writer.write(b"PUT http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\nfffffff\r\n" % (port, framing))
+        with suppress(TimeoutError):  # nothing takes any more
+            while sent < 64 << 20:
+                writer.write(bytes(1 << 16))
+                await asyncio.wait_for(writer.drain(), 0.3)
+                sent += 1 << 16
+    assert 0 < sent < 32 << 20
 
 
 @pytest.mark.parametrize(
