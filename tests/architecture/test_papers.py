@@ -81,6 +81,17 @@ def test_links_between_the_papers_lead_somewhere() -> None:
     assert not broken, "a link leads nowhere:\n" + "\n".join(broken)
 
 
+def test_the_papers_name_files_that_are_there() -> None:
+    gone = [
+        f"{name}: {path}"
+        for name, text in committed().items()
+        if name.endswith(".md")
+        for path in re.findall(r"`((?:roost|tests|docs|scripts|requirements)/[\w./-]+)`", text)
+        if not (ROOT / path).exists()
+    ]
+    assert not gone, "named, but not there:\n" + "\n".join(gone)
+
+
 def test_no_file_names_a_package_registry() -> None:
     hosts = re.compile("|".join(re.escape(".".join(pieces)) for pieces in PIECES))
     _refuse(hosts, "names a package registry; the clients know theirs", but=())
