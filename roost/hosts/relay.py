@@ -132,6 +132,7 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in uvicorn
         super().connection_made(transport)
+        self.server = None  # uvicorn would show the app, and so perhaps the agent, a path of the host
         if self._relay.closed or len(self.connections) > _MAX_CONNECTIONS:
             transport.abort()
         self.timeout_keep_alive_task = self.loop.call_later(_KEEP_ALIVE, self.timeout_keep_alive_handler)

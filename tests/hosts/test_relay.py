@@ -56,6 +56,7 @@ class App:
             if not message["more_body"]:
                 break
         seen = {"path": scope["path"], "raw": scope["raw_path"].decode(), "query": scope["query_string"].decode()}
+        seen |= {"server": scope["server"], "client": scope["client"]}
         seen |= {"agent": scope["state"]["relay_agent"], "body": len(body), "method": scope["method"]}
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(seen).encode()})
@@ -125,6 +126,7 @@ async def test_model_paths_are_moved_and_others_pass(tmp_path: Path, target: str
     async with rigged(tmp_path, "a1") as rig:
         seen = await rig.get("a1", target)
     assert (seen["path"], seen["raw"], seen["agent"]) == (path, raw, "a1")
+    assert (seen["server"], seen["client"]) == (None, None)
     assert seen["query"] == target.partition("?")[2]
 
 
