@@ -1,17 +1,15 @@
 """The composition root: the one module that knows every room. It builds a server from settings and drivers."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
-from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import migrations
 from roost.agents.egress.policy import Policy
 from roost.agents.egress.proxy import EgressProxy
-from roost.agents.egress.resolver import Resolver
+from roost.agents.egress.resolver import SystemResolver
 from roost.agents.lifecycle import model as lifecycle
 from roost.agents.lifecycle.detail import Details
 from roost.agents.lifecycle.gateway import GatewayStarter
@@ -26,24 +24,34 @@ from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.workspace.service import Workspace
 from roost.config import Settings
-from roost.core import ids
+from roost.core import log
 from roost.core.db import Database
-from roost.drivers.engine.contract import Engine
+from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.model.anthropic.driver import Anthropic
 from roost.drivers.model.contract import Upstream
+from roost.drivers.model.openai import OpenAI
+from roost.drivers.model.scripted import Scripted
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import Limits, Runtime
+from roost.drivers.runtime.contract import Limits, Runtime, RuntimeFailed
 from roost.hosts.address import Addresses
+from roost.hosts.dispatch import Dispatch
+from roost.hosts.edge.gate import Gate, Passage
+from roost.hosts.edge.protocol import edge_protocol
+from roost.hosts.health import Check
 from roost.hosts.mount import application
 from roost.hosts.relay import Relays
+from roost.hosts.server import HttpServer
 from roost.identity.caller import Plan
 from roost.identity.door import Door
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
 from roost.keyring import sealer
 from roost.web.provide import Rooms
-from roost.work.loop import Work
+from roost.work import Work
+
+_log = log.get("edge")
 
 
 def open_database(settings: Settings) -> Database:
@@ -61,3 +69,129 @@ def engines(settings: Settings) -> Sequence[Engine]:
 
 def runtime(settings: Settings) -> Runtime:
     return BwrapRuntime(settings.data)
+
+
+def upstreams(settings: Settings) -> Sequence[Upstream]:
+    """The configured sources of models; the stand-in when there is none."""
+    made: list[Upstream] = [OpenAI(one) if one.api == "openai" else Anthropic(one) for one in settings.upstreams]
+    return made or [Scripted()]
+
+
+async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
+    """What an engine wants done once in a box after its install, so that it starts faster."""
+    if isinstance(engine, OpenClaw):
+        await engine.bake(version, runtime(settings), progress)
+
+
+def at_port(settings: Settings, port: int) -> Settings:
+    """The settings of a server that listens on `port`, which the system may have chosen."""
+    public = port if settings.public_port in (0, settings.port) else settings.public_port
+    return replace(settings, port=port, public_port=public)
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The outside world of one server."""
+
+    runtime: Runtime
+    engines: Sequence[Engine]
+    upstreams: Sequence[Upstream]
+
+
+def drivers(settings: Settings) -> Drivers:
+    """The drivers that the settings name."""
+    return Drivers(runtime(settings), engines(settings), upstreams(settings))
+
+
+class Roost:
+    """A server: every room, connected. `start` it before it listens, `stop` it when it does not listen any more."""
+
+    def __init__(self, settings: Settings, outside: Drivers) -> None:
+        self.settings = settings
+        self.runtime = outside.runtime
+        self.addresses = Addresses(settings.domain, settings.public_port, settings.public_scheme)
+        self.registry = CollectorRegistry()
+        seal = sealer(settings)
+        self.db = open_database(settings)
+        self.queue = Work(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
+        self.keys, self.gateways = Keys(self.db, seal), Gateways(self.db, seal)
+        self.roster = Roster(self.db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
+        self.reach = Reach(self.roster, self.runtime, outside.engines)
+        self.models = ModelGateway(self.db, outside.upstreams)
+        self.resolver = SystemResolver()
+        rooms = Rooms()
+        self.asgi = Dispatch(
+            application(rooms, self.addresses.agents_url, self._checks(), self.registry), self.addresses
+        )
+        policy = Policy(allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts)
+        self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
+        origin = self.addresses.agent_origin
+        starter = GatewayStarter(self.roster, self.reach, origin, self.models.ids)
+        self.details = Details(self.roster, self.reach, self.gateways, origin)
+        self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach)
+        restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)
+        teardown = Teardown(self.db, self.queue, self.roster, self.gateways, self.runtime, self.relays)
+        self.reconciler = Reconciler(self.db, self.queue, self.roster, self.reach, self.runtime, self.relays, starter)
+        start = Start(self.roster, self.reach, self.runtime, self.relays, starter, _limits(settings))
+        self.queue.handle(lifecycle.START, start)
+        self.queue.handle(lifecycle.DELETE, teardown.handle, retries=10)
+        for room in (
+            Door(self.keys, self.gateways),
+            self.gateways,
+            self.reach,
+            self.models,
+            self.details,
+            self.launch,
+            restart,
+            teardown,
+            Workspace(self.roster, self.reach),
+            Logs(self.roster, self.reach),
+        ):
+            rooms.add(room)
+        self.http = HttpServer(self.asgi, edge_protocol(self._gate(rooms.get(Door))))
+
+    async def start(self) -> None:
+        """Adopt the agents that run, start those that do not. Raises RuntimeFailed when no container can be started."""
+        self.capabilities = await self.runtime.probe()
+        if not self.capabilities.usable:
+            raise RuntimeFailed(f"No container can be started here: {self.capabilities.error}")
+        await self.models.start()
+        await self.reconciler.start()
+        await self.queue.start()
+
+    async def stop(self) -> None:
+        """End all agents, cleanly; the next start brings them back."""
+        await self.queue.stop()
+        await self.reconciler.stop()
+        await self.relays.close_all()
+        await self.models.stop()
+        self.resolver.close()
+        self.db.close()
+
+    def _checks(self) -> dict[str, Check]:
+        async def containers() -> None:
+            await self.runtime.list()
+
+        return {"database": self.db.ping, "containers": containers}
+
+    def _gate(self, door: Door) -> Gate:
+        requests = Counter("roost_edge_requests", "Requests to agents", ["status"], registry=self.registry)
+        seconds = Histogram("roost_edge_seconds", "Duration of requests to agents", registry=self.registry)
+
+        def observe(passage: Passage) -> None:
+            requests.labels(str(passage.status)).inc()
+            seconds.observe(passage.seconds)
+            _log.info("request", **asdict(passage))
+
+        return Gate(
+            addresses=self.addresses,
+            admit=door.holder,
+            dial=self.reach.gateway,
+            credential=self.reach.credential,
+            subscribe=self.gateways.subscribe,
+            observe=observe,
+        )
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(memory_bytes=settings.agent_memory, cpus=settings.agent_cpus, pids=settings.agent_pids)

@@ -31,7 +31,7 @@ def _from_file(path: Path) -> Sensitive[bytes]:
 def _make(path: Path) -> None:
     """Write a new key: two processes that start at once end up with one, and a power cut leaves all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{ids.new_id()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(ids.random_bytes(32).hex() + "\n")

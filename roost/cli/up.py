@@ -53,7 +53,9 @@ async def _serve(settings: Settings, *, first_agent: bool) -> None:
     settings = app.at_port(settings, listener.getsockname()[1])
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with app.server(settings) as server:
+    server = app.Roost(settings, app.drivers(settings))
+    await server.start()
+    try:
         tenant = await _leave_key(server)
         serving = asyncio.create_task(server.http.run_on(listener, stop))
         _greet(server)
@@ -65,7 +67,9 @@ async def _serve(settings: Settings, *, first_agent: bool) -> None:
         if not stop.is_set():
             screen.print("\nCtrl-C stops the server and its agents.\n")
         await serving
+    finally:
         screen.print("Stopping the agents ...")
+        await server.stop()
 
 
 async def _leave_key(server: app.Roost) -> Tenant:
@@ -139,7 +143,7 @@ def _greet(server: app.Roost) -> None:
         ("data", f"{settings.data} ({database})"),
         ("engines", engines),
         ("models", models),
-        ("containers", server.containers),
+        ("containers", f"{server.runtime.name} (`roost doctor` says what is enforced)"),
     ):
         screen.print(f"  {name:<11}", end="")
         screen.print(value, markup=False)

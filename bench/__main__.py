@@ -1,0 +1,29 @@
+"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, edge."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bench import agents, api, containers, edge
+from bench.table import Row, report
+
+_PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
+    "containers": containers.run,
+    "agents": agents.run,
+    "api": api.run,
+    "edge": edge.run,
+}
+
+
+def main() -> None:
+    rows: list[Row] = []
+    for name in sys.argv[1:] or _PARTS:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="roost-bench-") as folder:
+            Path(folder).chmod(0o755)
+            rows += _PARTS[name](Path(folder))
+    report(rows)
+
+
+main()

@@ -1,0 +1,93 @@
+"""Create an agent over HTTP until its gateway answers, beside the engine's own start outside of Roost."""
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.table import Row
+from roost import app, config
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Engine, GatewaySetup
+from roost.drivers.runtime.contract import HOME
+from tests.journeys.server_process import Up, up
+
+_ROUNDS = {"hermes": 7, "openclaw": 3}
+_READY = {"hermes": "/health", "openclaw": "/readyz"}
+
+
+def run(folder: Path) -> Sequence[Row]:
+    engines = app.engines(config.load({**os.environ, "ROOST_DATA": str(folder)}))
+    rows: list[Row] = []
+    with up(folder / "data", "--no-first-agent") as server:
+        for engine in reversed(engines):
+            rounds = _ROUNDS[engine.id]
+            ours = statistics.median(_create(server, engine.id) for _ in range(rounds))
+            own = statistics.median(_own_start(engine) for _ in range(rounds))
+            goal = "p50 <= 1.0 s" if engine.id == "hermes" else "own start + 0.3 s"
+            rows.append(Row(f"create to 201, {engine.label}, p50", ours, "s", "the engine's own start", own, goal))
+    return rows
+
+
+def _create(server: Up, engine: str) -> float:
+    began = time.perf_counter()
+    agent = server.create("bench", engine)
+    took = time.perf_counter() - began
+    with server.client() as client:
+        client.delete(f"/v0/agents/{agent['agentId']}").raise_for_status()
+    return took
+
+
+def _own_start(engine: Engine) -> float:
+    """The same program with the same settings, straight on the host, in an empty home."""
+    with tempfile.TemporaryDirectory(prefix="roost-own-") as home:
+        setup = GatewaySetup(
+            agent_id="bench",
+            name="bench",
+            origin="http://localhost",
+            token=Sensitive("rst_int_" + "0" * 64),
+            model_url="http://127.0.0.1:9/v1",
+            models=["scripted"],
+            proxy_url="http://127.0.0.1:9",
+        )
+        plan = engine.plan(engine.default_version, setup)
+        for name, content in plan.files.items():
+            path = Path(home, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(_outside(content.decode(), engine, home).encode())
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "HTTP_PROXY": "http://127.0.0.1:9"}
+        environment |= {name: _outside(value, engine, home) for name, value in plan.env.items()}
+        argv = [_outside(word, engine, home) for word in plan.argv]
+        began = time.perf_counter()
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(
+            argv, env=environment, cwd=home, stdout=quiet, stderr=quiet, start_new_session=True
+        ) as process:
+            try:
+                _until_answers(engine.port, _READY[engine.id], process)
+                return time.perf_counter() - began
+            finally:
+                os.killpg(process.pid, 9)
+
+
+def _outside(text: str, engine: Engine, home: str) -> str:
+    """Paths as in a box, made into paths of the host."""
+    for mount in sorted(engine.mounts(engine.default_version), key=lambda mount: -len(mount.target)):
+        text = text.replace(mount.target, str(mount.source))
+    return text.replace(HOME, home).replace("/workspace", home)
+
+
+def _until_answers(port: int, path: str, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as response:
+                if response.status == 200:
+                    return
+        except (TimeoutError, urllib.error.URLError, OSError):
+            time.sleep(0.01)
+    raise AssertionError(f"the engine ended with {process.returncode}")

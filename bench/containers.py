@@ -1,0 +1,84 @@
+"""A box with its warden beside bare bwrap, and a command in it beside a command on the host."""
+
+import asyncio
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.warden import Warden
+
+from bench.table import Row, median_ms
+from roost.agents.lifecycle.model import box_spec
+from roost.drivers.runtime.contract import Limits
+
+_BOXES = 20
+_COMMANDS = 300
+
+
+def run(folder: Path) -> Sequence[Row]:
+    return asyncio.run(_run(folder))
+
+
+async def _run(folder: Path) -> Sequence[Row]:
+    runtime = BwrapRuntime(folder)
+    starts: list[float] = []
+    for number in range(_BOXES):
+        spec = box_spec(f"bench-{number}", (), Limits())
+        for port, name in spec.relays.items():
+            runtime.relay(spec.agent_id, name).close()
+            assert port
+        began = time.perf_counter()
+        await runtime.start(spec)
+        starts.append((time.perf_counter() - began) * 1000)
+    warden = Warden(partial(runtime.connect, "bench-0"))
+    commands: list[float] = []
+    for _ in range(_COMMANDS):
+        began = time.perf_counter()
+        await warden.exec(["true"])
+        commands.append((time.perf_counter() - began) * 1000)
+    memory = [_pss(box.pid) for box in await runtime.list() if box.pid]
+    for number in range(_BOXES):
+        await runtime.delete(f"bench-{number}")
+    bare = _bare(folder)
+    spawn = median_ms(lambda: subprocess.run(["true"], check=True), 100)
+    return [
+        Row("container and warden ready, p50", statistics.median(starts), "ms", "bare bwrap", bare, "<= 50 ms"),
+        Row(
+            "a command in a container, warden alone, p50",
+            statistics.median(commands),
+            "ms",
+            "on the host",
+            spawn,
+            "0.9 ms",
+        ),
+        Row("memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _empty_python(), "<= 16 MB"),
+    ]
+
+
+def _bare(folder: Path) -> float:
+    """bwrap with the same namespaces around `true`, nothing of ours."""
+    binary = next((folder / "bin").rglob("bwrap"))
+    command = [str(binary), "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"]
+    command += ["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "/usr/bin/true"]
+    return median_ms(lambda: subprocess.run(command, check=True), 50)
+
+
+def _empty_python() -> float:
+    command = ["/usr/bin/python3", "-S", "-E", "-I", "-c", "input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        time.sleep(0.2)
+        value = _pss(process.pid)
+        process.kill()
+    return value
+
+
+def _pss(pid: int) -> float:
+    """Proportional set size in MB."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no Pss line")

@@ -1,0 +1,142 @@
+"""The server as a person runs it: `roost up` in a process of its own, spoken to by the command line and over HTTP."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+
+ROOST = [sys.executable, "-m", "roost"]
+DEADLINE = 90.0
+
+
+def until(condition: Callable[[], Any], deadline: float = DEADLINE, every: float = 0.05) -> Any:
+    """The first true value of `condition`; fails when there is none in time."""
+    end = time.monotonic() + deadline
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{condition} did not come true within {deadline} s"
+        time.sleep(every)
+    return value
+
+
+class Up:
+    """A `roost up` on one data folder; can be killed and started again."""
+
+    def __init__(self, data: Path, *flags: str, **environment: str) -> None:
+        self.data = data
+        self._flags = flags
+        self._environment = {**os.environ, "ROOST_QUOTA_FREE": "20", **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.output = data.with_suffix(".out")
+
+    def start(self) -> None:
+        session = self.data / "cli.json"
+        before = session.stat().st_mtime_ns if session.exists() else 0
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*ROOST, "up", "--port", "0", "--data", str(self.data), *self._flags],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._environment,
+            )
+        until(lambda: self._ended() or (session.exists() and session.stat().st_mtime_ns != before))
+        until(lambda: self._ended() or self._answers())
+        assert self._process.poll() is None, self.text()
+
+    def kill(self) -> None:
+        """As a crash would."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """Ctrl-C; the exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        return self._process.wait(60)
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    @property
+    def session(self) -> dict[str, str]:
+        return json.loads((self.data / "cli.json").read_text())
+
+    @property
+    def url(self) -> str:
+        return self.session["url"]
+
+    def client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.session['token']}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
+
+    def agent_client(self, agent: dict[str, Any]) -> httpx.Client:
+        port = httpx.URL(self.url).port
+        headers = {
+            "Authorization": f"Bearer {agent['gatewayToken']}",
+            "Host": f"{agent['agentId']}.agents.localhost:{port}",
+        }
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
+
+    def roost(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run the command line against this server."""
+        command = [*ROOST, *arguments[:2], "--data", str(self.data), *arguments[2:]]
+        if arguments[0] == "chat":
+            command = [*ROOST, "chat", "--data", str(self.data), *arguments[1:]]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=180, env=self._environment, check=False, **options
+        )
+
+    def agents(self) -> list[dict[str, Any]]:
+        with self.client() as client:
+            return client.get("/v0/agents").json()["agents"]
+
+    def create(self, name: str, engine: str) -> dict[str, Any]:
+        with self.client() as client:
+            answer = client.post("/v0/agents", json={"name": name, "engine": engine})
+            assert answer.status_code == 201, answer.text
+            return answer.json()["agent"]
+
+    def warden_pids(self) -> dict[str, int]:
+        """Agent to the pid of its warden as the host sees it, from the process table itself."""
+        return dict(_wardens(self.data))
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/healthz", trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def _ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+
+@contextmanager
+def up(data: Path, *flags: str, **environment: str) -> Iterator[Up]:
+    """A started server; stopped at the end, with whatever a killed one left."""
+    server = Up(data, *flags, **environment)
+    server.start()
+    try:
+        yield server
+    finally:
+        if server._ended():
+            server.start()  # adopts what the killed one left, so that it can be stopped cleanly
+        server.stop()
+
+
+def _wardens(data: Path) -> Iterator[tuple[str, int]]:
+    """Wardens are told apart by the files that they hold open or run from: their box is under the data folder."""
+    for record in data.glob("run/*/box.json"):
+        found = json.loads(record.read_text())
+        pid = found["child_pid"]
+        if Path(f"/proc/{pid}").exists():
+            yield record.parent.name, pid

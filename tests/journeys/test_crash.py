@@ -1,0 +1,90 @@
+"""`kill -9` of the server: nothing is lost, nothing is there twice, what ran goes on running."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from tests.journeys.server_process import until, up
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(400), pytest.mark.xdist_group("engines")]
+
+
+@pytest.mark.parametrize("engine", ["hermes", "openclaw"])
+def test_killed_while_an_agent_streams_an_answer(tmp_path: Path, engine: str) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server:
+        agent = server.create("a", engine)
+        wardens = server.warden_pids()
+        process = _detail(server, agent)["processId"]
+        with pytest.raises(httpx.HTTPError):
+            _stream_until(server, agent, pieces=3, then=server.kill)
+        server.start()
+        until(lambda: server.agents()[0]["status"] == "running")
+        assert server.warden_pids() == wardens
+        assert _detail(server, agent)["processId"] == process
+        assert "stand-in" in until(lambda: server.roost("chat", agent["agentId"], "Still there?").stdout)
+
+
+def test_killed_at_any_point_of_a_create(tmp_path: Path) -> None:
+    moments = random.Random(7)
+    with up(tmp_path / "data", "--no-first-agent") as server:
+        for turn in range(6):
+            thread = threading.Thread(target=_create_and_be_cut_off, args=(server, f"n{turn}"))
+            thread.start()
+            time.sleep(moments.uniform(0.0, 1.0))  # the point of the kill, not a wait for anything
+            server.kill()
+            thread.join()
+            server.start()
+        until(lambda: all(agent["status"] == "running" for agent in server.agents()), 120)
+        agents = server.agents()
+        names = [agent["name"] for agent in agents]
+        assert len(names) == len(set(names))
+        assert set(server.warden_pids()) == {agent["agentId"] for agent in agents}
+        assert _boxes_in_process_table(server.data) == len(agents)
+
+
+def _stream_until(server, agent: dict, *, pieces: int, then: Callable[[], None]) -> None:
+    body = {"model": "any", "stream": True, "messages": [{"role": "user", "content": "/slow 400"}]}
+    with server.agent_client(agent) as own, own.stream("POST", "/v1/chat/completions", json=body) as response:
+        assert response.status_code == 200
+        for line in response.iter_lines():
+            pieces -= line.startswith("data:")
+            if pieces == 0:
+                then()
+
+
+def _create_and_be_cut_off(server, name: str) -> None:
+    try:
+        server.create(name, "hermes")
+    except httpx.HTTPError:
+        return
+
+
+def _detail(server, agent: dict) -> dict:
+    with server.client() as client:
+        return client.get(f"/v0/agents/{agent['agentId']}").json()
+
+
+def _boxes_in_process_table(data: Path) -> int:
+    """How many bwrap monitors of this data folder there are, whatever any record says."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        parent = _parent_is_bwrap(path.parent)
+        count += arguments[0].endswith(b"bwrap") and str(data).encode() in b" ".join(arguments) and not parent
+    return count
+
+
+def _parent_is_bwrap(process: Path) -> bool:
+    try:
+        parent = (process / "stat").read_text().rsplit(")", 1)[1].split()[1]
+        return Path(f"/proc/{parent}/cmdline").read_bytes().split(b"\0")[0].endswith(b"bwrap")
+    except OSError:
+        return False

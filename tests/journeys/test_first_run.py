@@ -1,0 +1,59 @@
+"""What a newcomer does: start it, talk to the first agent, stop it, start it again."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.server_process import Up, until, up
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("engines")]
+
+
+def test_the_first_agent_answers_and_is_found_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as server:
+        until(lambda: "talk to it" in server.text() or "not" in server.text().split("Ctrl-C")[-1])
+        (agent,) = server.agents()
+        assert (agent["engine"], agent["status"]) == ("openclaw", "running"), server.text()
+        said = server.roost("chat", agent["agentId"], "Good morning")
+        assert said.returncode == 0, said.stderr
+        assert "Good morning" in said.stdout
+        assert "stand-in" in said.stdout
+        server.roost("agents", "exec", agent["agentId"], "--", "sh", "-c", "echo kept > kept.txt")
+        wardens = server.warden_pids()
+        assert len(wardens) == 1
+        assert server.stop() == 0
+        until(lambda: not server.warden_pids())
+        assert not Path(f"/proc/{wardens[agent['agentId']]}").exists()
+
+        server.start()
+        until(lambda: server.agents()[0]["status"] == "running")
+        assert [one["agentId"] for one in server.agents()] == [agent["agentId"]]
+        assert server.roost("agents", "exec", agent["agentId"], "cat kept.txt").stdout == "kept\n"
+        assert "stand-in" in server.roost("chat", agent["agentId"], "Hello again").stdout
+
+
+def test_hermes_too_and_both_use_tools_for_real(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server:
+        for engine, tool in (("hermes", "terminal"), ("openclaw", "exec")):
+            agent = server.create(f"A {engine}", engine)
+            said = server.roost("chat", f"A {engine}", "Are you there?")
+            assert "Are you there?" in said.stdout, said.stderr
+            order = f'/tool {tool} {{"command": "echo from {engine} > made.txt"}}'
+            assert server.roost("chat", agent["agentId"], order).returncode == 0
+            with server.agent_client(agent) as own:
+                made = until(lambda own=own: _text(own, "made.txt"), 30)
+            assert made == f"from {engine}\n"
+
+
+def _text(own, path: str) -> str | None:
+    answer = own.get("/v0/files", params={"path": path})
+    return answer.text if answer.status_code == 200 else None
+
+
+def test_two_servers_do_not_share_a_data_folder(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server:
+        second = Up(tmp_path / "data", "--no-first-agent")
+        with pytest.raises(AssertionError, match="Another server runs"):
+            second.start()
+        assert server.agents() == []

@@ -1,0 +1,80 @@
+"""A whole server for tests: real sockets and containers, the fake engine unless others are given."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+
+from roost import app, config
+from roost.drivers.engine.contract import Engine
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.model.scripted import Scripted
+from roost.drivers.runtime.contract import Runtime
+from roost.hosts.server import listen
+from roost.identity import tenants
+from roost.identity.caller import Plan
+
+
+@dataclass
+class Running:
+    """A running server, and clients of it."""
+
+    roost: app.Roost
+    port: int
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    def key(self, tenant: str = "acme", plan: Plan | None = Plan.PAID, scopes: frozenset[str] = frozenset()) -> str:
+        """A service JWT."""
+
+        def issue(connection: Any) -> str:
+            owner = tenants.ensure(connection, tenant, plan)
+            return self.roost.keys.issue(connection, owner, "test", scopes=scopes).reveal()
+
+        return self.roost.db.run(issue)
+
+    def client(self, token: str | None = None, host: str = "agents.localhost", **options: Any) -> httpx.AsyncClient:
+        """A client of one address; `host` without the port."""
+        headers = {"Host": f"{host}:{self.port}"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        made = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=60, trust_env=False, **options
+        )
+        self.clients.append(made)
+        return made
+
+    def agent_client(self, agent: dict[str, Any]) -> httpx.AsyncClient:
+        """A client of an agent's own address, with its gateway token."""
+        return self.client(agent["gatewayToken"], f"{agent['agentId']}.agents.localhost")
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    *,
+    runtime: Runtime | None = None,
+    engines: Sequence[Engine] | None = None,
+    stop: bool = True,
+    **environment: str,
+) -> AsyncIterator[Running]:
+    """`stop` False leaves the agents' boxes as a crash would."""
+    listener = listen("127.0.0.1", 0)
+    settings = config.load({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
+    outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], [Scripted()])
+    server = app.Roost(settings, outside)
+    await server.start()
+    over = asyncio.Event()
+    serving = asyncio.create_task(server.http.run_on(listener, over))
+    house = Running(server, settings.port)
+    try:
+        yield house
+    finally:
+        for client in house.clients:
+            await client.aclose()
+        over.set()
+        await serving
+        if stop:
+            await server.stop()
