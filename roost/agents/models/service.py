@@ -4,7 +4,7 @@ It refuses what is too much at once for one agent. Keys, and what an upstream sp
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from datetime import timedelta
 
@@ -74,6 +74,11 @@ class ModelGateway:
     def admit(self, caller: Caller) -> AbstractContextManager[Slot]:
         """Hold one of the caller's slots for as long as a request lasts. Raises TooManyAtOnce."""
         return self._slots.taken(caller.agent_id or caller.tenant_id)
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        """Requests that are running, by the id of the agent, or of the tenant for its own."""
+        return self._slots.running
 
     async def complete(self, caller: Caller, request: ChatRequest) -> Json:
         """A `chat.completion`. Raises UnknownModel, UpstreamProblem, Silent."""

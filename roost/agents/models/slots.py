@@ -1,7 +1,7 @@
 """How much one agent may have running at once: requests, and bytes of their bodies."""
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from roost.agents.models.errors import TooManyAtOnce
@@ -16,6 +16,11 @@ class Slots:
         self._most_bytes = size
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        """Requests that are running, by owner."""
+        return dict(self._requests)
 
     @contextmanager
     def taken(self, owner: str) -> "Generator[Slot, None, None]":

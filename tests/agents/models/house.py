@@ -1,6 +1,7 @@
 """The model gateway as an application, with the real door before it."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +12,8 @@ from roost.agents.models.service import ModelGateway
 from roost.core.db import Connection, Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.model.contract import Upstream
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.contract import Json, Upstream, UpstreamProblem
 from roost.identity import tenants
 from roost.identity.door import Door, Surface
 from roost.identity.gateways import Gateways
@@ -67,3 +69,55 @@ async def housed(
         yield house
     finally:
         await gateway.stop()
+
+
+class Puppet(Upstream):
+    """An upstream whose every move a test sets. An answer stands still (a stream after its chunks) while it `holds`."""
+
+    def __init__(self, name: str = "puppet", models: Sequence[str] = ("one", "two")) -> None:
+        super().__init__(name)
+        self.serves: Sequence[str] | UpstreamProblem = models
+        self.chunks: Sequence[Json | UpstreamProblem] = [piece("hello"), piece(finish="stop")]
+        self.answer: Json = {"choices": [{"message": {"role": "assistant", "content": "hello"}}]}
+        self.fails: UpstreamProblem | None = None
+        self.holds = False
+        self.asked = self.waiting = self.left = self.closed = 0
+        self.requests: list[ChatRequest] = []
+
+    async def models(self) -> Sequence[str]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if isinstance(self.serves, UpstreamProblem):
+            raise self.serves
+        return self.serves
+
+    async def complete(self, request: ChatRequest) -> Json:
+        self.requests.append(request)
+        if self.fails is not None:
+            raise self.fails
+        await self._hold()
+        return self.answer
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
+        self.requests.append(request)
+        for chunk in self.chunks:
+            if isinstance(chunk, UpstreamProblem):
+                raise chunk
+            yield chunk
+        await self._hold()
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    async def _hold(self) -> None:
+        self.waiting += self.holds
+        try:
+            while self.holds:
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.left += 1
+            raise
+
+
+def piece(text: str = "", finish: str | None = None, **more: Any) -> Json:
+    return {"id": "c", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **more}

@@ -33,7 +33,7 @@ async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
 async def serving(app: Any) -> AsyncIterator[str]:
     """The address of an ASGI application, served by the real server; at the end all its requests have to end."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", log_config=None))
+        server = uvicorn.Server(uvicorn.Config(app, interface="asgi3", lifespan="off", ws="none", log_config=None))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         await server.startup(sockets=[listener])
