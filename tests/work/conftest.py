@@ -1,6 +1,6 @@
 """Loops that are stopped at the end, and the few lines that every story about operations begins with."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -8,9 +8,7 @@ import pytest
 from roost import work
 from roost.core.db import Database
 from roost.work import Operation, Work
-
-Add = Callable[..., Awaitable[Operation]]
-Start = Callable[..., Awaitable[Work]]
+from tests.work.stories import Add, Start
 
 
 @pytest.fixture

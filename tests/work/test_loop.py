@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -7,65 +6,9 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.core.problem import Missing, Problem, Unavailable
-from roost.work import Claim, LeaseLost, Operation, OperationMissing, State, Work, store
-from tests.work.conftest import Add, Start
-
-LONG = 20.0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LONG):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-async def once_failed(loop: Work, operation_id: str) -> Operation:
-    async with asyncio.timeout(LONG):
-        while (operation := await loop.wait(operation_id, 0)).failures == 0:
-            await asyncio.sleep(0.005)
-    return operation
-
-
-def skip(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
-    now = clock.now
-    monkeypatch.setattr(clock, "now", lambda: now() + time)
-
-
-async def echo(claim: Claim) -> object:
-    return {"got": claim.payload}
-
-
-class Held:
-    """A handler that tells that it was entered and goes on when it is let."""
-
-    def __init__(self) -> None:
-        self.entered: list[Claim] = []
-        self.go = asyncio.Event()
-        self.cancelled = 0
-
-    async def __call__(self, claim: Claim) -> object:
-        self.entered.append(claim)
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        return claim.attempts
-
-
-class Failing:
-    """A handler that raises each of its errors once, and then succeeds."""
-
-    def __init__(self, *errors: BaseException) -> None:
-        self.errors = list(errors)
-        self.calls = 0
-
-    async def __call__(self, claim: Claim) -> object:
-        self.calls += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return "done"
+from roost.core.problem import Unavailable
+from roost.work import Claim, OperationMissing, State, Work, store
+from tests.work.stories import LONG, Add, Failing, Held, Start, echo, until
 
 
 async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) -> None:
@@ -136,89 +79,6 @@ async def test_two_loops_share_the_work_and_do_each_operation_once(start: Start,
     assert sorted(done) == sorted(operation.id for operation in operations)
 
 
-class NoSuchThing(Missing):
-    message = "No such thing"
-
-
-@pytest.mark.parametrize(
-    ("error", "recorded"),
-    [
-        (NoSuchThing(), {"kind": "missing", "message": "No such thing"}),
-        (Unavailable(), {"kind": "unavailable", "message": "Service unavailable"}),
-        (RuntimeError("password=hunter2"), {"kind": "failed", "message": "Internal error"}),
-        (asyncio.CancelledError(), {"kind": "failed", "message": "Internal error"}),
-    ],
-    ids=repr,
-)
-async def test_an_error_is_recorded_without_its_inside(
-    start: Start, add: Add, error: BaseException, recorded: object
-) -> None:
-    loop = await start({"k": Failing(error)})
-    added = await add()
-    loop.wake()
-    end = await loop.wait(added.id, LONG)
-    assert (end.state, end.error, end.result, end.failures) == (State.FAILED, recorded, None, 1)
-
-
-@pytest.mark.parametrize("error", [Unavailable(), RuntimeError(), asyncio.CancelledError()], ids=repr)
-async def test_what_may_pass_is_tried_again(
-    start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handler = Failing(error)
-    loop = await start({"k": handler}, retries=1)
-    added = await add()
-    loop.wake()
-    waiting = await once_failed(loop, added.id)
-    assert waiting.state is State.PENDING
-    assert waiting.run_after - added.created_at >= timedelta(seconds=1)
-    skip(monkeypatch, timedelta(seconds=2))
-    loop.wake()
-    end = await loop.wait(added.id, LONG)
-    assert (end.state, end.result, end.error, end.failures, end.attempts) == (State.DONE, "done", None, 1, 2)
-
-
-async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler = Failing(*[RuntimeError()] * 5)
-    loop = await start({"k": handler}, retries=1)
-    added = await add()
-    loop.wake()
-    await once_failed(loop, added.id)
-    skip(monkeypatch, timedelta(seconds=2))
-    loop.wake()
-    end = await loop.wait(added.id, LONG)
-    assert (end.state, end.failures, handler.calls) == (State.FAILED, 2, 2)
-
-
-async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
-    handler = Failing(NoSuchThing())
-    loop = await start({"k": handler}, retries=5)
-    added = await add()
-    loop.wake()
-    assert (await loop.wait(added.id, LONG)).state is State.FAILED
-    assert handler.calls == 1
-
-
-async def test_a_retry_waits_as_long_as_the_problem_asks(start: Start, add: Add) -> None:
-    loop = await start({"k": Failing(Unavailable(retry_after=3600))}, retries=1)
-    added = await add()
-    loop.wake()
-    waiting = await once_failed(loop, added.id)
-    assert waiting.state is State.PENDING
-    assert waiting.run_after - added.created_at >= timedelta(hours=1)
-    assert waiting.error == {"kind": "unavailable", "message": "Service unavailable"}
-
-
-async def test_a_result_that_is_not_json_is_a_failure(start: Start, add: Add) -> None:
-    async def handler(claim: Claim) -> object:
-        return {1, 2}
-
-    loop = await start({"k": handler})
-    added = await add()
-    loop.wake()
-    end = await loop.wait(added.id, LONG)
-    assert (end.state, end.error["message"]) == (State.FAILED, "Internal error")
-
-
 async def test_waiting_ends_with_the_time_and_knows_what_is_missing(start: Start, add: Add) -> None:
     loop = await start({"k": Held()})
     added = await add()
@@ -247,83 +107,6 @@ async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
     assert (await other.wait(added.id, LONG)).state is State.DONE
 
 
-async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, add: Add, database: Database) -> None:
-    held = Held()
-    loop = await start({"k": held}, lease=3)
-    other = await start({"k": held}, owner="b", lease=3)
-    added = await add()
-    loop.wake()
-    await until(lambda: bool(held.entered))
-    first_end = held.entered[0].lease_until
-    assert first_end
-    await until(lambda: clock.now() > first_end)
-    other.wake()
-    still = await loop.wait(added.id, 0.1)
-    assert (still.state, still.attempts) == (State.RUNNING, 1)
-    assert still.lease_until
-    assert still.lease_until > first_end
-    held.go.set()
-    assert (await loop.wait(added.id, LONG)).attempts == 1
-
-
-async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
-    start: Start, add: Add, database: Database
-) -> None:
-    refused: list[bool] = []
-
-    async def handler(claim: Claim) -> object:
-        if claim.attempts > 1:
-            return "second"
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            try:
-                await claim.guard(lambda connection: store.add(connection, "late", "late"))
-            except LeaseLost:
-                refused.append(True)
-            raise
-
-    entered = asyncio.Event()
-    loop = await start({"k": handler}, lease=1.5)
-    added = await add()
-    loop.wake()
-    await asyncio.wait_for(entered.wait(), LONG)
-    # As after a pause of this process: somebody else has taken the operation over.
-    (taken,) = await database.write(
-        lambda connection: _expire_and_claim(connection, added.id),
-    )
-    await until(lambda: bool(refused))
-    await database.write(lambda connection: store.finish(connection, taken, "theirs"))
-    end = await loop.wait(added.id, LONG)
-    assert (end.state, end.result, end.attempts) == (State.DONE, "theirs", 2)
-    count = sa.select(sa.func.count()).select_from(store.operations).where(store.operations.c.kind == "late")
-    assert await database.read(lambda connection: connection.execute(count).scalar()) == 0
-
-
-def _expire_and_claim(connection, operation_id: str):
-    past = clock.now() - timedelta(minutes=1)
-    connection.execute(store.operations.update().where(store.operations.c.id == operation_id).values(lease_until=past))
-    until = clock.now() + timedelta(minutes=1)
-    return store.claim(connection, ["k"], owner="elsewhere", until=until, limit=1)
-
-
-async def test_a_guarded_write_is_one_transaction(start: Start, add: Add, database: Database) -> None:
-    async def handler(claim: Claim) -> object:
-        def write(connection) -> None:
-            store.add(connection, "other", "other")
-            raise Problem("no")
-
-        await claim.guard(write)
-
-    loop = await start({"k": handler})
-    added = await add()
-    loop.wake()
-    assert (await loop.wait(added.id, LONG)).error["message"] == "no"
-    count = sa.select(sa.func.count()).select_from(store.operations)
-    assert await database.read(lambda connection: connection.execute(count).scalar()) == 1
-
-
 async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add: Add) -> None:
     held = Held()
     loop = await start({"k": held})
@@ -334,39 +117,6 @@ async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add:
     held.go.set()
     await stopping
     assert (await loop.wait(added.id, 0)).state is State.DONE
-
-
-async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -> None:
-    held = Held()
-    loop = await start({"k": held})
-    added = await add()
-    loop.wake()
-    await until(lambda: bool(held.entered))
-    await loop.stop(grace=0)
-    back = await loop.wait(added.id, 0)
-    assert held.cancelled == 1
-    assert (back.state, back.lease_owner, back.failures, back.error) == (State.PENDING, None, 0, None)
-    held.go.set()
-    again = await start({"k": held}, owner="b")
-    assert (await again.wait(added.id, LONG)).result == 2
-
-
-async def test_a_handler_that_breaks_while_it_is_cancelled_is_given_back_too(start: Start, add: Add) -> None:
-    entered = asyncio.Event()
-
-    async def handler(claim: Claim) -> None:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            raise Problem("half done") from None
-
-    loop = await start({"k": handler})
-    added = await add()
-    loop.wake()
-    await asyncio.wait_for(entered.wait(), LONG)
-    await loop.stop(grace=0)
-    assert (await loop.wait(added.id, 0)).state is State.PENDING
 
 
 async def test_a_stopped_loop_takes_nothing_more_and_stops_twice(start: Start, add: Add) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.work import LeaseLost, Operation, OperationMissing, State, store
-from tests.work.conftest import Add
+from tests.work.stories import Add
 
 MINUTE = timedelta(minutes=1)
 

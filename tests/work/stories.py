@@ -1,0 +1,68 @@
+"""What stories about operations are told with: handlers, conditions, and the types of the fixtures."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.work import Claim, Operation, Work
+
+Add = Callable[..., Awaitable[Operation]]
+Start = Callable[..., Awaitable[Work]]
+LONG = 20.0
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def once_failed(loop: Work, operation_id: str) -> Operation:
+    async with asyncio.timeout(LONG):
+        while (operation := await loop.wait(operation_id, 0)).failures == 0:
+            await asyncio.sleep(0.005)
+    return operation
+
+
+def skip(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
+    now = clock.now
+    monkeypatch.setattr(clock, "now", lambda: now() + time)
+
+
+async def echo(claim: Claim) -> object:
+    return {"got": claim.payload}
+
+
+class Held:
+    """A handler that tells that it was entered and goes on when it is let."""
+
+    def __init__(self) -> None:
+        self.entered: list[Claim] = []
+        self.go = asyncio.Event()
+        self.cancelled = 0
+
+    async def __call__(self, claim: Claim) -> object:
+        self.entered.append(claim)
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return claim.attempts
+
+
+class Failing:
+    """A handler that raises each of its errors once, and then succeeds."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    async def __call__(self, claim: Claim) -> object:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
