@@ -1,7 +1,7 @@
 """A value that must not be shown. Every way to print it says `[redacted]`; `reveal()` is easy to search for."""
 
 import hmac
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T", str, bytes)
 
@@ -29,7 +29,7 @@ class Sensitive(Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sensitive):
             return NotImplemented
-        return hmac.compare_digest(_octets(self._value), _octets(other.reveal()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        return hmac.compare_digest(_octets(self._value), _octets(cast("Sensitive[str]", other).reveal()))
 
     def __hash__(self) -> int:
         return hash((Sensitive, self._value))
