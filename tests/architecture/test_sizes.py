@@ -15,7 +15,6 @@ ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, async
 
 BIGGER_CLASSES: Mapping[str, str] = {
     # class: why it may have more public methods
-    "Warden": "one method for each verb of the warden's protocol, which is one connection's worth of state",
     "Exchange": "stands between two contracts, the client's side (Turn) and the gateway's (Asker)",
 }
 
