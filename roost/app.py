@@ -37,7 +37,7 @@ from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Limits, Runtime, RuntimeFailed
 from roost.hosts.address import Addresses
 from roost.hosts.dispatch import Dispatch
-from roost.hosts.edge.gate import Gate, Passage
+from roost.hosts.edge.gate import Gate
 from roost.hosts.edge.protocol import edge_protocol
 from roost.hosts.health import Check
 from roost.hosts.mount import application
@@ -48,6 +48,7 @@ from roost.identity.door import Door
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
 from roost.keyring import sealer
+from roost.web.access import Passage
 from roost.web.provide import Rooms
 from roost.work import Work
 

@@ -43,6 +43,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RecursionError, _too_deep)
+    app.add_exception_handler(Exception, _unexpected)
 
 
 def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -84,6 +86,16 @@ def _first_fault(error: RequestValidationError) -> str:
     where = ".".join(str(part) for part in fault["loc"][1:])
     message = str(fault["msg"]).removeprefix("Value error, ")
     return f"{where}: {message}" if where else message
+
+
+async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
+    """JSON nested so deeply that one of its readers gave up."""
+    return JSONResponse(body(request.url.path, 400, "Invalid JSON body"), 400)
+
+
+async def _unexpected(request: Request, _error: Exception) -> JSONResponse:
+    """The plain 500; `web/envelope.py` logs what happened."""
+    return JSONResponse(body(request.url.path, 500, "Internal error"), 500)
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:

@@ -1,7 +1,8 @@
 """What one request has used so far; told to the gate once, when it is over."""
 
 from roost.hosts.edge.asked import Asked
-from roost.hosts.edge.gate import Gate, Passage
+from roost.hosts.edge.gate import Gate
+from roost.web.access import Passage
 
 
 class Account:

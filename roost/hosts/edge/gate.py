@@ -9,6 +9,7 @@ from roost.drivers.runtime.contract import Stream
 from roost.hosts.address import Addresses
 from roost.hosts.peer import Network
 from roost.identity.door import Entry
+from roost.web.access import Observe
 
 
 class Unreachable(Problem):
@@ -53,20 +54,6 @@ class Bounds:
     """How often times are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """One request that was carried to an agent, or refused, when it is over. `status` 499: the client left first."""
-
-    agent_id: str
-    method: str
-    path: str
-    status: int
-    seconds: float
-    received: int
-    sent: int
-    request_id: str
-
-
 @dataclass(frozen=True)
 class Gate:
     """The rest of the system as the edge sees it.
@@ -84,6 +71,6 @@ class Gate:
     dial: Callable[[str], Awaitable[Stream]]
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
     subscribe: Callable[[Callable[[str], None]], None]
-    observe: Callable[[Passage], None]
+    observe: Observe
     trusted: Sequence[Network] = ()
     bounds: Bounds = field(default_factory=Bounds)

@@ -14,10 +14,11 @@ import uvloop
 
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import Addresses
-from roost.hosts.edge.gate import Bounds, Gate, Passage
+from roost.hosts.edge.gate import Bounds, Gate
 from roost.hosts.edge.protocol import EdgeProtocol, edge_protocol
 from roost.identity.door import Entry, find
 from roost.identity.errors import MissingCredential, Unauthorised
+from roost.web.access import Passage
 
 TOKEN = "rst_gw_" + "ab" * 32
 INTERNAL = "Bearer internal-credential"

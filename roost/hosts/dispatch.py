@@ -1,0 +1,105 @@
+"""Marks each request with the address that it came to, before anything else looks at it.
+
+`scope["state"]` gets `surface`, `agent_host` and `origin`; the door and the handlers read nothing else of where a
+request came from. On an agent's own address the short paths of `/v0` mean that agent. A path that two readers could
+understand differently is no path of ours.
+"""
+
+from collections.abc import Sequence
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from roost.hosts.address import Address, Addresses
+from roost.hosts.peer import Network, client_address
+from roost.identity.door import Surface
+from roost.web import errors
+
+_RELAYED = "/v0/llm/"
+_UNSHORTENED = ("/v0/llm/", "/v0/agents/")
+_AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
+
+
+class Dispatch:
+    """trusted: the proxies whose `X-Forwarded-For` is believed."""
+
+    def __init__(self, app: ASGIApp, addresses: Addresses, trusted: Sequence[Network] = ()) -> None:
+        self._app = app
+        self._addresses = addresses
+        self._trusted = trusted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in {"http", "websocket"} and not self._mark(scope):
+            answer = JSONResponse(errors.body(scope["path"], 404, "Not found"), 404)
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _mark(self, scope: Scope) -> bool:
+        """Mark the scope, in place, so that what stands before sees it too. False when nothing is served there."""
+        if not is_plain(scope.get("raw_path", scope["path"].encode()), scope["path"]):
+            return False
+        relayed = scope.get("state", {}).get("relay_agent")
+        if relayed is not None:
+            _set(scope, Address(Surface.RELAY, "", relayed))
+            return scope["path"].startswith(_RELAYED)
+        hosts = _values(scope, b"host")
+        address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
+        if address is None:
+            return False
+        _set(scope, address)
+        self._see_through_proxies(scope)
+        return address.agent_id is None or _lengthen(scope, address.agent_id)
+
+    def _see_through_proxies(self, scope: Scope) -> None:
+        scope["scheme"] = _SCHEMES[scope["type"], self._addresses.scheme]
+        if self._trusted and scope.get("client"):
+            host, port = scope["client"]
+            seen = client_address(host, ",".join(_values(scope, b"x-forwarded-for")), self._trusted)
+            scope["client"] = (seen, port if seen == host else 0)
+
+
+_SCHEMES = {
+    ("http", "http"): "http",
+    ("http", "https"): "https",
+    ("websocket", "http"): "ws",
+    ("websocket", "https"): "wss",
+}
+
+
+def is_plain(raw: bytes, path: str) -> bool:
+    """Whether a path reads the same before and after decoding, as far as routes go.
+
+    raw: as it was sent. path: decoded. No empty segments, no dots, no encoded separators, no control characters.
+    """
+    if "//" in path or "\\" in path or not path.isprintable():
+        return False
+    if any(segment in {".", ".."} for segment in path.split("/")):
+        return False
+    if b"%" not in raw:
+        return True
+    lowered = raw.lower()
+    if any(code in lowered for code in _AMBIGUOUS) or "\N{REPLACEMENT CHARACTER}" in path:
+        return False
+    return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
+
+
+def _set(scope: Scope, address: Address) -> None:
+    marks = {"surface": address.surface, "agent_host": address.agent_id, "origin": address.origin}
+    scope["state"] = {**scope.get("state", {}), **marks}
+
+
+def _lengthen(scope: Scope, agent_id: str) -> bool:
+    """`/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`. False for what is not the platform's there."""
+    path = scope["path"]
+    if not path.startswith("/v0/"):
+        return False
+    if not path.startswith(_UNSHORTENED) and path != "/v0/agents":
+        prefix = f"/v0/agents/{agent_id}"
+        scope["path"] = prefix + path.removeprefix("/v0")
+        scope["raw_path"] = prefix.encode() + scope.get("raw_path", path.encode()).removeprefix(b"/v0")
+    return True
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]

@@ -1,0 +1,26 @@
+"""What stands before the application: the envelope of every response, the addresses, the bounds of bodies."""
+
+import re
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp
+
+from roost.hosts.address import Addresses
+from roost.hosts.dispatch import Dispatch
+from roost.hosts.peer import Network
+from roost.web import access
+from roost.web.access import Observe
+from roost.web.bodies import Allowance, Bodies, Rules
+from roost.web.envelope import Envelope
+
+RULES: Rules = (
+    (re.compile(r"/v0/llm/.*"), Allowance(size=32 * 1024**2)),
+    (re.compile(r"/v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message="File too large")),
+)
+
+
+def front(
+    app: ASGIApp, addresses: Addresses, *, trusted: Sequence[Network] = (), observe: Observe = access.write
+) -> ASGIApp:
+    """The application as a server gets it."""
+    return Envelope(Dispatch(Bodies(app, RULES), addresses, trusted), observe)

@@ -1,0 +1,37 @@
+"""What is told of a request when it is over: a line for the log, numbers for whoever counts. Never a query, a header
+or a body; the path is the route's own where there is one.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from roost.core import log
+
+_log = log.get("access")
+_LONGEST_PATH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One request. `status` 499: the client left before an answer began. Sizes are of bodies, in bytes."""
+
+    method: str
+    path: str
+    status: int
+    seconds: float
+    received: int
+    sent: int
+    request_id: str
+    agent_id: str | None = None
+
+
+Observe = Callable[[Passage], None]
+"""Told of each request; quick, and does not raise."""
+
+
+def write(passage: Passage) -> None:
+    """One line of the access log."""
+    fields = asdict(passage)
+    fields["path"] = passage.path[:_LONGEST_PATH]
+    fields["ms"] = round(fields.pop("seconds") * 1000, 1)
+    _log.info("request", **fields)

@@ -1,0 +1,93 @@
+"""What every response carries and every request leaves behind: an id, the security headers, a line of the access log.
+
+An exception that nobody expected ends here: it is logged with the request's id and answered with a plain 500.
+"""
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from roost.core import clock, log
+from roost.web import errors
+from roost.web.access import Observe, Passage, write
+from roost.web.request_id import request_id
+
+_log = log.get(__name__)
+_HEADERS = {
+    "Strict-Transport-Security": "max-age=31536000; includeSubDomains",  # browsers heed it over HTTPS only
+    "X-Content-Type-Options": "nosniff",
+}
+_CLIENT_LEFT = 499
+
+
+class Envelope:
+    def __init__(self, app: ASGIApp, observe: Observe = write) -> None:
+        self._app = app
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        letter = _Letter(scope, receive, send)
+        token = log.request_id.set(letter.request_id)
+        try:
+            await self._app(scope, letter.receive, letter.send)
+        except Exception:  # noqa: BLE001 - the edge of a request: it logs and answers
+            _log.exception("unexpected failure", method=letter.method, path=letter.path)
+            if not letter.status:
+                response = JSONResponse(errors.body(scope["path"], 500, "Internal error"), 500)
+                await response(scope, receive, letter.send)
+        finally:
+            log.request_id.reset(token)
+            self._observe(letter.passage())
+
+
+class _Letter:
+    """One request on its way through."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._began = clock.monotonic()
+        self._received = self._sent = 0
+        self.status = 0
+        self.request_id = request_id(next((value for name, value in scope["headers"] if name == b"x-request-id"), None))
+
+    @property
+    def method(self) -> str:
+        return self._scope.get("method", "WEBSOCKET")
+
+    @property
+    def path(self) -> str:
+        """The path of the route, which the router leaves in the scope; of no route, what was asked."""
+        return getattr(self._scope.get("route"), "path", None) or self._scope["path"]
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
+        return message
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"].removeprefix("websocket.")
+        if kind in {"http.response.start", "accept"}:
+            self.status = message.get("status", 101)
+            message.setdefault("headers", [])
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers["X-Request-Id"] = self.request_id
+        else:
+            self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
+        await self._send(message)
+
+    def passage(self) -> Passage:
+        return Passage(
+            method=self.method,
+            path=self.path,
+            status=self.status or _CLIENT_LEFT,
+            seconds=clock.monotonic() - self._began,
+            received=self._received,
+            sent=self._sent,
+            request_id=self.request_id,
+            agent_id=self._scope.get("state", {}).get("agent_host"),
+        )
