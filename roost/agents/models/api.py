@@ -14,15 +14,18 @@ from roost.agents.models.errors import BodyTooLarge, BodyTooSlow, ClientGone
 from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY, MOST_VALUES
 from roost.agents.models.service import Answer, ModelGateway
 from roost.agents.models.slots import Slot
-from roost.agents.models.wire import DONE, PREFIX, ModelBody, ModelsBody, encoded, event, failure
+from roost.agents.models.wire import CHAT, DONE, PREFIX, FaultBody, ModelBody, ModelsBody, encoded, event, failure
 from roost.core.problem import Problem
 from roost.drivers.model.chat import ChatRequest
 from roost.identity.door import ModelCaller
+from roost.web.errors import STATUS
 from roost.web.provide import provide
 
 T = TypeVar("T")
 _Gateway = Annotated[ModelGateway, Depends(provide(ModelGateway))]
-router = APIRouter(prefix=PREFIX, tags=["models"])
+router = APIRouter(
+    prefix=PREFIX, tags=["models"], responses={status: {"model": FaultBody} for status in STATUS.values()}
+)
 
 
 def _slot(caller: ModelCaller, gateway: _Gateway) -> Generator[Slot, None, None]:
@@ -51,7 +54,7 @@ async def model(_caller: ModelCaller, gateway: _Gateway, model: str) -> ModelBod
     return ModelBody.of(await gateway.get(model))
 
 
-@router.post("/chat/completions", response_class=Response)
+@router.post("/chat/completions", response_class=Response, openapi_extra=CHAT)
 async def chat_completions(
     caller: ModelCaller, gateway: _Gateway, request: Request, chat: Annotated[ChatRequest, Depends(_chat)]
 ) -> Response:

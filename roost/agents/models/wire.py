@@ -36,6 +36,50 @@ class ModelsBody(BaseModel):
         return cls(data=[ModelBody.of(model) for model in models])
 
 
+class Fault(BaseModel):
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class FaultBody(BaseModel):
+    """How the gateway says no, in the form that OpenAI's clients read."""
+
+    error: Fault
+
+
+CHAT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "description": "OpenAI's chat completion request; fields that are not listed are passed on.",
+                    "required": ["model", "messages"],
+                    "properties": {
+                        "model": {"type": "string"},
+                        "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+                        "stream": {"type": "boolean", "default": False},
+                    },
+                }
+            }
+        },
+    },
+    "responses": {
+        "200": {
+            "description": "The answer, or with `stream` its chunks.",
+            "content": {
+                "application/json": {"schema": {"type": "object"}},
+                "text/event-stream": {"schema": {"type": "string"}},
+            },
+        }
+    },
+}
+"""What the description of the API says of a chat, whose body is read by hand because of its size."""
+
+
 def encoded(value: dict[str, Any]) -> bytes:
     """JSON in ASCII: what an upstream sends may hold half of a surrogate pair, which UTF-8 cannot."""
     return json.dumps(value, separators=(",", ":")).encode()

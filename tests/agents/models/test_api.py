@@ -240,3 +240,14 @@ async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(rig: 
     writer.close()
     await rig.idle()
     assert await reader.read() == b""
+
+
+async def test_the_description_of_the_api_tells_bodies_and_answers(rig: Rig) -> None:
+    paths = rig.house.app.openapi()["paths"]
+    chat = paths[CHAT]["post"]
+    assert chat["requestBody"]["content"]["application/json"]["schema"]["required"] == ["model", "messages"]
+    assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
+    for path in (CHAT, "/v0/llm/v1/models", "/v0/llm/v1/models/{model}"):
+        (operation,) = paths[path].values()
+        schema = operation["responses"]["404"]["content"]["application/json"]["schema"]
+        assert schema == {"$ref": "#/components/schemas/FaultBody"}
