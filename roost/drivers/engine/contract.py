@@ -43,7 +43,7 @@ class InvalidVersion(Problem):
     """Not a version's name, or one that the driver cannot drive."""
 
     kind = Kind.INVALID
-    message = "Invalid version"
+    message = "The engine has no such version, or it is one that cannot be driven"
 
 
 class EngineFailed(Problem):

@@ -22,7 +22,7 @@ _LARGEST = 1 << 20
 _USERS_GATEWAY_KEYS = ("reload", "http", "tools", "nodes", "push", "terminal", "cliAgents", "roles")
 
 _DEFAULTS: Json = {
-    "models": {"mode": "replace"},
+    "models": {"mode": "replace", "catalogRefresh": {"enabled": False}},
     "agents": {"defaults": {"skipBootstrap": True, "heartbeat": {"every": "0m"}}},
     "browser": {"enabled": False},
     "logging": {"level": "info"},

@@ -3,16 +3,28 @@
 It joins the rooms beside it and refuses to know more than that: `software` installs, `config` renders, `rpc` speaks.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from roost.core import log
+from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine import http, node
-from roost.drivers.engine.contract import Dial, Engine, GatewayPlan, GatewaySetup, Health, Progress
-from roost.drivers.engine.openclaw import config, software
+from roost.drivers.engine.contract import (
+    Dial,
+    Engine,
+    EngineMissing,
+    GatewayPlan,
+    GatewaySetup,
+    Health,
+    Progress,
+)
+from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.openclaw import bake, config, software
 from roost.drivers.engine.openclaw.rpc import Rpc
-from roost.drivers.runtime.contract import HOME, Mount
+from roost.drivers.runtime.contract import HOME, Mount, Runtime
 
 _NODE = "/engine/node"
 _PROGRAM = "/engine/oc"
@@ -36,6 +48,7 @@ class OpenClaw(Engine):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._folder = software.folder(root)
+        self._caches = Folder(root / "openclaw-cache")
 
     def installed(self) -> Sequence[str]:
         return self._folder.versions()
@@ -48,9 +61,31 @@ class OpenClaw(Engine):
 
     def remove(self, version: str) -> None:
         self._folder.remove(version)
+        self._caches.remove(_cache_name(version))
+
+    async def bake(self, version: str, runtime: Runtime, progress: Progress) -> None:
+        """Fill the version's code cache by one run in a box; idempotent, and a failure only means slower starts."""
+        if self._cached(version):
+            return
+        progress("Filling OpenClaw's code cache", None)
+        try:
+            packed = await bake.run(self, version, runtime)
+        except Problem as problem:
+            log.get(__name__).warning("code cache not filled", engine=self.id, version=version, error=problem.message)
+            return
+        await asyncio.to_thread(
+            self._caches.put, _cache_name(version), lambda staging: bake.unpack(packed, staging.path)
+        )
 
     def mounts(self, version: str) -> Sequence[Mount]:
-        return (Mount(node.folder(self._root), _NODE), Mount(self._folder.get(version), _PROGRAM))
+        path = self._folder.get(version)
+        return (Mount(node.folder(self._root), _NODE), Mount(path, _PROGRAM), *self._cached(version))
+
+    def _cached(self, version: str) -> Sequence[Mount]:
+        try:
+            return (Mount(self._caches.get(_cache_name(version)), _CACHE),)
+        except EngineMissing:
+            return ()
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
         written = setup.existing.get(_CONFIG)
@@ -82,6 +117,11 @@ _ENV: Mapping[str, str] = {
     "DO_NOT_TRACK": "1",
     "PATH": f"{_NODE}/bin:{_PROGRAM}/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
 }
+
+
+def _cache_name(version: str) -> str:
+    """V8 takes a cache from the same Node only."""
+    return f"{version}+node{node.VERSION}"
 
 
 def _argv() -> Sequence[str]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import cast
 
 from roost.drivers.engine import node
-from roost.drivers.engine.contract import InstallFailed, Progress
-from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.contract import InstallFailed, InvalidVersion, Progress
+from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.staging import Staging, ask
 
 DEFAULT_VERSION = "2026.9.6"
 _HERE = Path(__file__).parent
+_OLDEST = (2026, 8)  # the first that takes the platform's configuration as it stands
 _STABLE = re.compile(r"\d+(\.\d+)*(-\d+)?")
 _PACKAGES = 375  # fetched by the locked version; about as many by others
 _OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev", "--loglevel=http")
@@ -31,11 +32,13 @@ def available(root: Path) -> Sequence[str]:
         versions = [str(version) for version in cast("list[object]", json.loads(answer))]
     except (ValueError, TypeError):
         raise InstallFailed("The registry named no versions of OpenClaw") from None
-    return [version for version in reversed(versions) if _STABLE.fullmatch(version)][:20]
+    return [version for version in reversed(versions) if _STABLE.fullmatch(version) and _drivable(version)][:20]
 
 
 def install(root: Path, version: str, progress: Progress) -> None:
     """Idempotent. Raises InvalidVersion, InstallFailed."""
+    if not _drivable(check_version(version)):
+        raise InvalidVersion
 
     def fill(staging: Staging) -> None:
         progress(f"Installing OpenClaw {version}", None)
@@ -47,6 +50,11 @@ def install(root: Path, version: str, progress: Progress) -> None:
 
 def folder(root: Path) -> Folder:
     return Folder(root / "openclaw")
+
+
+def _drivable(version: str) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
 
 
 def _command(version: str, path: Path) -> Sequence[str]:

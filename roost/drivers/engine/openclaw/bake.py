@@ -1,0 +1,93 @@
+"""Fills the code cache of one version of OpenClaw: Node keeps what it compiled, so that later starts need not.
+
+The cache is keyed by path, uid and Node, so it is made by running a gateway in a box like any other: start, one chat,
+stop. The chat finds no model and fails; by then the code of a turn has been loaded. What comes out of the box is
+unpacked as plain files and nothing else.
+"""
+
+import asyncio
+import contextlib
+import functools
+import io
+import json
+import tarfile
+from pathlib import Path, PurePosixPath
+
+from roost.core import clock, ids
+from roost.core.problem import Problem
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Engine, EngineFailed, GatewaySetup, InstallFailed
+from roost.drivers.runtime.contract import HOME, BoxSpec, Runtime
+from roost.drivers.runtime.warden import Warden
+
+_CACHE = f"{HOME}/cache"
+_LARGEST = 256 << 20
+_CHAT_SECONDS = 30.0
+
+
+async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
+    """The cache as a tar. The box and all that it wrote are gone afterwards. Raises Problem."""
+    agent_id = f"bake-{ids.host_label()}"
+    await runtime.start(BoxSpec(agent_id, mounts=engine.mounts(version)))
+    try:
+        warden = Warden(functools.partial(runtime.connect, agent_id))
+        await _use(engine, version, warden)
+        packed = await warden.exec(["tar", "-cC", _CACHE, "."], timeout=60, output_limit=_LARGEST)
+    finally:
+        await runtime.delete(agent_id)
+    if packed.exit_code or packed.truncated:
+        raise InstallFailed("The code cache could not be read out of its box")
+    return packed.stdout
+
+
+def unpack(packed: bytes, path: Path) -> None:
+    """Plain files only, readable by all. Raises InstallFailed for a tar that is none or leads elsewhere."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            for member in archive:
+                if member.isfile() and (content := archive.extractfile(member)) is not None:
+                    _write(path, PurePosixPath(member.name), content.read())
+    except tarfile.TarError as error:
+        raise InstallFailed(f"The code cache is damaged: {error}") from error
+
+
+async def _use(engine: Engine, version: str, warden: Warden) -> None:
+    token = Sensitive(ids.token("bake"))
+    nowhere = "http://127.0.0.1:9"
+    plan = engine.plan(version, GatewaySetup("bake", "bake", nowhere, token, f"{nowhere}/v1", ["none"], nowhere))
+    for name, content in plan.files.items():
+        await warden.write(name, content, root="home", mode=0o600)
+    env = {**plan.env, "NODE_COMPILE_CACHE": _CACHE}
+    await warden.start("gateway", plan.argv, env=env, restart=False)
+    deadline = clock.monotonic() + engine.start_deadline
+    while not await engine.ready(warden.dial):
+        if clock.monotonic() > deadline:
+            raise EngineFailed("The gateway did not answer in time")
+        await asyncio.sleep(0.2)
+    with contextlib.suppress(Problem, TimeoutError):
+        async with asyncio.timeout(_CHAT_SECONDS):
+            await _chat(engine, warden, token)
+    await warden.stop("gateway")  # Node writes the cache as it ends
+
+
+async def _chat(engine: Engine, warden: Warden, token: Sensitive[str]) -> None:
+    reader, writer = await warden.dial(engine.port)
+    name, value = engine.credential(token)
+    body = json.dumps({"model": "openclaw", "messages": [{"role": "user", "content": "hello"}]}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.0\r\n{name}: {value.reveal()}\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    await reader.readline()
+    writer.close()
+
+
+def _write(path: Path, name: PurePosixPath, content: bytes) -> None:
+    if name.is_absolute() or ".." in name.parts:
+        raise InstallFailed("The code cache leads out of its folder")
+    target = path / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (target.parent, *target.parent.parents):
+        if folder == path:
+            break
+        folder.chmod(0o755)
+    target.write_bytes(content)
+    target.chmod(0o644)

@@ -1,0 +1,50 @@
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.engine.contract import InstallFailed
+from roost.drivers.engine.openclaw import bake
+
+
+def tar(*members: tarfile.TarInfo) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for member in members:
+            member.size = 4 if member.isfile() else 0
+            archive.addfile(member, io.BytesIO(b"code") if member.isfile() else None)
+    return packed.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, 0o4700
+    return info
+
+
+def test_plain_files_come_out_readable_by_all(tmp_path: Path) -> None:
+    folders = (member(".", tarfile.DIRTYPE), member("./a", tarfile.DIRTYPE))
+    bake.unpack(tar(*folders, member("./a/b/file")), tmp_path)
+    assert (tmp_path / "a/b/file").read_bytes() == b"code"
+    assert (tmp_path / "a/b/file").stat().st_mode & 0o7777 == 0o644
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out"])
+def test_what_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InstallFailed, match="leads out"):
+        bake.unpack(tar(member(name)), tmp_path / "in")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_are_left_out(tmp_path: Path, kind: bytes) -> None:
+    bake.unpack(tar(member("x", kind, "/etc/passwd"), member("file")), tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_is_no_tar_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InstallFailed, match="damaged"):
+        bake.unpack(b"x" * 2000, tmp_path)

