@@ -1,0 +1,94 @@
+"""One command on behalf of a client: input and output as frames, an end in time. A command that is cut off leaves
+nothing behind; one that ends by itself may leave background processes, as in a shell.
+"""
+
+import asyncio
+import os
+import select
+
+from .processes import Child, usable
+from .protocol import Link
+
+TIMED_OUT = 124
+DRAIN_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+
+
+async def converse(child: Child, link: Link, seconds: float, limit: int | None) -> None:
+    """Run to the end, for `seconds`, or until the client goes away; the last two kill the command.
+
+    What goes beyond `limit` bytes of a stream is dropped, and told as `truncated`.
+    """
+    work = asyncio.create_task(_deliver(child, link, limit))
+    client = asyncio.create_task(_listen(child, link))
+    try:
+        await asyncio.wait({work, client}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        timed_out = not work.done() and not client.done()
+        if not work.done() or work.exception():
+            await child.kill()
+        if timed_out:
+            await asyncio.wait({work}, timeout=DRAIN_SECONDS)  # what it wrote before its end still arrives
+        if work.done() and not work.exception() and not client.done():
+            code = TIMED_OUT if timed_out else child.ended.result()
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await link.finish(code=code, timedOut=timed_out, truncated=work.result())
+            await asyncio.wait({client}, timeout=DRAIN_SECONDS)  # closed under its input, it would miss the answer
+    finally:
+        work.cancel()
+        client.cancel()
+        await asyncio.gather(work, client, return_exceptions=True)
+
+
+async def _deliver(child: Child, link: Link, limit: int | None) -> bool:
+    """All output, then the end of the process. True when some was dropped."""
+    dropped = await asyncio.gather(
+        *(_stream(child, fd, link, kind, limit) for fd, kind in zip(child.outputs, (b"o", b"e"), strict=True))
+    )
+    await child.ended
+    return any(dropped)
+
+
+async def _stream(child: Child, fd: int, link: Link, kind: bytes, limit: int | None) -> bool:
+    sent = 0
+    dropped = False
+    async for data in child.output(fd):
+        kept = data if limit is None else data[: limit - sent]
+        dropped = dropped or len(kept) < len(data)
+        if kept:
+            sent += len(kept)
+            await link.frame(kind, kept)
+    return dropped
+
+
+async def _listen(child: Child, link: Link) -> None:
+    """Pass input on; returns when the client has gone."""
+    try:
+        while True:
+            kind, data = await link.take()
+            if kind == b"i" and data:
+                await _feed(child, data, link)
+            elif kind == b"i":
+                child.close_stdin()
+    except ConnectionError:
+        return
+
+
+async def _feed(child: Child, data: bytes, link: Link) -> None:
+    while data and child.stdin >= 0:
+        try:
+            data = data[os.write(child.stdin, data) :]
+        except BlockingIOError:
+            try:
+                await asyncio.wait_for(usable(child.stdin, child.ended, write=True), LOOK_SECONDS)
+            except TimeoutError:
+                if hung_up(link.sock.fileno()):  # nobody reads from the client meanwhile
+                    raise ConnectionResetError from None
+        except BrokenPipeError:
+            child.close_stdin()
+
+
+def hung_up(fd: int) -> bool:
+    """Whether the other side is gone altogether; one that only finished sending is not."""
+    poll = select.poll()
+    poll.register(fd, 0)  # a hang-up is always told
+    return bool(poll.poll(0))

@@ -1,0 +1,251 @@
+"""The warden itself: it serves the requests of the server, leads loopback ports to the server's sockets, and ends all
+that runs when it is told to end. It trusts the server that connects to it, and nothing that lives in the box.
+"""
+
+import asyncio
+import ctypes
+import errno
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+
+from .command import converse
+from .egress import Egress
+from .files import Draft, entries, open_file, open_under
+from .journal import Follower, Logs
+from .processes import Child, Nursery, sweep
+from .protocol import CHUNK, Json, Link, Refused, some
+from .streams import bind, reach, serve, splice
+from .watched import Watched
+
+CONNECTIONS, DIALS, EXECS, WATCHED, RELAYED = 512, 384, 64, 64, 512
+REQUEST_SECONDS, STOP_SECONDS = 10.0, 3.0
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+
+ERRNO_CODES = {
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "fileMissing"),
+    **dict.fromkeys((errno.EISDIR, errno.ENXIO), "notAFile"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS), "pathRefused"),
+    errno.EFBIG: "fileTooLarge",
+}
+
+
+def main(config: str) -> None:
+    """Run until SIGTERM. Whoever lives in the box has our uid, so it may neither trace us nor read our memory."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.umask(0o022)
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - pathlib is not loaded here
+        with suppress(OSError):
+            os.set_inheritable(fd, fd <= 2)
+    asyncio.run(Warden(json.loads(config)).run())
+
+
+class Warden:
+    """Each operation replies, or raises Refused or OSError."""
+
+    def __init__(self, config: Json) -> None:
+        self._config, self._born = config, time.monotonic()
+        self._roots: dict[str, str] = {"workspace": config["workspace"], "home": config["home"]}
+        self._nursery = Nursery(config.get("env") or {})
+        self._logs = Logs(config["home"])
+        self._watched: dict[str, Watched] = {}
+        self._execs = self._dials = 0
+        self._operations: dict[str, Callable[[Json, Link], Awaitable[None]]] = {
+            "ping": self._ping, "dial": self._dial, "exec": self._exec,
+            "list": self._list, "read": self._read, "write": self._write,
+            "start": self._start, "stop": self._stop, "processes": self._processes,
+            "logs": self._last_logs, "follow": self._follow,
+        }  # fmt: skip
+
+    async def run(self) -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_default_executor(ThreadPoolExecutor(4))
+        loop.set_exception_handler(lambda _, told: self._logs.note(f"{told['message']}: {told.get('exception')!r}"))
+        loop.add_signal_handler(signal.SIGCHLD, self._nursery.reap)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        jobs = [serve(_inherited(self._config["listen_fd"]), CONNECTIONS, self._attend)]
+        for port, path in self._config.get("relays", {}).items():
+            if listener := await bind("127.0.0.1", int(port), self._logs.note):
+                jobs.append(serve(listener, RELAYED, partial(_relay, path)))
+        if proxy := self._config.get("egress"):
+            jobs.append(Egress(proxy, self._logs.note).run())
+        tasks = [asyncio.create_task(job) for job in jobs]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*(process.stop(STOP_SECONDS) for process in self._watched.values()))
+        await sweep(os.getpid(), None)
+
+    async def _attend(self, sock: socket.socket) -> None:
+        link = Link(sock)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                ask = await link.request()
+            await self._operations[ask["op"]](ask, link)
+        except Refused as problem:
+            await link.fail(problem.code, str(problem))
+        except (KeyError, TypeError, ValueError) as problem:
+            await link.fail("badRequest", repr(problem))
+        except OSError as problem:
+            await link.fail(ERRNO_CODES.get(problem.errno or 0, "failed"), problem.strerror or repr(problem))
+
+    async def _ping(self, _: Json, link: Link) -> None:
+        await link.reply(pid=os.getpid(), uptime=time.monotonic() - self._born)
+
+    async def _dial(self, ask: Json, link: Link) -> None:
+        if self._dials >= DIALS:
+            raise Refused("busy", "too many open streams")
+        with await _loopback(int(ask["port"])) as out:
+            self._dials += 1
+            try:
+                await link.reply()
+                await splice(link.sock, out)
+            finally:
+                self._dials -= 1
+
+    async def _list(self, ask: Json, link: Link) -> None:
+        found = await asyncio.to_thread(entries, self._roots[ask["root"]], ask["path"])
+        await link.reply()
+        await link.items(found)
+        await link.finish()
+
+    async def _read(self, ask: Json, link: Link) -> None:
+        left = int(ask["limit"])
+        fd = await asyncio.to_thread(open_file, self._roots[ask["root"]], ask["path"], left)
+        try:
+            await link.reply()
+            while data := await asyncio.to_thread(os.read, fd, min(left + 1, CHUNK)):
+                left -= len(data)
+                if left < 0:
+                    raise Refused("fileTooLarge", "the file grew beyond the limit")
+                await link.frame(b"d", data)
+            await link.finish()
+        finally:
+            os.close(fd)
+
+    async def _write(self, ask: Json, link: Link) -> None:
+        draft = await asyncio.to_thread(Draft, self._roots[ask["root"]], ask["path"], int(ask["mode"]))
+        try:
+            await link.reply()
+            await _receive(draft, link, int(ask["size"]))
+            await asyncio.to_thread(draft.commit)
+        finally:
+            await asyncio.to_thread(draft.close)
+        await link.finish()
+
+    async def _exec(self, ask: Json, link: Link) -> None:
+        if self._execs >= EXECS:
+            raise Refused("busy", "too many commands run")
+        child = self._spawn(ask, ask.get("cwd"), split=True)
+        self._execs += 1
+        try:
+            if not ask["stdin"]:
+                child.close_stdin()
+            await link.reply(pid=child.pid)
+            await converse(child, link, float(ask["timeout"]), ask.get("limit"))
+        finally:
+            self._execs -= 1
+            child.close()
+
+    def _spawn(self, ask: Json, cwd: str | None, *, split: bool) -> Child:
+        root = self._roots["workspace"]
+        inside = "." if cwd in {None, root} else str(cwd).removeprefix(f"{root}/")
+        try:
+            folder = open_under(root, inside)
+            try:
+                return self._nursery.spawn(ask["argv"], ask.get("env") or {}, folder, split=split)
+            finally:
+                os.close(folder)
+        except (OSError, ValueError, IndexError, Refused) as problem:
+            raise Refused("execRefused", str(problem)) from problem
+
+    async def _start(self, ask: Json, link: Link) -> None:
+        name = ask["name"]
+        if not NAME.fullmatch(name) or name == "warden":
+            raise Refused("badRequest", "no process can have that name")
+        former = self._watched.get(name)
+        if former and former.state != "exited":
+            raise Refused("running", f"{name} is running")
+        if former is None and len(self._watched) >= WATCHED:
+            raise Refused("busy", "too many processes are watched")
+        start = partial(self._spawn, ask, None, split=False)
+        self._watched[name] = Watched(start, self._logs.of(name), restart=bool(ask["restart"]))
+        await link.reply()
+
+    async def _stop(self, ask: Json, link: Link) -> None:
+        if process := self._watched.get(ask["name"]):
+            await process.stop(float(ask["grace"]))
+        await link.reply()
+
+    async def _processes(self, _: Json, link: Link) -> None:
+        await link.reply(processes={name: process.view() for name, process in self._watched.items()})
+
+    async def _last_logs(self, ask: Json, link: Link) -> None:
+        await link.reply()
+        await link.items(self._logs.last(ask.get("source"), int(ask["limit"])))
+        await link.finish()
+
+    async def _follow(self, ask: Json, link: Link) -> None:
+        """Until the client goes away, or is let go because it lags."""
+        task = asyncio.current_task()
+        assert task is not None
+        follower = Follower(ask.get("source"), task.cancel)
+        gone = asyncio.create_task(_until_gone(link.sock, task))
+        self._logs.followers.add(follower)
+        try:
+            await link.reply()
+            while True:
+                await link.items([await follower.lines.get()])
+        finally:
+            self._logs.followers.discard(follower)
+            gone.cancel()
+
+
+def _inherited(fd: int) -> socket.socket:
+    listener = socket.socket(fileno=fd)
+    listener.setblocking(False)
+    return listener
+
+
+async def _relay(path: str, sock: socket.socket) -> None:
+    with await reach(socket.AF_UNIX, path) as out:
+        await splice(sock, out)
+
+
+async def _loopback(port: int) -> socket.socket:
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        with suppress(OSError, OverflowError):
+            return await reach(family, (host, port))
+    raise Refused("dialRefused", f"nothing listens on port {port}")
+
+
+async def _receive(draft: Draft, link: Link, left: int) -> None:
+    """After a problem the rest is taken and dropped, so that the client is there to read the answer."""
+    problem: OSError | None = None
+    while left > 0:
+        data = await some(link.sock, left)
+        left -= len(data)
+        if problem is None:
+            try:
+                await asyncio.to_thread(draft.write, data)
+            except OSError as error:
+                problem = error
+    if problem:
+        raise problem
+
+
+async def _until_gone(sock: socket.socket, task: "asyncio.Task[object]") -> None:
+    with suppress(OSError):
+        await asyncio.get_running_loop().sock_recv(sock, 1)
+    task.cancel()
