@@ -1,7 +1,10 @@
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from roost import config
 from roost.drivers.engine import node
 from roost.drivers.engine.contract import EngineMissing
 
@@ -16,3 +19,13 @@ def test_the_lock_is_of_the_version_that_is_used() -> None:
 def test_a_missing_node_is_told(tmp_path: Path) -> None:
     with pytest.raises(EngineMissing, match=node.VERSION):
         node.folder(tmp_path)
+
+
+@pytest.mark.engine
+def test_npm_works_through_its_link() -> None:
+    """Its link in `bin` is what OpenClaw runs to install a plugin."""
+    path = node.install(config.load().engines, lambda _text, _done: None)
+    env = {"PATH": f"{path / 'bin'}:/usr/bin:/bin"}
+    assert subprocess.check_output([path / "bin/node", "--version"], text=True) == f"v{node.VERSION}\n"
+    for command in (["npm", "--version"], ["npx", "--version"], [*node.npm(path), "--version"]):
+        assert re.fullmatch(r"\d+\.\d+\.\d+\n", subprocess.check_output(command, env=env, text=True))
