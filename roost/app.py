@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -24,7 +24,6 @@ from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.workspace.service import Workspace
 from roost.config import Settings
-from roost.core import log
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
@@ -36,9 +35,9 @@ from roost.drivers.model.scripted import Scripted
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Limits, Runtime, RuntimeFailed
 from roost.hosts.address import Addresses
-from roost.hosts.dispatch import Dispatch
 from roost.hosts.edge.gate import Gate
 from roost.hosts.edge.protocol import edge_protocol
+from roost.hosts.front import front
 from roost.hosts.health import Check
 from roost.hosts.mount import application
 from roost.hosts.relay import Relays
@@ -48,11 +47,10 @@ from roost.identity.door import Door
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
 from roost.keyring import sealer
-from roost.web.access import Passage
+from roost.web import access
+from roost.web.access import Observe, Passage
 from roost.web.provide import Rooms
 from roost.work import Work
-
-_log = log.get("edge")
 
 
 def open_database(settings: Settings) -> Database:
@@ -121,9 +119,9 @@ class Roost:
         self.models = ModelGateway(self.db, outside.upstreams)
         self.resolver = SystemResolver()
         rooms = Rooms()
-        self.asgi = Dispatch(
-            application(rooms, self.addresses.agents_url, self._checks(), self.registry), self.addresses
-        )
+        served = application(rooms, self.addresses.agents_url, self._checks(), self.registry)
+        self._observed = self._count()
+        self.asgi = front(served, self.addresses, observe=self._observed)
         policy = Policy(allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts)
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
@@ -149,7 +147,8 @@ class Roost:
             Logs(self.roster, self.reach),
         ):
             rooms.add(room)
-        self.http = HttpServer(self.asgi, edge_protocol(self._gate(rooms.get(Door))))
+        self.edge = edge_protocol(self._gate(rooms.get(Door)))
+        self.http = HttpServer(self.asgi, self.edge)
 
     async def start(self) -> None:
         """Adopt the agents that run, start those that do not. Raises RuntimeFailed when no container can be started."""
@@ -162,6 +161,7 @@ class Roost:
 
     async def stop(self) -> None:
         """End all agents, cleanly; the next start brings them back."""
+        self.edge.traffic.close()
         await self.queue.stop()
         await self.reconciler.stop()
         await self.relays.close_all()
@@ -176,22 +176,27 @@ class Roost:
         return {"database": self.db.ping, "containers": containers}
 
     def _gate(self, door: Door) -> Gate:
-        requests = Counter("roost_edge_requests", "Requests to agents", ["status"], registry=self.registry)
-        seconds = Histogram("roost_edge_seconds", "Duration of requests to agents", registry=self.registry)
-
-        def observe(passage: Passage) -> None:
-            requests.labels(str(passage.status)).inc()
-            seconds.observe(passage.seconds)
-            _log.info("request", **asdict(passage))
-
         return Gate(
             addresses=self.addresses,
             admit=door.holder,
             dial=self.reach.gateway,
             credential=self.reach.credential,
             subscribe=self.gateways.subscribe,
-            observe=observe,
+            observe=self._observed,
         )
+
+    def _count(self) -> Observe:
+        """Every request that is over is a line in the log and a number for the operator."""
+        requests = Counter("roost_requests", "Requests", ["to", "status"], registry=self.registry)
+        seconds = Histogram("roost_request_seconds", "Duration of requests", ["to"], registry=self.registry)
+
+        def observe(passage: Passage) -> None:
+            to = "platform" if passage.agent_id is None else "agent"
+            requests.labels(to, str(passage.status)).inc()
+            seconds.labels(to).observe(passage.seconds)
+            access.write(passage)
+
+        return observe
 
 
 def _limits(settings: Settings) -> Limits:

@@ -6,7 +6,7 @@ address and key it left in `cli.json` (readable by its owner only).
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ def refuse(response: httpx.Response) -> None:
 
 
 @contextmanager
-def unreachable(url: str) -> Iterator[None]:
+def unreachable(url: str) -> Generator[None]:
     try:
         yield
     except httpx.ConnectError:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated
 
@@ -124,9 +125,9 @@ async def _first_agent(server: app.Roost, tenant: Tenant) -> None:
     _say_agent(server, agent)
 
 
-async def _or_stopped(work: "asyncio._CoroutineLike[None]", stop: asyncio.Event) -> None:
+async def _or_stopped(work: Coroutine[None, None, None], stop: asyncio.Event) -> None:
     """Ctrl-C does not wait for an agent that is starting."""
-    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
     for pending in (task, stopped):
         pending.cancel()

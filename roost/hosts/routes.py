@@ -30,7 +30,7 @@ def api_routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
     """Each method and route."""
     for route in app.routes:
         if isinstance(route, APIRoute):
-            for method in sorted(route.methods):
+            for method in sorted(route.methods or ()):
                 yield method, route
 
 

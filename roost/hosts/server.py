@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class AlreadyRunning(Problem):
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
+def only_one(folder: Path) -> Generator[None]:
     """Hold the data folder for this process; the lock goes with the process, however it ends. Raises AlreadyRunning."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -84,7 +84,7 @@ class HttpServer(Server):
         )
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
     async def run_on(self, listener: socket.socket, stop: asyncio.Event) -> None:

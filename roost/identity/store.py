@@ -50,10 +50,15 @@ gateway_tokens = sa.Table(
 )
 
 
-def add_tenant(connection: Connection, tenant: Tenant) -> None:
-    connection.execute(
-        tenants.insert().values(id=tenant.id, name=tenant.name, plan=tenant.plan.value, created_at=tenant.created_at)
-    )
+def add_tenant(connection: Connection, tenant: Tenant) -> bool:
+    """Whether it was added: not when there is one of that name."""
+    row = {"id": tenant.id, "name": tenant.name, "plan": tenant.plan.value, "created_at": tenant.created_at}
+    try:
+        with connection.begin_nested():
+            connection.execute(tenants.insert().values(row))
+    except IntegrityError:
+        return False
+    return True
 
 
 def tenant_named(connection: Connection, name: str) -> Tenant | None:

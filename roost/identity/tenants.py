@@ -1,7 +1,6 @@
 """Tenants: found or made by name, and held still while something of theirs is counted."""
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from roost.core import clock, ids
 from roost.identity import store
@@ -15,10 +14,7 @@ def ensure(connection: Connection, name: str, plan: Plan | None = None) -> Tenan
     tenant = store.tenant_named(connection, name)
     if tenant is None:
         tenant = Tenant(ids.new_id(), name, plan or Plan.FREE, clock.now())
-        try:
-            with connection.begin_nested():
-                store.add_tenant(connection, tenant)
-        except IntegrityError:  # another process was first
+        if not store.add_tenant(connection, tenant):  # another process was first
             return ensure(connection, name, plan)
     elif plan is not None and plan is not tenant.plan:
         store.set_plan(connection, tenant.id, plan)

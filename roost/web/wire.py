@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from roost.core import clock
@@ -12,6 +12,16 @@ from roost.core import clock
 class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, frozen=True)
 
+
+def _storable(text: str) -> str:
+    """Every database and every file keeps it: no NUL, no half of a surrogate pair."""
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError("text must not contain NUL or lone surrogates")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+"""Text that a person wrote and that is kept."""
 
 Moment = Annotated[datetime, PlainSerializer(clock.iso, return_type=str, when_used="json")]
 """A time, written as ISO 8601 UTC with fractional seconds."""

@@ -39,7 +39,8 @@ async def create_agent(
     try:
         agent = await launch.create(caller, body.order())
     except StartFailed as failure:
-        return wire.start_failure(failure, await details.record(caller, failure.agent))
+        answer = wire.StartFailure(error=failure.message, agent=await details.record(caller, failure.agent))
+        return JSONResponse(answer.model_dump(mode="json", by_alias=True), 500)
     return wire.AgentCreated(agent=await details.record(caller, agent))
 
 

@@ -50,6 +50,11 @@ class UnsupportedChannel(Problem):
     message = "Unsupported channel"
 
 
+class MissingBotToken(Problem):
+    kind = Kind.INVALID
+    message = "botToken is required (string)"
+
+
 class PlanTooSmall(Problem):
     kind = Kind.FORBIDDEN
     message = "Channels need a paid plan"

@@ -1,13 +1,13 @@
 """Launch: a new agent's row, tokens and start in one transaction, answered when its gateway answers."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import (
+    MissingBotToken,
     PlanTooSmall,
     StartFailed,
     TooManySkills,
@@ -16,12 +16,11 @@ from roost.agents.lifecycle.errors import (
     UnknownSkill,
     UnsupportedChannel,
 )
-from roost.agents.lifecycle.model import Order
+from roost.agents.lifecycle.model import ChannelSettings, Order
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core.db import Database
-from roost.core.problem import Invalid
 from roost.drivers.engine.contract import Engine, EngineMissing
 from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
@@ -86,13 +85,13 @@ def _check(order: Order, plan: Plan) -> None:
         _check_channels(order.channels, plan)
 
 
-def _check_channels(channels: Mapping[str, Any], plan: Plan) -> None:
+def _check_channels(channels: Mapping[str, ChannelSettings], plan: Plan) -> None:
     """Nothing can be connected yet: after the contract's own checks every channel is one that is not supported."""
     for name, settings in channels.items():
         if name not in model.CHANNELS:
             raise UnsupportedChannel
-        if not isinstance(settings, Mapping) or not isinstance(settings.get("botToken"), str):  # pyright: ignore[reportUnknownMemberType]
-            raise Invalid("botToken is required (string)")
+        if not settings.bot_token:
+            raise MissingBotToken
     if plan is Plan.FREE:
         raise PlanTooSmall
     raise UnsupportedChannel

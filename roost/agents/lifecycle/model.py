@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from roost.agents.roster.model import Profile
+from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import BoxSpec, Limits, Mount
 
 API_PORT = 8799
@@ -19,6 +20,7 @@ CHANNELS = ("telegram", "slack", "discord", "whatsapp")
 
 START = "agent.start"
 DELETE = "agent.delete"
+NEW_BOX = {"box": True}
 
 
 class Relays(Protocol):
@@ -29,14 +31,21 @@ class Relays(Protocol):
 
 
 @dataclass(frozen=True)
+class ChannelSettings:
+    """A channel that a new agent is to have (contract: Channel configuration object)."""
+
+    bot_token: Sensitive[str] | None = None
+
+
+@dataclass(frozen=True)
 class Order:
-    """What a person asks for when creating an agent; `channels` is the raw object, checked by `launch`."""
+    """What a person asks for when creating an agent."""
 
     profile: Profile
     engine: str | None = None
     skill_cids: Sequence[str] = ()
     secret_ids: Sequence[str] = ()
-    channels: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    channels: Mapping[str, ChannelSettings] = field(default_factory=dict[str, ChannelSettings])
 
 
 def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits) -> BoxSpec:

@@ -39,7 +39,7 @@ class Restart:
             if changed and version is not None:
                 self._roster.set_version(connection, agent_id, version)
             self._roster.move(connection, agent_id, AgentState.STARTING)
-            payload = {"box": True} if changed else {}
+            payload = model.NEW_BOX if changed else None
             return work.add(connection, model.START, agent_id, payload).id
 
         operation_id = await self._db.write(enqueue)

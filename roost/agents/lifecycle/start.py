@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import Relays, box_spec
+from roost.agents.lifecycle.model import NEW_BOX, Relays, box_spec
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
@@ -16,7 +16,7 @@ _log = log.get("lifecycle")
 
 
 class Start:
-    """Handles `agent.start`; a payload `{"box": true}` asks for a new box as well (other engine version)."""
+    """Handles `agent.start`; the payload `NEW_BOX` asks for a new box as well (other engine version)."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Start:
         except Missing:
             return {}
         try:
-            await self._bring_up(agent, fresh_box=bool((operation.payload or {}).get("box")))
+            await self._bring_up(agent, fresh_box=operation.payload == NEW_BOX)
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent failed to start", agent=agent.id, engine=agent.engine, reason=reason)

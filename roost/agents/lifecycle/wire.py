@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from roost.agents.lifecycle.errors import StartFailed
-from roost.agents.lifecycle.model import Order
+from roost.agents.lifecycle.model import ChannelSettings, Order
 from roost.agents.roster.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
@@ -18,32 +16,42 @@ from roost.agents.roster.model import (
     checked_name,
 )
 from roost.core.sensitive import Sensitive
-from roost.web.wire import Moment, Wire
+from roost.web.wire import Moment, Text, Wire
 
-_Cid = Annotated[str, Field(min_length=1, max_length=256)]
+_Id = Annotated[Text, Field(min_length=1, max_length=256)]
+
+
+class ChannelConfiguration(Wire):
+    """The contract's object, as far as it is looked at before there are channels."""
+
+    bot_token: Text | None = None
 
 
 class CreateAgent(Wire):
     name: str = ""
-    description: Annotated[str, Field(max_length=DESCRIPTION_LIMIT)] | None = None
-    vibe: Annotated[str, Field(max_length=VIBE_LIMIT)] | None = None
-    emoji: Annotated[str, Field(max_length=EMOJI_LIMIT)] | None = None
-    engine: Annotated[str, Field(max_length=32)] | None = None
-    skill_cids: Sequence[_Cid] = ()
-    secret_ids: Annotated[Sequence[_Cid], Field(max_length=100)] = ()
-    channels: Mapping[str, Any] = Field(default_factory=dict[str, Any])
+    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+    engine: Annotated[Text, Field(max_length=32)] | None = None
+    skill_cids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
+    secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
+    channels: Mapping[str, ChannelConfiguration] = Field(default_factory=dict[str, ChannelConfiguration])
 
     def order(self) -> Order:
         """Raises InvalidName."""
         profile = Profile(checked_name(self.name), self.description, self.vibe, self.emoji)
-        return Order(profile, self.engine, self.skill_cids, self.secret_ids, self.channels)
+        channels = {
+            name: ChannelSettings(Sensitive(channel.bot_token) if channel.bot_token else None)
+            for name, channel in self.channels.items()
+        }
+        return Order(profile, self.engine, self.skill_cids, self.secret_ids, channels)
 
 
 class RestartAgent(Wire):
     """The contract does not name the version's field: the record's own name and the short one are taken."""
 
-    version: Annotated[str, Field(max_length=64)] | None = None
-    agent_version: Annotated[str, Field(max_length=64)] | None = None
+    version: Annotated[Text, Field(max_length=64)] | None = None
+    agent_version: Annotated[Text, Field(max_length=64)] | None = None
 
     @property
     def wanted(self) -> str | None:
@@ -139,10 +147,6 @@ def record(agent: Agent, url: str, token: Sensitive[str] | None = None) -> Agent
         updated_at=agent.updated_at,
         gateway_token=token.reveal() if token else None,
     )
-
-
-def start_failure(failure: StartFailed, agent: AgentRecord) -> JSONResponse:
-    return JSONResponse(StartFailure(error=failure.message, agent=agent).model_dump(mode="json", by_alias=True), 500)
 
 
 def token(value: Sensitive[str]) -> GatewayToken:

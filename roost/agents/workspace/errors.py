@@ -42,6 +42,6 @@ class InvalidContent(Problem):
     message = "Invalid contentBase64"
 
 
-class UploadTooLarge(Problem):
+class FileTooLarge(Problem):
     kind = Kind.TOO_LARGE
     message = "File too large"

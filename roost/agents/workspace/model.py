@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from roost.agents.workspace.errors import InvalidContent, InvalidFilename, InvalidPath, UploadTooLarge
+from roost.agents.workspace.errors import FileTooLarge, InvalidContent, InvalidFilename, InvalidPath
 
 FILE_LIMIT = 10 * 1024**2
 COMMAND_LIMIT = 64 * 1024
@@ -65,13 +65,13 @@ def checked_filename(name: str) -> str:
 
 
 def decoded(content: str) -> bytes:
-    """The bytes of strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, UploadTooLarge."""
+    """The bytes of strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
     if len(content) > FILE_LIMIT * 4 // 3 + 4:
-        raise UploadTooLarge
+        raise FileTooLarge
     try:
         content_bytes = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidContent from None
     if len(content_bytes) > FILE_LIMIT:
-        raise UploadTooLarge
+        raise FileTooLarge
     return content_bytes

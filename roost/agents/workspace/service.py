@@ -6,23 +6,16 @@ from roost.agents.roster.service import Roster
 from roost.agents.workspace import model
 from roost.agents.workspace.errors import (
     ExecutionFailed,
+    FileTooLarge,
     InvalidCommand,
     InvalidPath,
     NoSuchFile,
     NotReadable,
-    UploadTooLarge,
 )
 from roost.agents.workspace.model import Ran, Uploaded
 from roost.core import clock
+from roost.drivers.runtime import warden
 from roost.drivers.runtime.contract import BoxGone
-from roost.drivers.runtime.warden import (
-    ExecRefused,
-    FileMissing,
-    FileTooLarge,
-    NotAFile,
-    PathRefused,
-    WardenFailed,
-)
 
 
 class Workspace:
@@ -43,11 +36,11 @@ class Workspace:
             result = await self._reach.warden(agent_id).exec(
                 ["/bin/sh", "-c", command], cwd=cwd, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
-        except (ExecRefused, PathRefused, FileMissing):
+        except (warden.ExecRefused, warden.PathRefused, warden.FileMissing):
             raise InvalidCommand from None
         except BoxGone:
             raise AgentNotRunning from None
-        except WardenFailed:
+        except warden.WardenFailed:
             raise ExecutionFailed from None
         return Ran(
             stdout=result.stdout.decode("utf-8", "replace"),
@@ -60,31 +53,31 @@ class Workspace:
         )
 
     async def read(self, agent_id: str, path: str) -> bytes:
-        """A file of the workspace. Raises InvalidPath, NoSuchFile, NotReadable, UploadTooLarge, AgentNotRunning."""
+        """A file of the workspace. Raises InvalidPath, NoSuchFile, NotReadable, FileTooLarge, AgentNotRunning."""
         path = model.checked_path(path)
         await self._roster.get(agent_id)
         try:
             return await self._reach.warden(agent_id).read(path, limit=model.FILE_LIMIT)
-        except (FileMissing, PathRefused):  # a link that leads out is told apart from nothing by nobody
+        except (warden.FileMissing, warden.PathRefused):  # a link that leads out is told apart from nothing by nobody
             raise NoSuchFile from None
-        except NotAFile:
+        except warden.NotAFile:
             raise NotReadable from None
-        except FileTooLarge:
-            raise UploadTooLarge from None
+        except warden.FileTooLarge:
+            raise FileTooLarge from None
         except BoxGone:
             raise AgentNotRunning from None
 
     async def upload(self, agent_id: str, filename: str, content: str) -> Uploaded:
         """Put a base64 file into `uploads/`; one of the same name is replaced.
 
-        Raises InvalidFilename, InvalidContent, UploadTooLarge, InvalidPath, AgentNotRunning.
+        Raises InvalidFilename, InvalidContent, FileTooLarge, InvalidPath, AgentNotRunning.
         """
         path = f"{model.UPLOADS}/{model.checked_filename(filename)}"
         data = model.decoded(content)
         await self._roster.get(agent_id)
         try:
             await self._reach.warden(agent_id).write(path, data)
-        except (PathRefused, NotAFile):  # the agent made `uploads` something else than a folder
+        except (warden.PathRefused, warden.NotAFile):  # the agent made `uploads` something else than a folder
             raise InvalidPath from None
         except BoxGone:
             raise AgentNotRunning from None

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from roost.agents.workspace.errors import InvalidContent, InvalidFilename, InvalidPath, UploadTooLarge
+from roost.agents.workspace.errors import FileTooLarge, InvalidContent, InvalidFilename, InvalidPath
 from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decoded
 
 
@@ -81,7 +81,7 @@ def test_base64_is_strict_and_bounded() -> None:
         with pytest.raises(InvalidContent):
             decoded(bad)
     assert len(decoded(base64.b64encode(bytes(FILE_LIMIT)).decode())) == FILE_LIMIT
-    with pytest.raises(UploadTooLarge):
+    with pytest.raises(FileTooLarge):
         decoded(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
-    with pytest.raises(UploadTooLarge):
+    with pytest.raises(FileTooLarge):
         decoded("A" * (FILE_LIMIT * 2))
