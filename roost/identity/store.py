@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.identity.caller import Plan
