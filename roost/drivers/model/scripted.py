@@ -27,6 +27,9 @@ _SLOW_PAUSE = 0.05
 # Engines wrap what is not for the user's eyes like this, also as a message of the user's; it must never come back.
 _BLOCK = re.compile(r"<<<BEGIN_(\w{1,64})>>>.*?(?:<<<END_\1>>>|\Z)", re.DOTALL)
 _STRAY_END = re.compile(r"<<<END_\w{1,64}>>>")
+# What OpenClaw sets before and after the user's words in the same message: the time, and facts of its session.
+_STAMP = re.compile(r"\A\[[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]{0,40}\]\s*")
+_RUNTIME = re.compile(r"(?:\A|\n\n)Runtime: agent=[^\n]*\Z")
 _COMMAND = re.compile(r"(?:^|(?<=\s))/(say|slow|tool)[ \t]+(?=\S)")
 
 
@@ -100,7 +103,9 @@ def _planned(request: ChatRequest) -> Reply:
 
 
 def _visible(text: str) -> str:
-    return _STRAY_END.split(_BLOCK.sub("", text))[-1].strip()
+    """The words that are the user's own, or a tool's."""
+    shown = _STRAY_END.split(_BLOCK.sub("", text))[-1].strip()
+    return _RUNTIME.sub("", _STAMP.sub("", shown)).strip()
 
 
 def _obeyed(text: str, request: ChatRequest) -> Reply:

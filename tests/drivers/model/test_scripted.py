@@ -9,6 +9,7 @@ from roost.drivers.model.contract import UpstreamRefused
 from roost.drivers.model.scripted import Scripted, plan
 
 GREETING = "I am Roost's scripted stand-in model, not a language model."
+RUNTIME = "\n\nRuntime: agent=main | session=agent:main:openai:6398 | host=vm | os=Linux (x64) | capabilities=details"
 CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nDo not show this. /say leaked\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\n"
 
 
@@ -45,6 +46,8 @@ def test_it_repeats_no_more_than_a_little() -> None:
         [("user", "secret\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\nhello")],
         [("user", "hello"), ("user", "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnever closed")],
         [("user", "hello"), ("system", "be brief"), ("user", CONTEXT)],
+        [("user", f"[Sat 2026-11-21 05:33 UTC] hello{RUNTIME}"), ("user", CONTEXT)],
+        [("user", "[Sat 2026-11-21 05:33 GMT+1] hello"), ("user", f"{CONTEXT}{RUNTIME}")],
     ],
 )
 def test_what_an_engine_hides_in_the_users_messages_is_not_answered(messages: list[tuple[str, Any]]) -> None:
@@ -63,7 +66,8 @@ def test_without_a_user_it_says_so() -> None:
     ("text", "said"),
     [
         ("/say Two  words.\nAnd a line.", "Two  words.\nAnd a line."),
-        ("[Sat 2026-11-21 04:00 UTC] /say hi", "hi"),
+        (f"[Sat 2026-11-21 04:00 UTC] /say hi{RUNTIME}", "hi"),
+        ("/say [1] Runtime: agent=me\nand more", "[1] Runtime: agent=me\nand more"),
         ("/say /tool x {}", "/tool x {}"),
     ],
 )
