@@ -1,0 +1,244 @@
+"""A runtime without isolation, for tests and for work on other parts: the real warden as a plain child process.
+
+What runs in its boxes runs as the user of the server, sees the host's files, and finds its folders at their paths on
+the host. Where the kernel allows it a box has a loopback of its own; elsewhere all share the host's, and there is no
+egress by name. Never selectable from settings.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from roost import warden
+from roost.core import clock, ids, unixsocket
+from roost.core.problem import Problem
+from roost.drivers.runtime import own_loopback
+from roost.drivers.runtime.contract import (
+    Box,
+    BoxGone,
+    BoxSpec,
+    Capabilities,
+    Enforcement,
+    Runtime,
+    RuntimeFailed,
+    Stream,
+)
+from roost.drivers.runtime.warden import Warden
+
+_LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
+_START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 1.0, 5.0, 0.01
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_PYTHON = [sys.executable, "-S", "-E", "-I"]
+_WARDEN = str(Path(warden.__file__).with_name("warden.py"))
+_NOTHING = ("separate user", "files", "network", "memory", "cpu", "pids", "system calls")
+
+
+class FakeRuntime(Runtime):
+    """Keeps `agents/<id>/{workspace,home}` and `run/<id>/{w.sock,box.json,out/}` in its folder."""
+
+    name: ClassVar[str] = "fake"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def probe(self) -> Capabilities:
+        agent_id = f"probe-{ids.host_label()}"
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self.start(BoxSpec(agent_id))
+                await self.delete(agent_id)
+        except (Problem, OSError) as problem:
+            return Capabilities(usable=False, error=str(problem))
+        return Capabilities(usable=True, enforcement=[Enforcement(name, False, "a fake") for name in _NOTHING])
+
+    async def start(self, spec: BoxSpec) -> Box:
+        async with self._locks[spec.agent_id]:
+            if box := self._recorded(spec.agent_id):
+                return box
+            pid = self._spawn(spec)
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    await Warden(partial(self.connect, spec.agent_id)).ping()
+                return self._record(spec.agent_id, pid)
+            except (Problem, OSError) as problem:
+                raise RuntimeFailed(f"The warden did not start: {problem}") from problem
+            finally:
+                if self._recorded(spec.agent_id) is None:
+                    await _end(pid, 0)
+
+    async def stop(self, agent_id: str, grace: float = 5.0) -> None:
+        async with self._locks[agent_id]:
+            if (box := self._recorded(agent_id)) and box.pid:
+                await _end(box.pid, grace)
+            (self._run(agent_id) / "box.json").unlink(missing_ok=True)
+
+    async def delete(self, agent_id: str) -> None:
+        await self.stop(agent_id, grace=0)
+        for folder in (self._run(agent_id), self._place(agent_id)):
+            if folder.exists():
+                await asyncio.to_thread(shutil.rmtree, folder)
+
+    async def list(self) -> Sequence[Box]:
+        known = [path.parent.name for path in self._folder.glob("run/*/box.json")]
+        boxes = [box for agent_id in known if (box := self._recorded(agent_id))]
+        recorded = {box.pid for box in boxes}
+        for pid, agent_id in self._wardens():
+            if pid not in recorded and not self._locks[agent_id].locked():
+                await _end(pid, 0)
+        return boxes
+
+    async def connect(self, agent_id: str) -> Stream:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await unixsocket.connect(self._run(agent_id) / "w.sock")
+        except OSError:
+            raise BoxGone from None
+
+    def relay(self, agent_id: str, name: str) -> socket.socket:
+        return unixsocket.listen(_made(self._run(agent_id) / "out") / name)
+
+    def _place(self, agent_id: str) -> Path:
+        return self._folder / "agents" / agent_id
+
+    def _run(self, agent_id: str) -> Path:
+        return self._folder / "run" / agent_id
+
+    def _spawn(self, spec: BoxSpec) -> int:
+        out = _made(self._run(spec.agent_id) / "out")
+        config = self._config(spec)
+        arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
+        log = str(self._run(spec.agent_id) / "warden.log")
+        with unixsocket.listen(self._run(spec.agent_id) / "w.sock") as listener:
+            return _spawn([*_PYTHON, own_loopback.__file__, *arguments], log, listener, out)
+
+    def _config(self, spec: BoxSpec) -> Mapping[str, Any]:
+        place, relays = self._place(spec.agent_id), f"/proc/self/fd/{_RELAYS_FD}"  # a path there is always short enough
+        return {
+            "agent": spec.agent_id,
+            "listen_fd": _LISTEN_FD,
+            "workspace": str(_made(place / "workspace")),
+            "home": str(_made(place / "home")),
+            "relays": {str(port): f"{relays}/{name}" for port, name in spec.relays.items()},
+            "egress": f"{relays}/{spec.egress}" if spec.egress else None,
+            "env": {"PATH": _PATH, "HOME": str(place / "home"), **spec.env},
+        }
+
+    def _record(self, agent_id: str, pid: int) -> Box:
+        box = Box(agent_id, pid, clock.now())
+        record = {"pid": pid, "started": _started(pid), "at": box.started_at.isoformat()}
+        fresh = self._run(agent_id) / "box.new"
+        fresh.write_text(json.dumps(record))
+        fresh.rename(self._run(agent_id) / "box.json")
+        return box
+
+    def _recorded(self, agent_id: str) -> Box | None:
+        """The running box, if its record is complete."""
+        try:
+            record = json.loads((self._run(agent_id) / "box.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        if _started(record["pid"]) != record["started"]:
+            return None
+        return Box(agent_id, record["pid"], datetime.fromisoformat(record["at"]))
+
+    def _wardens(self) -> Iterator[tuple[int, str]]:
+        """Pid and agent of every warden of this folder, recorded or not."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError, ValueError, LookupError, TypeError):
+                config = json.loads(path.read_bytes().split(b"\0")[-2])
+                if config["workspace"] == str(self._place(config["agent"]) / "workspace"):
+                    yield int(path.parent.name), config["agent"]
+
+
+def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> int:
+    """A process that outlives us. Not a subprocess object: nobody waits for it in the usual way."""
+    folder = os.open(relays, os.O_PATH | os.O_CLOEXEC)
+    fds = [
+        fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FREE_FD) for fd in (listener.fileno(), folder)
+    ]  # clear of the targets
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+        (os.POSIX_SPAWN_DUP2, fds[0], _LISTEN_FD),
+        (os.POSIX_SPAWN_DUP2, fds[1], _RELAYS_FD),
+    ]
+    try:
+        return os.posix_spawn(argv[0], argv, {}, file_actions=actions, setsid=True)
+    finally:
+        for fd in (folder, *fds):
+            os.close(fd)
+
+
+async def _end(pid: int, grace: float) -> None:
+    """End a warden and all that runs under it: it adopts every orphan, so the tree is complete while it lives."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    if not await _gone({pid}, grace):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)  # so that it starts nothing while its tree is cut down
+        while tree := _descendants(pid):
+            _kill(tree)
+            await asyncio.sleep(_POLL_SECONDS)
+        _kill({pid})
+        if not await _gone({pid}, _KILL_SECONDS):
+            raise RuntimeFailed(f"Process {pid} does not end")
+
+
+async def _gone(pids: set[int], seconds: float) -> bool:
+    last = clock.monotonic() + seconds
+    while any(_started(pid) is not None for pid in pids):
+        if clock.monotonic() >= last:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
+    return True
+
+
+def _kill(pids: set[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> set[int]:
+    stats = {int(path.parent.name): _stat(int(path.parent.name)) for path in Path("/proc").glob("[0-9]*/stat")}
+    parents = {child: int(fields[1]) for child, fields in stats.items() if fields}
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family - {pid}
+
+
+def _started(pid: int) -> int | None:
+    """When a living process started, in clock ticks since boot; together with the pid it is unique."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)  # ours are reaped here
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> Sequence[str]:
+    """The fields of /proc/<pid>/stat from the state on; none of a process that is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [] if fields[0] in "ZX" else fields
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
