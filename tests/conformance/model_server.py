@@ -65,5 +65,5 @@ def _choice(key: str, content: dict[str, Any], finish: str | None) -> dict[str, 
 
 def _response(value: object, status: str = "200 OK") -> bytes:
     body = json.dumps(value).encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    return head.encode() + body
+    head = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close"]
+    return "\r\n".join([*head, "", ""]).encode() + body

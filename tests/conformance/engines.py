@@ -1,0 +1,165 @@
+"""Every engine, each with a runtime to run its gateway in, and what its users and its enemies write into its home."""
+
+import asyncio
+import functools
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.fake import FakeRuntime
+
+from roost import config
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Engine, GatewaySetup
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.hermes.driver import Hermes
+from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.runtime.contract import BoxSpec, Runtime
+from roost.drivers.runtime.warden import FileMissing, Warden
+from tests.conformance.model_server import MODELS, ModelServer
+
+AGENT = "agent-1"
+TOKEN = Sensitive("rst_gw_" + "0123456789abcdef" * 2)
+GARBAGE = b"\0\xff{garbage: ["
+
+
+@dataclass(frozen=True)
+class Case:
+    """kept: a file of the user's, and the words in it that a start must keep. hostile: files that are well formed and
+    mean harm: another way in, another address, nonsense."""
+
+    engine: Callable[[Path], Engine]
+    runtime: Callable[[Path], Runtime]
+    kept: tuple[str, bytes, bytes]
+    garbage: Mapping[str, bytes]
+    hostile: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+FAKE = Case(
+    engine=lambda _root: FakeEngine(_free_port()),
+    runtime=FakeRuntime,
+    kept=(".roost/fake/settings.json", b'{"mine": "kept"}', b'"mine": "kept"'),
+    garbage={".roost/fake/settings.json": GARBAGE},
+    hostile={".roost/fake/settings.json": b'{"token": "theirs", "port": 1}'},
+)
+HERMES = Case(
+    engine=Hermes,
+    runtime=BwrapRuntime,
+    kept=(".hermes/config.yaml", b"# mine\ndisplay: {mine: kept}\n", b"# mine\ndisplay: {mine: kept}\n"),
+    garbage={".hermes/config.yaml": GARBAGE, ".hermes/.env": GARBAGE},
+    hostile={
+        ".hermes/config.yaml": b"""
+model: theirs/model
+platforms: {api_server: {enabled: false, extra: {host: 0.0.0.0, key: theirs-0123456789abcdef}}}
+security: 7
+""",
+        ".hermes/.env": b"API_SERVER_ENABLED=false\nAPI_SERVER_HOST=0.0.0.0\nHERMES_MANAGED_DIR=/x\n",
+    },
+)
+OPENCLAW = Case(
+    engine=OpenClaw,
+    runtime=BwrapRuntime,
+    kept=(".openclaw/openclaw.json", b"{/* mine */ messages: {ackReaction: 'kept'},}", b'"ackReaction": "kept"'),
+    garbage={".openclaw/openclaw.json": GARBAGE},
+    hostile={".openclaw/openclaw.json": b'{gateway: {bind: "lan", auth: {mode: "none"}}, nonsense: {a: 1}}'},
+)
+CASES = [
+    pytest.param(FAKE, id="fake"),
+    pytest.param(Case(**{**vars(FAKE), "runtime": BwrapRuntime}), id="fake-in-bwrap", marks=pytest.mark.container),
+    pytest.param(HERMES, id="hermes", marks=[pytest.mark.container, pytest.mark.engine]),
+    pytest.param(OPENCLAW, id="openclaw", marks=[pytest.mark.container, pytest.mark.engine]),
+]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Place:
+    """One agent's box, a stand-in for the model gateway, and the hands to start a gateway as the product does."""
+
+    engine: Engine
+    warden: Warden
+    models: ModelServer
+    model_port: int
+
+    async def setup(self) -> GatewaySetup:
+        existing: dict[str, bytes] = {}
+        for path in self.engine.reads:
+            try:
+                existing[path] = await self.warden.read(path, root="home", limit=1 << 20)
+            except FileMissing:
+                continue
+        return GatewaySetup(
+            agent_id=AGENT,
+            name="one",
+            origin=f"http://{AGENT}.agents.localhost:8642",
+            token=TOKEN,
+            model_url=f"http://127.0.0.1:{self.model_port}/v1",
+            models=MODELS,
+            proxy_url="http://127.0.0.1:8798",
+            existing=existing,
+        )
+
+    async def start(self) -> float:
+        """Seconds until the gateway was ready."""
+        plan = self.engine.plan(self.engine.default_version, await self.setup())
+        for path, content in plan.files.items():
+            await self.warden.write(path, content, root="home", mode=0o600)
+        begin = time.monotonic()
+        await self.warden.start("gateway", plan.argv, env=plan.env, restart=False)
+        while not await self.engine.ready(self.warden.dial):
+            process = (await self.warden.processes())["gateway"]
+            if process.state != "running" or time.monotonic() - begin > self.engine.start_deadline:
+                lines = [line.text for line in await self.warden.logs(source="gateway", limit=30)]
+                raise AssertionError("\n".join([f"the gateway did not start: {process}", *lines]))
+            await asyncio.sleep(0.02)
+        return time.monotonic() - begin
+
+    async def request(
+        self, method: str, path: str, body: object = None, token: Sensitive[str] = TOKEN
+    ) -> tuple[int, str]:
+        """Status and body. HTTP/1.0: the answer ends with the stream."""
+        reader, writer = await self.warden.dial(self.engine.port)
+        content = b"" if body is None else json.dumps(body).encode()
+        name, value = self.engine.credential(token)
+        head = [f"{method} {path} HTTP/1.0", "Host: x", f"{name}: {value.reveal()}", "Content-Type: application/json"]
+        writer.write("\r\n".join([*head, f"Content-Length: {len(content)}", "", ""]).encode() + content)
+        async with asyncio.timeout(60):
+            answer = (await reader.read()).decode()
+        writer.close()
+        return int(answer.split()[1]), answer.partition("\r\n\r\n")[2]
+
+    async def chat(self, *, stream: bool = False, token: Sensitive[str] = TOKEN) -> tuple[int, str]:
+        body: dict[str, Any] = {"model": "openclaw", "messages": [{"role": "user", "content": "ping"}]}
+        return await self.request("POST", "/v1/chat/completions", {**body, "stream": stream}, token)
+
+    async def listeners(self) -> set[str]:
+        """Hexadecimal addresses on which something listens at the engine's port."""
+        tables = await self.warden.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])
+        rows = [line.split() for line in tables.stdout.decode().splitlines()]
+        return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[1].endswith(f":{self.engine.port:04X}")}
+
+
+@asynccontextmanager
+async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
+    engine = case.engine(config.load().engines)
+    engine.install(engine.default_version, lambda _text, _done: None)
+    runtime = case.runtime(folder)
+    model_port = _free_port() if isinstance(runtime, FakeRuntime) else 8799
+    async with AsyncExitStack() as stack:
+        models = await stack.enter_async_context(ModelServer().on(runtime.relay(AGENT, "api")))
+        mounts = engine.mounts(engine.default_version)
+        await runtime.start(BoxSpec(AGENT, mounts=mounts, relays={model_port: "api"}))
+        stack.push_async_callback(runtime.delete, AGENT)
+        yield Place(engine, Warden(functools.partial(runtime.connect, AGENT)), models, model_port)
