@@ -1,0 +1,1 @@
+"""Containers by bubblewrap: no daemon, no image, and no root needed."""

@@ -1,0 +1,161 @@
+"""The bwrap runtime: boxes as plain processes of this machine, with no daemon between us and them.
+
+A box is two processes, bwrap's monitor and the warden. Neither is tied to the server's life; `run/<id>/box.json` lets
+the next server find them. What is on record is believed only with birth time and boot id; what carries our mark
+without being on record was cut off in its start, and is ended.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from roost.core import log, unixsocket
+from roost.drivers.runtime.bwrap import cgroup, launch, record
+from roost.drivers.runtime.bwrap.places import Places
+from roost.drivers.runtime.bwrap.probe import examine
+from roost.drivers.runtime.bwrap.record import Record
+from roost.drivers.runtime.bwrap.start import Starter
+from roost.drivers.runtime.contract import Box, BoxGone, BoxSpec, Capabilities, Runtime, RuntimeFailed, Stream
+
+_START_SECONDS = 10.0
+_CONNECT_SECONDS = 1.0
+_END_SECONDS = 10.0
+_MONITOR_SECONDS = 2.0
+_PAUSE_SECONDS = 0.005
+
+_log = log.get("bwrap")
+
+
+class BwrapRuntime(Runtime):
+    """Boxes of one data folder. `bwrap` replaces the program that comes with Roost; `claims` is the register of the
+    host uids of agents, one for the whole machine unless a test brings its own.
+    """
+
+    name = "bwrap"
+
+    def __init__(self, folder: Path, *, bwrap: Path | None = None, claims: Path | None = None) -> None:
+        self._places = Places(folder, claims)
+        self._starter = Starter(self._places, self.connect, bwrap)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._starting: set[str] = set()
+
+    async def probe(self) -> Capabilities:
+        return await examine(self, self._starter)
+
+    async def start(self, spec: BoxSpec) -> Box:
+        async with self._turn(spec.agent_id):
+            present = self._record(spec.agent_id)
+            if present and present.alive():
+                return present.box()
+            await self._clear(spec.agent_id)
+            self._starting.add(spec.agent_id)
+            try:
+                return await self._start(spec)
+            finally:
+                self._starting.discard(spec.agent_id)
+
+    async def stop(self, agent_id: str, grace: float = 5.0) -> None:
+        async with self._turn(agent_id):
+            await self._stop(agent_id, grace)
+
+    async def delete(self, agent_id: str) -> None:
+        async with self._turn(agent_id):
+            await self._stop(agent_id, 0)
+            try:
+                await asyncio.to_thread(self._places.remove, agent_id)
+            except OSError as error:
+                raise RuntimeFailed(f"The agent's files could not be removed: {error}") from error
+
+    async def list(self) -> Sequence[Box]:
+        marked = await asyncio.to_thread(record.marked, self._places.mark)
+        # In this order: what starts meanwhile is either still starting here, or on record below.
+        starting = set(self._starting)
+        found = [self._record(agent_id) for agent_id in self._places.known()]
+        alive = [one for one in found if one and one.alive()]
+        kept = {process for one in alive for process in (one.warden, one.monitor)}
+        cut_off = [(agent, one) for agent, one in marked if agent not in starting and one not in kept]
+        if cut_off:
+            _log.warning("unrecorded_boxes_ended", agents=sorted({agent for agent, _ in cut_off}))
+            await _end([one for _, one in cut_off])
+        launch.reap()
+        return [one.box() for one in alive]
+
+    async def connect(self, agent_id: str) -> Stream:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await unixsocket.connect(self._places.socket(agent_id))
+        except OSError:  # a time-out is one
+            raise BoxGone from None
+
+    def relay(self, agent_id: str, name: str) -> socket.socket:
+        path = self._places.relay(agent_id, name)
+        try:
+            uid = self._places.prepare(agent_id)
+            listener = unixsocket.listen(path)
+            if uid is not None:
+                os.chown(path, uid, uid, follow_symlinks=False)
+        except OSError as error:
+            raise RuntimeFailed(f"The agent's socket could not be made: {error}") from error
+        return listener
+
+    async def _start(self, spec: BoxSpec) -> Box:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                return (await self._starter.start(spec)).box()
+        except BaseException as error:
+            await asyncio.shield(self._clear(spec.agent_id))
+            if isinstance(error, TimeoutError):
+                raise RuntimeFailed(f"The container did not answer within {_START_SECONDS:.0f} s") from None
+            if isinstance(error, OSError):
+                raise RuntimeFailed(f"The container could not be started: {error}") from error
+            raise
+
+    async def _stop(self, agent_id: str, grace: float) -> None:
+        present = self._record(agent_id)
+        if present and present.alive():
+            if grace > 0:
+                present.warden.kill(signal.SIGTERM)
+            if not await present.warden.gone(grace):
+                present.warden.kill()
+            # The kernel ends all others in the box before it lets its pid 1 go.
+            if not await present.warden.gone(_END_SECONDS):
+                raise RuntimeFailed("The container does not end; a process in it may hang in the kernel")
+            await present.monitor.gone(_MONITOR_SECONDS)
+        await self._clear(agent_id)
+
+    async def _clear(self, agent_id: str) -> None:
+        """End and remove what is left of a box, but not the agent's folders or relay sockets."""
+        if not self._places.socket(agent_id).exists():
+            return  # none was ever started since the last time
+        marked = await asyncio.to_thread(record.marked, self._places.mark)
+        await _end([process for agent, process in marked if agent == agent_id])
+        launch.reap()
+        present = self._record(agent_id)
+        groups = {*(present.groups if present else ()), *self._starter.groups(agent_id)}
+        if killed := cgroup.oom_kills(groups):
+            _log.warning("box_ran_out_of_memory", agent=agent_id, processes_killed=killed)
+        with suppress(TimeoutError):  # an empty group that stays costs little and is taken again
+            async with asyncio.timeout(_MONITOR_SECONDS):
+                while not cgroup.remove(groups):  # noqa: ASYNC110 - the kernel tells nobody when a group is empty
+                    await asyncio.sleep(_PAUSE_SECONDS)
+        self._places.record(agent_id).unlink(missing_ok=True)
+        self._places.socket(agent_id).unlink(missing_ok=True)
+
+    def _record(self, agent_id: str) -> Record | None:
+        return record.load(self._places.record(agent_id))
+
+    def _turn(self, agent_id: str) -> asyncio.Lock:
+        return self._turns.setdefault(agent_id, asyncio.Lock())
+
+
+async def _end(processes: Sequence[record.Process]) -> None:
+    for process in processes:
+        process.kill()
+    for process in processes:
+        if not await process.gone(_END_SECONDS):
+            _log.warning("process_does_not_end", pid=process.pid)

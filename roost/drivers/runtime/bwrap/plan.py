@@ -1,0 +1,152 @@
+"""The plan of a box: the arguments of bwrap and the files of its `/etc`, as plain data. Starts nothing, and looks
+only at how the host's `/` is laid out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roost.drivers.runtime.contract import HOME, WORKSPACE, BoxSpec, Mount
+
+SOCKETS = "/run/roost"
+WARDEN = "/run/warden"
+USER = 1000
+
+ETC: Mapping[str, bytes] = {
+    "passwd": b"root:x:0:0:root:/root:/usr/sbin/nologin\n"
+    b"agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+    b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": b"root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
+    "hosts": b"127.0.0.1 localhost agent\n::1 localhost ip6-localhost\n",
+    "resolv.conf": b"nameserver 127.0.0.1\noptions timeout:1 attempts:2\n",
+    "nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
+}
+"""Files that are the same in every box."""
+
+HOST_ETC = (
+    *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
+    *("os-release", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "protocols"),
+    *("services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone"),
+)
+"""What a box sees of the host's `/etc`, where it exists: trust, the linker, the time; no key, no name, no account."""
+
+_ENV: Mapping[str, str] = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LOGNAME": "agent",
+    "PATH": f"{HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SHELL": "/bin/sh",
+    "TERM": "xterm-256color",
+    "USER": "agent",
+}
+
+_NAMESPACES = ("user", "ipc", "pid", "net", "uts")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things are on the host, by names that the agent's uid can reach; `python` is a path in the box."""
+
+    bwrap: Path
+    warden: Path
+    python: Path
+    workspace: Path
+    home: Path
+    sockets: Path
+    mounts: Sequence[Mount] = ()
+    system: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The numbers of the inherited descriptors; `etc` is keyed like `ETC`."""
+
+    listener: int
+    info: int
+    block: int
+    seccomp: int
+    etc: Mapping[str, int]
+
+
+def arguments(spec: BoxSpec, layout: Layout, fds: Descriptors, mark: str) -> list[str]:
+    """The whole command. `mark` names the data folder, so that a box is known by its command line alone."""
+    return [
+        str(layout.bwrap),
+        *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
+        "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
+        *layout.system,
+        *_etc(fds.etc),
+        *_own_places(spec),
+        *_shared(layout),
+        # Both are tmpfs of half the memory unless nobody can write to them.
+        "--remount-ro", "/dev", "--remount-ro", "/",
+        "--chdir", WORKSPACE, "--clearenv",
+        "--seccomp", str(fds.seccomp), "--info-fd", str(fds.info), "--block-fd", str(fds.block),
+        "--cap-drop", "ALL", "--new-session", "--as-pid-1",
+        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, fds, mark)),
+    ]  # fmt: skip
+
+
+def system(root: Path = Path("/")) -> list[str]:
+    """`/usr` and the folders beside it, which are links into it nowadays."""
+    found = ["--ro-bind", str(root / "usr"), "/usr"]
+    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
+        place = root / name
+        if place.is_symlink():
+            found += ["--symlink", str(place.readlink()), f"/{name}"]
+        elif place.is_dir():
+            found += ["--ro-bind", str(place), f"/{name}"]
+    return found
+
+
+def owner(config: str) -> tuple[str, str] | None:
+    """The mark and the agent id in a warden's configuration; None when it is none."""
+    try:
+        found = json.loads(config)
+        mark, agent = found["box"], found["agent"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return (mark, agent) if isinstance(mark, str) and isinstance(agent, str) else None
+
+
+def _etc(fds: Mapping[str, int]) -> list[str]:
+    made = [part for place in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", place)]
+    for name in HOST_ETC:
+        made += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name, fd in fds.items():
+        made += ["--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}"]
+    return made
+
+
+def _own_places(spec: BoxSpec) -> list[str]:
+    limit = spec.limits.tmp_bytes
+    return [
+        "--proc", "/proc", "--dev", "/dev",
+        "--perms", "1777", "--size", str(limit), "--tmpfs", "/tmp",  # noqa: S108 - the box's own
+        "--perms", "1777", "--size", str(limit), "--tmpfs", "/dev/shm",  # noqa: S108 - as above
+        *(part for place in ("/var", "/run", "/home", "/engine") for part in ("--perms", "0755", "--dir", place)),
+        "--symlink", "../tmp", "/var/tmp",  # noqa: S108 - as above
+    ]  # fmt: skip
+
+
+def _shared(layout: Layout) -> list[str]:
+    made = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
+    read_only = (Mount(layout.sockets, SOCKETS), Mount(layout.warden, WARDEN), *layout.mounts)
+    for mount in read_only:
+        made += ["--ro-bind", str(mount.source), mount.target]
+    return made
+
+
+def _config(spec: BoxSpec, fds: Descriptors, mark: str) -> dict[str, Any]:
+    return {
+        "agent": spec.agent_id,
+        "box": mark,
+        "listen_fd": fds.listener,
+        "workspace": WORKSPACE,
+        "home": HOME,
+        "relays": {str(port): f"{SOCKETS}/{name}" for port, name in spec.relays.items()},
+        "egress": f"{SOCKETS}/{spec.egress}" if spec.egress else None,
+        "env": {**_ENV, **spec.env},
+    }

@@ -1,0 +1,150 @@
+"""What is remembered of a running box, and whether it still runs: a pid counts only with the time it was born and the
+boot it was born in, so that a pid which the kernel gave away again is never taken for a box, nor killed.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from roost.drivers.runtime.bwrap import plan
+from roost.drivers.runtime.contract import Box
+
+_PROC = Path("/proc")
+_COMMAND_BYTES = 256 * 1024  # ours are shorter; an agent's may be megabytes
+
+
+@dataclass(frozen=True)
+class Process:
+    """`born` is in ticks since the boot, from `/proc/<pid>/stat`."""
+
+    pid: int
+    born: int
+
+    @classmethod
+    def find(cls, pid: int) -> "Process | None":
+        """The process of that pid unless it has ended; a zombie has."""
+        try:
+            fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in {b"Z", b"X"} else cls(pid, int(fields[19]))
+
+    def alive(self) -> bool:
+        return Process.find(self.pid) == self
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Another user's process stays: it is none of ours, whatever it says."""
+        with suppress(ProcessLookupError, PermissionError), _handle(self) as fd:
+            if self.alive():  # asked after the handle was taken: it cannot be another's any more
+                signal.pidfd_send_signal(fd, number)
+
+    async def gone(self, seconds: float) -> bool:
+        """Wait for its end, at most so long."""
+        try:
+            with _handle(self) as fd:
+                return not self.alive() or await _readable(fd, seconds)
+        except ProcessLookupError:
+            return True
+
+
+@dataclass(frozen=True)
+class Record:
+    """One box. `groups` are its control groups."""
+
+    agent_id: str
+    boot: str
+    warden: Process
+    monitor: Process
+    started_at: datetime
+    groups: tuple[Path, ...] = ()
+
+    def alive(self) -> bool:
+        """The box lives as long as its pid 1; the monitor only waits for it."""
+        return self.boot == boot() and self.warden.alive()
+
+    def box(self) -> Box:
+        return Box(self.agent_id, self.warden.pid, self.started_at)
+
+    def save(self, path: Path) -> None:
+        values = asdict(self) | {
+            "started_at": self.started_at.isoformat(),
+            "groups": [str(group) for group in self.groups],
+        }
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(values))
+        draft.rename(path)
+
+
+def load(path: Path) -> Record | None:
+    """None when there is none, or none that is whole."""
+    try:
+        values = json.loads(path.read_text())
+        return Record(
+            values["agent_id"],
+            values["boot"],
+            Process(**values["warden"]),
+            Process(**values["monitor"]),
+            datetime.fromisoformat(values["started_at"]),
+            tuple(Path(group) for group in values["groups"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def boot() -> str:
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def marked(mark: str) -> list[tuple[str, Process]]:
+    """Every process that says on its command line that it is a monitor or a warden of this data folder: (agent,
+    process).
+
+    What an agent runs can say so too: believe this of what will be ended, never of what will be kept.
+    """
+    found: list[tuple[str, Process]] = []
+    wanted = mark.encode()
+    for entry in os.scandir(_PROC):
+        command = _command(entry.name) if entry.name.isdecimal() else b""
+        if wanted in command:
+            owner = plan.owner(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"))
+            process = Process.find(int(entry.name))
+            if process and owner and owner[0] == mark:
+                found.append((owner[1], process))
+    return found
+
+
+def _command(pid: str) -> bytes:
+    try:
+        with (_PROC / pid / "cmdline").open("rb") as file:
+            return file.read(_COMMAND_BYTES)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _handle(process: Process) -> Generator[int]:
+    """A pidfd. Raises ProcessLookupError."""
+    fd = os.pidfd_open(process.pid)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+async def _readable(fd: int, seconds: float) -> bool:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, lambda: ended.done() or ended.set_result(None))
+    try:
+        await asyncio.wait_for(ended, seconds)
+        return True
+    except TimeoutError:
+        return False
+    finally:
+        loop.remove_reader(fd)

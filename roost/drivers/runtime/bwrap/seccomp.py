@@ -1,0 +1,127 @@
+"""The system calls that no box may make, as a seccomp filter in the kernel's BPF (seccomp(2), linux/filter.h).
+
+A deny-list on top of "no capabilities, no new namespaces": what is refused here is what the kernel would offer to an
+ordinary user and an agent never needs. Sockets go by an allow-list, for a network namespace does not fence every
+family: `AF_VSOCK` reaches the hypervisor, where the control channels of clouds live. `io_uring` would go round that
+rule.
+"""
+
+import errno
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_Instruction = tuple[int, int, int, int]
+
+_LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+_KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_NEW_TIME = 0x80  # CLONE_NEWTIME, of unshare alone: clone has its exit signal there
+_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
+_NETLINK = 16  # the protocol NETLINK_ROUTE (0) alone: getifaddrs asks it
+_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into a terminal as somebody else
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One architecture: its audit number, the number its second ABI starts at, and what its calls are called."""
+
+    audit: int
+    second_abi: int | None
+    calls: Mapping[str, int]
+
+
+_COMMON = {
+    "fsconfig": 431, "fsmount": 432, "fsopen": 430, "fspick": 433, "io_uring_enter": 426, "io_uring_register": 427,
+    "io_uring_setup": 425, "mount_setattr": 442, "move_mount": 429, "open_tree": 428, "quotactl_fd": 443,
+}  # fmt: skip
+
+_X86_64 = {
+    "acct": 163, "add_key": 248, "adjtimex": 159, "bpf": 321, "chroot": 161, "clock_adjtime": 305,
+    "clock_settime": 227, "delete_module": 176, "fanotify_init": 300, "finit_module": 313, "init_module": 175,
+    "ioperm": 173, "iopl": 172, "kexec_file_load": 320, "kexec_load": 246, "keyctl": 250, "lookup_dcookie": 212,
+    "modify_ldt": 154, "mount": 165, "name_to_handle_at": 303, "nfsservctl": 180, "open_by_handle_at": 304,
+    "perf_event_open": 298, "pivot_root": 155, "quotactl": 179, "reboot": 169, "request_key": 249,
+    "setdomainname": 171, "sethostname": 170, "setns": 308, "settimeofday": 164, "swapoff": 168, "swapon": 167,
+    "syslog": 103, "sysfs": 139, "umount2": 166, "uselib": 134, "userfaultfd": 323, "vhangup": 153,
+}  # fmt: skip
+
+_AARCH64 = {
+    "acct": 89, "add_key": 217, "adjtimex": 171, "bpf": 280, "chroot": 51, "clock_adjtime": 266,
+    "clock_settime": 112, "delete_module": 106, "fanotify_init": 262, "finit_module": 273, "init_module": 105,
+    "kexec_file_load": 294, "kexec_load": 104, "keyctl": 219, "lookup_dcookie": 18, "mount": 40,
+    "name_to_handle_at": 264, "nfsservctl": 42, "open_by_handle_at": 265, "perf_event_open": 241, "pivot_root": 41,
+    "quotactl": 60, "reboot": 142, "request_key": 218, "setdomainname": 162, "sethostname": 161, "setns": 268,
+    "settimeofday": 170, "swapoff": 225, "swapon": 224, "syslog": 116, "umount2": 39, "userfaultfd": 282,
+    "vhangup": 58,
+}  # fmt: skip
+
+# Calls whose arguments decide.
+_X86_64_ARGUED = {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "socketpair": 53, "unshare": 272}
+_AARCH64_ARGUED = {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "socketpair": 199, "unshare": 97}
+
+MACHINES: Mapping[str, Machine] = {
+    "x86_64": Machine(0xC000003E, 0x40000000, _COMMON | _X86_64 | _X86_64_ARGUED),  # x32 starts there
+    "aarch64": Machine(0xC00000B7, None, _COMMON | _AARCH64 | _AARCH64_ARGUED),
+}
+
+
+def program(machine: str) -> bytes:
+    """The filter for a machine as `platform.machine()` calls it. Raises KeyError for one that has no table here."""
+    found = MACHINES[machine]
+    code: list[_Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUAL, 1, 0, found.audit),
+        _answer(_KILL),  # a 32-bit program: other numbers mean other calls there
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    if found.second_abi is not None:
+        code += [(_GREATER_EQUAL, 0, 1, found.second_abi), _refuse(errno.ENOSYS)]
+    rules = _argued()
+    for name, number in sorted(found.calls.items()):
+        body = rules.get(name, [_refuse(errno.EPERM)])
+        code += [(_EQUAL, 0, len(body), number), *body]
+    code.append(_answer(_ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _argued() -> Mapping[str, Sequence[_Instruction]]:
+    """What decides about a call by its arguments; each ends with an answer."""
+    return {
+        "clone": _without_bits(_NEW_NAMESPACES),
+        "clone3": [_refuse(errno.ENOSYS)],  # its flags are in memory, out of reach: the C library falls back to clone
+        "unshare": _without_bits(_NEW_NAMESPACES | _NEW_TIME),
+        "ioctl": [_argument(1), *_when(_TERMINAL_INPUT, _refuse(errno.EPERM)), _answer(_ALLOW)],
+        "socket": [
+            _argument(0),
+            *_when(_FAMILIES, _answer(_ALLOW)),
+            (_EQUAL, 0, 3, _NETLINK),
+            _argument(2),
+            *_when((0,), _answer(_ALLOW)),
+            _refuse(errno.EAFNOSUPPORT),
+        ],
+        "socketpair": [_argument(0), *_when((1,), _answer(_ALLOW)), _refuse(errno.EAFNOSUPPORT)],
+    }
+
+
+def _without_bits(bits: int) -> list[_Instruction]:
+    return [_argument(0), (_ANY_BIT, 0, 1, bits), _refuse(errno.EPERM), _answer(_ALLOW)]
+
+
+def _when(values: Sequence[int], answer: _Instruction) -> list[_Instruction]:
+    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), answer)]
+
+
+def _argument(index: int) -> _Instruction:
+    """Its lower half: the kernel takes 32 bits of each of these (both machines are little-endian)."""
+    return _LOAD, 0, 0, _ARGUMENTS + 8 * index
+
+
+def _refuse(number: int) -> _Instruction:
+    return _answer(_ERRNO | number)
+
+
+def _answer(value: int) -> _Instruction:
+    return _RETURN, 0, 0, value

