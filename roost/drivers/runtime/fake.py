@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,6 +41,7 @@ from roost.drivers.runtime.warden import Warden
 _LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
 _START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 1.0, 5.0, 0.01
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PYTHON = [sys.executable, "-S", "-E", "-I"]
 _WARDEN = str(Path(warden.__file__).with_name("warden.py"))
 _NOTHING = ("separate user", "files", "network", "memory", "cpu", "pids", "system calls")
@@ -68,16 +70,10 @@ class FakeRuntime(Runtime):
         async with self._locks[spec.agent_id]:
             if box := self._recorded(spec.agent_id):
                 return box
-            pid = self._spawn(spec)
             try:
-                async with asyncio.timeout(_START_SECONDS):
-                    await Warden(partial(self.connect, spec.agent_id)).ping()
-                return self._record(spec.agent_id, pid)
+                return await self._start(spec)
             except (Problem, OSError) as problem:
-                raise RuntimeFailed(f"The warden did not start: {problem}") from problem
-            finally:
-                if self._recorded(spec.agent_id) is None:
-                    await _end(pid, 0)
+                raise RuntimeFailed(f"The box did not start: {problem}") from problem
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
         async with self._locks[agent_id]:
@@ -95,8 +91,9 @@ class FakeRuntime(Runtime):
         known = [path.parent.name for path in self._folder.glob("run/*/box.json")]
         boxes = [box for agent_id in known if (box := self._recorded(agent_id))]
         recorded = {box.pid for box in boxes}
-        for pid, agent_id in self._wardens():
-            if pid not in recorded and not self._locks[agent_id].locked():
+        found = [pid for pid, agent_id in self._wardens() if not self._locks[agent_id].locked()]
+        for pid in found:
+            if pid not in recorded:
                 await _end(pid, 0)
         return boxes
 
@@ -108,13 +105,23 @@ class FakeRuntime(Runtime):
             raise BoxGone from None
 
     def relay(self, agent_id: str, name: str) -> socket.socket:
-        return unixsocket.listen(_made(self._run(agent_id) / "out") / name)
+        return unixsocket.listen(_made(self._run(agent_id) / "out") / _checked(name))
+
+    async def _start(self, spec: BoxSpec) -> Box:
+        pid = self._spawn(spec)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await Warden(partial(self.connect, spec.agent_id)).ping()
+            return self._record(spec.agent_id, pid)
+        except BaseException:
+            await _end(pid, 0)
+            raise
 
     def _place(self, agent_id: str) -> Path:
-        return self._folder / "agents" / agent_id
+        return self._folder / "agents" / _checked(agent_id)
 
     def _run(self, agent_id: str) -> Path:
-        return self._folder / "run" / agent_id
+        return self._folder / "run" / _checked(agent_id)
 
     def _spawn(self, spec: BoxSpec) -> int:
         out = _made(self._run(spec.agent_id) / "out")
@@ -161,6 +168,12 @@ class FakeRuntime(Runtime):
                 config = json.loads(path.read_bytes().split(b"\0")[-2])
                 if config["workspace"] == str(self._place(config["agent"]) / "workspace"):
                     yield int(path.parent.name), config["agent"]
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise RuntimeFailed(f"Not a name: {name!a}")
+    return name
 
 
 def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> int:

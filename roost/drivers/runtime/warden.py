@@ -54,14 +54,14 @@ class NotAFile(Problem):
 
 class FileTooLarge(Problem):
     kind = Kind.TOO_LARGE
-    message = "File too large"
+    message = "The file is larger than it may be"
 
 
 class ExecRefused(Problem):
     """No command, no such program, or a working directory that is missing or outside the workspace."""
 
     kind = Kind.INVALID
-    message = "Invalid command"
+    message = "The command cannot be started"
 
 
 class AlreadyRunning(Problem):

@@ -1,0 +1,94 @@
+"""Every runtime, what a test needs to look at a box from outside, and a box to play in."""
+
+import asyncio
+import functools
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.contract import BoxSpec, Runtime
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.warden import Warden
+
+AGENT = "agent-1"
+
+Make = Callable[[Path], Runtime]
+
+
+def bwrap(folder: Path) -> Runtime:
+    return BwrapRuntime(folder, claims=folder / "claims")
+
+
+CASES = [
+    pytest.param(FakeRuntime, id="fake"),
+    pytest.param(bwrap, id="bwrap", marks=pytest.mark.container),
+]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A data folder and the runtime of one server over it."""
+
+    make: Make
+    folder: Path
+    runtime: Runtime
+
+    def again(self) -> Runtime:
+        """The runtime as the next process of the server has it."""
+        return self.make(self.folder)
+
+    def workspace(self, agent_id: str = AGENT) -> Path:
+        return self.folder / "agents" / agent_id / "workspace"
+
+    def home(self, agent_id: str = AGENT) -> Path:
+        return self.folder / "agents" / agent_id / "home"
+
+    def warden(self, agent_id: str = AGENT) -> Warden:
+        return Warden(functools.partial(self.runtime.connect, agent_id))
+
+    async def box(self, spec: BoxSpec | None = None) -> Warden:
+        spec = spec or BoxSpec(AGENT)
+        await self.runtime.start(spec)
+        return self.warden(spec.agent_id)
+
+
+@asynccontextmanager
+async def ground(make: Make, folder: Path) -> AsyncIterator[Ground]:
+    """Afterwards nothing of it runs, whatever the test did."""
+    runtime = make(folder)
+    try:
+        yield Ground(make, folder, runtime)
+    finally:
+        await runtime.list()
+        for place in folder.glob("agents/*"):
+            await runtime.delete(place.name)
+
+
+async def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
+    last = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < last, "it did not come true"
+        await asyncio.sleep(0.01)
+
+
+def sleeper() -> str:
+    """A duration for `sleep` that no other process has: it can be found on the host by it."""
+    return f"1000.{int.from_bytes(os.urandom(6))}"
+
+
+def sleeping(duration: str) -> bool:
+    """Whether a `sleep` of that duration runs on this machine, in whatever box."""
+    wanted = b"sleep\0" + duration.encode() + b"\0"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().endswith(wanted):
+                return True
+        except OSError:  # it ended while we looked
+            continue
+    return False

@@ -1,0 +1,262 @@
+"""What every runtime promises of its boxes' lives. What happens inside boxes: `test_boxes.py`, `test_box_files.py`."""
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.contract import BoxGone, BoxSpec, Runtime, RuntimeFailed
+from tests.conformance.runtimes import AGENT, CASES, Ground, Make, ground, sleeper, sleeping, until
+
+FETCH = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).makefile().read())"
+
+
+@pytest.fixture(params=CASES)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+    make: Make = request.param
+    async with ground(make, tmp_path) as found:
+        yield found
+
+
+async def test_a_box_runs_until_it_is_stopped(place: Ground) -> None:
+    box = await place.runtime.start(BoxSpec(AGENT))
+    assert box.agent_id == AGENT
+    assert list(await place.runtime.list()) == [box]
+    assert (await place.warden().exec(["true"])).exit_code == 0
+    await place.runtime.stop(AGENT)
+    assert not await place.runtime.list()
+
+
+async def test_starting_twice_is_starting_once(place: Ground) -> None:
+    first, second = await asyncio.gather(*(place.runtime.start(BoxSpec(AGENT)) for _ in range(2)))
+    third = await place.runtime.start(BoxSpec(AGENT, env={"OTHER": "1"}))
+    assert first == second == third
+    assert len(await place.runtime.list()) == 1
+
+
+async def test_the_folders_persist(place: Ground) -> None:
+    box = await place.box()
+    await box.write("kept", b"in the workspace")
+    await box.write("kept", b"in the home", root="home")
+    await place.runtime.stop(AGENT)
+    assert (place.workspace() / "kept").read_bytes() == b"in the workspace"
+    box = await place.box()
+    assert await box.read("kept", limit=100) == b"in the workspace"
+    assert await box.read("kept", root="home", limit=100) == b"in the home"
+
+
+async def test_agents_have_places_of_their_own(place: Ground) -> None:
+    await (await place.box(BoxSpec("one"))).write("file", b"one")
+    await (await place.box(BoxSpec("two"))).write("file", b"two")
+    assert await place.warden("one").read("file", limit=10) == b"one"
+    assert {box.agent_id for box in await place.runtime.list()} == {"one", "two"}
+
+
+async def test_what_is_not_there_can_be_stopped_and_deleted(place: Ground) -> None:
+    await place.runtime.stop(AGENT)
+    await place.runtime.delete(AGENT)
+    await place.box()
+    for _ in range(2):
+        await place.runtime.stop(AGENT)
+    for _ in range(2):
+        await place.runtime.delete(AGENT)
+
+
+async def test_the_environment_is_that_of_the_spec(place: Ground) -> None:
+    box = await place.box(BoxSpec(AGENT, env={"GREETING": "a b\n'c'"}))
+    result = await box.exec(["sh", "-c", 'printf %s "$GREETING"'])
+    assert result.stdout == b"a b\n'c'"
+
+
+async def test_a_stop_ends_every_process(place: Ground) -> None:
+    box, durations = await place.box(), [sleeper() for _ in range(3)]
+    plain, apart, lost = durations
+    await box.exec(["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {apart} & (env -i setsid sleep {lost} &)"])
+    await until(lambda: all(map(sleeping, durations)))
+    await place.runtime.stop(AGENT)
+    assert not any(map(sleeping, durations))
+
+
+async def test_a_stop_gives_watched_processes_time_to_end_well(place: Ground) -> None:
+    box = await place.box()
+    await box.start(
+        "gateway", ["sh", "-c", "trap 'echo bye > last; exit' TERM; : > ready; while :; do sleep 0.05; done"], env={}
+    )
+    await until((place.workspace() / "ready").exists)
+    await place.runtime.stop(AGENT)
+    assert (place.workspace() / "last").read_text() == "bye\n"
+
+
+async def test_a_stop_waits_no_longer_than_the_grace(place: Ground) -> None:
+    box, duration = await place.box(), sleeper()
+    await box.start("gateway", ["sh", "-c", f"trap '' TERM; : > ready; sleep {duration}"], env={})
+    await until(lambda: sleeping(duration))
+    async with asyncio.timeout(2.5):  # on its own the warden would wait for 3 s
+        await place.runtime.stop(AGENT, grace=0.1)
+    assert not sleeping(duration)
+
+
+async def test_a_delete_removes_all_and_follows_no_link(place: Ground, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("kept")
+    box = await place.box()
+    (place.workspace() / "file").symlink_to(outside / "precious")
+    (place.workspace() / "folder").symlink_to(outside)
+    await box.exec(["sh", "-c", "mkdir -p closed/inner && touch closed/inner/x && chmod 0 closed/inner closed"])
+    await place.runtime.delete(AGENT)
+    assert (outside / "precious").read_text() == "kept"
+    assert not place.workspace().parent.exists()
+    assert not list(place.folder.glob("run/*"))
+
+
+async def test_the_next_server_finds_the_boxes(place: Ground) -> None:
+    box = await place.runtime.start(BoxSpec(AGENT))
+    born = (await place.warden().ping()).uptime
+    after = place.again()
+    assert list(await after.list()) == [box]
+    assert await after.start(BoxSpec(AGENT)) == box
+    assert (await place.warden().ping()).uptime > born
+    await after.stop(AGENT)
+    assert not await place.runtime.list()
+
+
+async def test_a_box_that_never_was_recorded_is_ended(place: Ground) -> None:
+    box, duration = await place.box(), sleeper()
+    await box.exec(["sh", "-c", f"setsid sleep {duration} &"])
+    await until(lambda: sleeping(duration))
+    (place.folder / "run" / AGENT / "box.json").unlink()
+    assert not await place.again().list()
+    assert not sleeping(duration)
+
+
+async def test_a_record_that_a_crash_cut_off_counts_for_nothing(place: Ground) -> None:
+    await place.box()
+    (place.folder / "run" / AGENT / "box.json").write_text('{"pid": 1')
+    assert not await place.again().list()
+    assert (await (await place.box()).exec(["true"])).exit_code == 0
+
+
+async def test_a_list_leaves_alone_what_is_just_starting(place: Ground) -> None:
+    starting = asyncio.create_task(place.runtime.start(BoxSpec(AGENT)))
+    while not starting.done():
+        await place.runtime.list()
+        await asyncio.sleep(0.005)
+    assert list(await place.runtime.list()) == [await starting]
+    assert (await place.warden().exec(["true"])).exit_code == 0
+
+
+async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) -> None:
+    name = "bwrap" if place.runtime.name == "bwrap" else "FakeRuntime"
+    program = (
+        "import asyncio, os, pathlib, signal\n"
+        f"from tests.conformance.runtimes import AGENT, BoxSpec, {name} as make\n"
+        f"asyncio.run(make(pathlib.Path({str(place.folder)!r})).start(BoxSpec(AGENT)))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert [box.agent_id for box in await place.runtime.list()] == [AGENT]
+    assert (await place.warden().exec(["echo", "here"])).stdout == b"here\n"
+    await place.runtime.stop(AGENT)
+    assert not await place.runtime.list()
+
+
+async def test_nobody_to_connect_to(place: Ground) -> None:
+    with pytest.raises(BoxGone):
+        await place.runtime.connect(AGENT)
+    await place.box()
+    await place.runtime.stop(AGENT)
+    with pytest.raises(BoxGone):
+        await place.runtime.connect(AGENT)
+
+
+async def test_a_warden_that_was_killed_is_a_box_that_is_gone(place: Ground) -> None:
+    box = await place.runtime.start(BoxSpec(AGENT))
+    assert box.pid is not None
+    os.kill(box.pid, signal.SIGKILL)
+    await until(lambda: not Path(f"/proc/{box.pid}/exe").exists() or _zombie(box.pid))
+    with pytest.raises(BoxGone):
+        await place.runtime.connect(AGENT)
+    assert not await place.runtime.list()
+    again = await place.runtime.start(BoxSpec(AGENT))
+    assert again != box
+
+
+async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
+    place.workspace().parent.mkdir(parents=True)
+    place.workspace().write_text("not a folder")
+    with pytest.raises(RuntimeFailed):
+        await place.runtime.start(BoxSpec(AGENT))
+    assert not await place.runtime.list()
+    place.workspace().unlink()
+    assert (await (await place.box()).exec(["true"])).exit_code == 0
+
+
+@pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "../b", "/etc", "a\0", "a" * 200])
+async def test_an_id_that_is_no_name_is_refused(place: Ground, agent_id: str) -> None:
+    with pytest.raises(RuntimeFailed):
+        await place.runtime.start(BoxSpec(agent_id))
+    with pytest.raises(RuntimeFailed):
+        await place.runtime.delete(agent_id)
+
+
+async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> None:
+    first = place.runtime.relay(AGENT, "api")
+    box = await place.box(BoxSpec(AGENT, relays={8799: "api"}))
+    async with await serve(first, b"first"):
+        assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
+    async with await serve(place.again().relay(AGENT, "api"), b"second"):
+        assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
+
+
+async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
+    place.runtime.relay(AGENT, "api").close()
+    box = await place.box(BoxSpec(AGENT, relays={8799: "api"}))
+    result = await box.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
+    assert not result.timed_out
+    assert result.stdout in {b"", b"\n"}
+
+
+async def test_a_relay_is_open_to_one_user_alone(place: Ground) -> None:
+    with place.runtime.relay(AGENT, "api"):
+        (path,) = place.folder.glob("run/*/out/api")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_a_probe_really_runs_a_box_and_leaves_nothing(place: Ground) -> None:
+    found = await place.runtime.probe()
+    assert found.usable, found.error
+    assert found.enforcement
+    assert all(item.reason for item in found.enforcement if not item.enforced)
+    assert not await place.runtime.list()
+    assert not list(place.folder.glob("agents/*"))
+
+
+async def test_a_probe_says_why_nothing_works(place: Ground, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    runtime: Runtime = place.make(tmp_path / "file")
+    found = await runtime.probe()
+    assert not found.usable
+    assert found.error
+
+
+def serve(listener: object, answer: bytes) -> "asyncio.Future[asyncio.Server]":
+    async def attend(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
+
+    return asyncio.ensure_future(asyncio.start_server(attend, sock=listener))
+
+
+def _zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
