@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp
 
+from roost.agents.workspace.errors import FileTooLarge
 from roost.hosts.address import Addresses
 from roost.hosts.dispatch import Dispatch
 from roost.hosts.peer import Network
@@ -15,7 +16,7 @@ from roost.web.envelope import Envelope
 
 RULES: Rules = (
     (re.compile(r"/v0/llm/.*"), Allowance(size=32 * 1024**2)),
-    (re.compile(r"/v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message="File too large")),
+    (re.compile(r"/v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message=FileTooLarge.message)),
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -66,6 +67,7 @@ class Site:
     dial: Callable[[str], Awaitable[Any]] | None = None
     dials: int = 0
     loop: asyncio.AbstractEventLoop | None = None
+    gateways: list[asyncio.Server] = field(default_factory=list)
     protocol: type[EdgeProtocol] | None = None
     listener: Callable[[str], None] | None = None
 
@@ -80,21 +82,45 @@ class Site:
     def serve(self, handler: Handler, agent_id: str = AGENT) -> None:
         """Stand a gateway up for an agent, on the server's loop."""
 
+        async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await handler(reader, writer)
+            finally:
+                writer.close()
+
         async def start() -> int:
-            server = await asyncio.start_server(handler, "127.0.0.1", 0, limit=1 << 20)
+            server = await asyncio.start_server(closing, "127.0.0.1", 0, limit=1 << 20)
+            self.gateways.append(server)
             return server.sockets[0].getsockname()[1]
 
         self.upstreams[agent_id] = ("127.0.0.1", self.on_loop(start()))
+        self.tell(agent_id)
 
     def rotate(self, agent_id: str = AGENT) -> str:
         self.tokens[agent_id] = "rst_gw_" + "cd" * 32
+
+        self.tell(agent_id)
+        return self.tokens[agent_id]
+
+    def tell(self, agent_id: str) -> None:
+        """What the edge is told when an agent's credentials change."""
 
         async def tell() -> None:
             assert self.listener is not None
             self.listener(agent_id)
 
         self.on_loop(tell())
-        return self.tokens[agent_id]
+
+    async def clear(self) -> None:
+        """Nothing may be left open when the loop ends."""
+        for server in self.gateways:
+            server.close()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        for _ in range(10):
+            await asyncio.sleep(0)
 
     def connect(self, timeout: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
@@ -152,7 +178,7 @@ def running_site(
         site.loop = asyncio.get_running_loop()
         await server.serve(sockets=[listening])
         site.protocol.traffic.close()
-        await asyncio.sleep(0)
+        await site.clear()
 
     def run() -> None:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -176,6 +202,48 @@ def eventually(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
         assert time.monotonic() < deadline, "the condition did not come true"
         time.sleep(0.01)
     return value
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, list[tuple[str, str]], bytes]:
+    """What a gateway is sent: request line, headers, body."""
+    line, *lines = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode("latin-1").split("\r\n")
+    headers = [(name, value.strip()) for name, _, value in (each.partition(":") for each in lines)]
+    named = {name.lower(): value for name, value in headers}
+    body = b""
+    if named.get("transfer-encoding") == "chunked":
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readexactly(2)
+    elif "content-length" in named:
+        body = await reader.readexactly(int(named["content-length"]))
+    return line, headers, body
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A gateway that answers with what it was asked, on a connection that stays open."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while True:
+            line, headers, body = await read_request(reader)
+            told = json.dumps({"line": line, "headers": headers, "body": body.decode("latin-1")}).encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(told)
+            writer.write(head if line.startswith("HEAD ") else head + told)
+    writer.close()
+
+
+def scripted(*answers: bytes, close: bool = False) -> Handler:
+    """A gateway that answers each request of a connection with the next of `answers`, whatever it is."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            for answer in answers:
+                await read_request(reader)
+                writer.write(answer)
+                await writer.drain()
+            if not close:
+                await reader.read()
+        writer.close()
+
+    return handler
 
 
 def request(target: str = "/", *, method: str = "GET", host: str, headers: str = "", token: str = TOKEN) -> bytes:
@@ -233,6 +301,21 @@ class Wire:
             if not more:
                 return data
             data += more
+
+    def json(self) -> Any:
+        """The body of an answer that has to be a good one."""
+        reply = self.reply()
+        assert reply.status == 200, reply
+        return json.loads(reply.body)
+
+    def error(self, status: int) -> str:
+        """The message of an answer that has to be an error of ours."""
+        reply = self.reply()
+        assert reply.status == status, reply
+        assert reply["content-type"] == "application/json"
+        assert reply["x-request-id"]
+        (message,) = json.loads(reply.body).values()
+        return message
 
     def closed(self) -> bool:
         """Whether the other end has closed, with nothing more to read."""

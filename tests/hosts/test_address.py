@@ -1,0 +1,107 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.hosts.address import Address, Addresses
+from roost.identity.door import Surface
+
+LAPTOP = Addresses("localhost", 8642)
+PUBLIC = Addresses("Roost.Example.COM.", 443, "https")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost", "http://localhost:8642"),
+        ("localhost:8642", "http://localhost:8642"),
+        ("LOCALHOST.:1", "http://localhost:8642"),
+        ("127.0.0.1:9", "http://127.0.0.1:8642"),
+        ("[::1]:8642", "http://[::1]:8642"),
+    ],
+)
+def test_loopback_names_are_local(host: str, origin: str) -> None:
+    assert LAPTOP.parse(host) == Address(Surface.LOCAL, origin)
+
+
+@pytest.mark.parametrize("host", ["agents.localhost", "agents.localhost:8642", "Agents.LocalHost."])
+def test_the_management_address(host: str) -> None:
+    assert LAPTOP.parse(host) == Address(Surface.MANAGEMENT, "http://agents.localhost:8642")
+
+
+@pytest.mark.parametrize(
+    "host", ["abc-1.agents.localhost", "ABC-1.agents.localhost:80", "abc-1.agents.localhost.:8642"]
+)
+def test_an_agents_own_address(host: str) -> None:
+    assert LAPTOP.parse(host) == Address(Surface.AGENT, "http://abc-1.agents.localhost:8642", "abc-1")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        ".",
+        ":8642",
+        "localhost:",
+        "localhost:123456",
+        "localhost:8642:1",
+        "localhost..",
+        "user@localhost",
+        "user:pass@agents.localhost",
+        "localhost/agents.localhost",
+        "localhost agents.localhost",
+        "localhost,agents.localhost",
+        " localhost",
+        "localhost\t",
+        "localhost\x00",
+        "[::1",
+        "::1",
+        "[::ffff:127.0.0.1]",
+        "127.0.0.1.agents.localhost",
+        "0.0.0.0",
+        "evil.example",
+        "agents.localhost.evil.example",
+        "xagents.localhost",
+        "a.b.agents.localhost",
+        ".agents.localhost",
+        "-a.agents.localhost",
+        "a-.agents.localhost",
+        "a_b.agents.localhost",
+        "\u00e4.agents.localhost",
+        "\uff41.agents.localhost",
+        "\u212a.agents.localhost",
+        "x" * 64 + ".agents.localhost",
+        "api.localhost",
+        "uploads.localhost",
+        "name.gateways.localhost",
+        "a" * 5000,
+    ],
+)
+def test_what_is_no_address(host: str) -> None:
+    assert LAPTOP.parse(host) is None
+
+
+def test_a_public_domain_serves_management_at_its_root_and_keeps_loopback_local() -> None:
+    management = PUBLIC.parse("roost.example.com")
+    assert management == Address(Surface.MANAGEMENT, "https://roost.example.com")
+    assert PUBLIC.parse("agents.roost.example.com:443") == Address(
+        Surface.MANAGEMENT, "https://agents.roost.example.com"
+    )
+    assert PUBLIC.parse("localhost") == Address(Surface.LOCAL, "https://localhost")
+    assert PUBLIC.parse("a.agents.localhost") is None
+
+
+def test_origins_come_from_configuration_only() -> None:
+    assert LAPTOP.agents_url == "http://agents.localhost:8642"
+    assert LAPTOP.agent_origin("abc") == "http://abc.agents.localhost:8642"
+    assert PUBLIC.agent_origin("abc") == "https://abc.agents.roost.example.com"
+    assert Addresses("x.org", 80).agents_url == "http://agents.x.org"
+    assert Addresses("x.org", 443).agents_url == "http://agents.x.org:443"
+    address = LAPTOP.parse("abc.agents.localhost:1")
+    assert address is not None
+    assert address.origin == "http://abc.agents.localhost:8642"
+
+
+@given(st.text(max_size=40))
+def test_no_text_makes_it_fail_or_names_another_agent(text: str) -> None:
+    address = LAPTOP.parse(f"{text}.agents.localhost")
+    assert address is None or address.agent_id == text.lower()
