@@ -1,9 +1,12 @@
 """Who is at the other end: the address of the client, seen through the proxies that the operator trusts. Pure."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Network = IPv4Network | IPv6Network
+
+_DUMMY = "192.0.0.8"  # RFC 7600
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
@@ -22,13 +25,26 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
     return address
 
 
+@lru_cache(maxsize=4096)
+def seen_from_outside(address: str) -> str:
+    """The client's address as a gateway is told it.
+
+    What is loopback to us, or has no address, would mean the gateway's own box there, and a gateway trusts its own
+    box. It is told the dummy address instead.
+    """
+    parsed = _parsed(address)
+    return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)
+
+
 def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     parsed = _parsed(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """An IPv4 address that a socket for both kinds shows as IPv6 is taken for what it is."""
     try:
-        return ip_address(text)
+        address = ip_address(text)
     except ValueError:
         return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
+from roost.hosts.peer import seen_from_outside
+
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
@@ -118,7 +120,7 @@ class Onward:
 def forward(method: bytes, target: bytes, facts: Facts, headers: Headers, onward: Onward) -> bytes:
     """The head for the gateway: ours in place of the caller's credential and of all that tells where it came from."""
     host, (credential_name, credential) = facts.host.encode("latin-1"), onward.credential
-    peer, scheme = onward.peer.encode("latin-1"), onward.scheme.encode()
+    peer, scheme = seen_from_outside(onward.peer).encode("latin-1"), onward.scheme.encode()
     lines = [
         b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (method, without_token(target), host),
         *_carried(headers, nominated(headers) | {credential_name.lower()}),

@@ -17,8 +17,6 @@ from roost.hosts.peer import client_address
 from roost.identity.door import Surface
 from roost.web.request_id import request_id
 
-_NOWHERE = "0.0.0.0"  # noqa: S104 - what is said of a peer without an address; nothing listens on it
-
 
 class EdgeProtocol(GuardedProtocol):
     traffic: ClassVar[Traffic]
@@ -42,7 +40,7 @@ class EdgeProtocol(GuardedProtocol):
             version=self.parser.get_http_version(),
             headers=self.headers,
             facts=facts,
-            peer=client_address(self.client[0] if self.client else _NOWHERE, forwarded_for, self.traffic.gate.trusted),
+            peer=client_address(self.client[0] if self.client else "", forwarded_for, self.traffic.gate.trusted),
             request_id=request_id(named.get(b"x-request-id")),
         )
 

@@ -83,10 +83,8 @@ class Site:
         """Stand a gateway up for an agent, on the server's loop."""
 
         async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
+            with contextlib.closing(writer), contextlib.suppress(asyncio.CancelledError):
                 await handler(reader, writer)
-            finally:
-                writer.close()
 
         async def start() -> int:
             server = await asyncio.start_server(closing, "127.0.0.1", 0, limit=1 << 20)

@@ -47,8 +47,8 @@ def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came
             ["x-mine", "1"],
             ["Authorization", INTERNAL],
             ["x-request-id", "rq-1"],
-            ["x-forwarded-for", "127.0.0.1"],
-            ["x-real-ip", "127.0.0.1"],
+            ["x-forwarded-for", "192.0.0.8"],
+            ["x-real-ip", "192.0.0.8"],
             ["x-forwarded-proto", "http"],
             ["x-forwarded-host", site.host],
         ]

@@ -1,0 +1,210 @@
+"""WebSockets and other switched connections through the edge."""
+
+import asyncio
+import hashlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import serve as serve_websocket
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, eventually, read_request, request, scripted
+
+HANDSHAKE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+@pytest.fixture
+def seen() -> list[dict[str, str]]:
+    return []
+
+
+@pytest.fixture
+def echoing(site: Site, seen: list[dict[str, str]]) -> Iterator[Site]:
+    """A gateway that echoes WebSocket messages."""
+
+    async def handler(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        seen.append({"path": connection.request.path, **dict(connection.request.headers.raw_items())})
+        async for message in connection:
+            await connection.send(message)
+
+    async def start() -> object:
+        return await serve_websocket(handler, "127.0.0.1", 0, max_size=None)
+
+    server = site.on_loop(start())
+    site.upstreams[AGENT] = server.sockets[0].getsockname()
+    yield site
+
+    async def stop() -> None:
+        server.close()
+        await server.wait_closed()
+
+    site.on_loop(stop())
+
+
+def dial(site: Site, path: str = "/ws", **headers: str) -> ClientConnection:
+    named = headers or {"Authorization": f"Bearer {TOKEN}"}
+    return connect(
+        f"ws://{site.host}{path}",
+        sock=site.connect(),
+        additional_headers=named,
+        proxy=None,
+        max_size=None,
+        compression=None,
+    )
+
+
+def test_messages_of_all_sizes_come_back(echoing: Site, seen: list[dict[str, str]]) -> None:
+    with dial(echoing, "/ws?token=SECRET&a=1") as websocket:
+        for size in (0, 1, 125, 126, 65_535, 65_536, 3_000_000):
+            websocket.send(b"x" * size)
+            assert len(websocket.recv()) == size
+        websocket.send("ünïcode")
+        assert websocket.recv() == "ünïcode"
+    assert seen[0]["path"] == "/ws?a=1"
+    assert seen[0]["x-forwarded-for"] == "192.0.0.8"
+    assert TOKEN not in str(seen)
+
+
+def test_a_closed_websocket_is_told_of_once(echoing: Site) -> None:
+    with dial(echoing) as websocket:
+        websocket.send("hello")
+        websocket.recv()
+    (passage,) = eventually(lambda: echoing.passages)
+    assert (passage.status, passage.path) == (101, "/ws")
+    assert passage.received > 5
+    assert passage.sent > 5
+
+
+def test_many_at_once(echoing: Site) -> None:
+    with ExitStack() as stack:
+        all_of_them = [stack.enter_context(dial(echoing)) for _ in range(40)]
+        for number, websocket in enumerate(all_of_them):
+            websocket.send(str(number))
+        assert [websocket.recv() for websocket in all_of_them] == [str(number) for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"X": "no token"}, 401),
+        ({"Cookie": "gw_token=wrong"}, 401),
+    ],
+)
+def test_a_refusal_comes_before_the_switch(echoing: Site, headers: dict[str, str], status: int) -> None:
+    with pytest.raises(InvalidStatus) as refused, dial(echoing, **headers):
+        pass
+    assert refused.value.response.status_code == status
+
+
+def test_the_platforms_websockets_go_to_the_application(echoing: Site) -> None:
+    with dial(echoing, "/v0/logs") as websocket:
+        assert websocket.recv() == "app /v0/logs"
+
+
+def test_a_gateway_that_declines_is_heard(site: Site, wire: Wire) -> None:
+    site.serve(scripted(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"))
+    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    reply = wire.reply()
+    assert (reply.status, reply.body, reply["connection"]) == (403, b"no", "close")
+    assert wire.closed()
+
+
+def test_bytes_around_the_switch_are_not_lost(site: Site, wire: Wire) -> None:
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SWITCH + b"first")
+        writer.write(b" you said " + await reader.readexactly(5))
+        await reader.read()
+
+    site.serve(gateway)
+    wire.send(request("/ws", host=site.host, headers=HANDSHAKE) + b"early")
+    assert wire.reply().status == 101
+    assert wire._exactly(20) == b"first you said early"
+
+
+def test_each_side_may_end_before_the_other(site: Site, wire: Wire) -> None:
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SWITCH)
+        everything = await reader.read()
+        writer.write(hashlib.sha256(everything).hexdigest().encode())
+
+    site.serve(gateway)
+    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    assert wire.reply().status == 101
+    data = b"x" * 1_000_000
+    wire.send(data)
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert wire.rest().decode() == hashlib.sha256(data).hexdigest()
+
+
+def test_a_gateway_that_ends_first_is_written_to_until_the_client_ends(site: Site, wire: Wire) -> None:
+    got: list[bytes] = []
+    done = threading.Event()
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SWITCH + b"bye")
+        writer.write_eof()
+        got.append(await reader.read())
+        done.set()
+
+    site.serve(gateway)
+    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    assert wire.reply().status == 101
+    assert wire.rest() == b"bye"
+    wire.send(b"still here")
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert done.wait(10)
+    assert got == [b"still here"]
+
+
+def test_a_side_that_does_not_read_is_not_written_to_for_ever(site: Site, wire: Wire) -> None:
+    """Both ways: what one does not take, the other cannot send."""
+    stop = threading.Event()
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SWITCH)
+        await asyncio.to_thread(stop.wait, 30)
+
+    site.serve(gateway)
+    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    assert wire.reply().status == 101
+    wire.sock.settimeout(0.5)
+    sent = 0
+    with pytest.raises(TimeoutError):
+        while sent < 200 * 1024**2:
+            sent += wire.sock.send(b"x" * 65_536)
+    assert sent < 32 * 1024**2
+    stop.set()
+
+
+def test_an_idle_tunnel_ends_in_time(quick: Site, quick_wire: Wire) -> None:
+    quick.serve(scripted(SWITCH))
+    quick_wire.send(request("/ws", host=quick.host, headers=HANDSHAKE))
+    assert quick_wire.reply().status == 101
+    assert quick_wire.closed()
+
+
+def test_rotation_closes_a_live_websocket_within_a_second(echoing: Site) -> None:
+    old = echoing.tokens[AGENT]
+    with dial(echoing) as websocket:
+        websocket.send("hello")
+        assert websocket.recv() == "hello"
+        new = echoing.rotate()
+        with pytest.raises(ConnectionClosed):
+            websocket.recv(timeout=1)
+    with pytest.raises(InvalidStatus), dial(echoing, Authorization=f"Bearer {old}"):
+        pass
+    with dial(echoing, Authorization=f"Bearer {new}") as again:
+        again.send("new")
+        assert again.recv() == "new"
