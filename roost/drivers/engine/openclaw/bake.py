@@ -1,8 +1,7 @@
 """Fills the code cache of one version of OpenClaw: Node keeps what it compiled, so that later starts need not.
 
-The cache is keyed by path, uid and Node, so it is made by running a gateway in a box like any other: start, one chat,
-stop. The chat finds no model and fails; by then the code of a turn has been loaded. What comes out of the box is
-unpacked as plain files and nothing else.
+The cache is keyed by path, uid and Node, so it is made by running a gateway in a box like any other: start, one chat
+with a model that says one word, stop. What comes out of the box is unpacked as plain files and nothing else.
 """
 
 import asyncio
@@ -23,15 +22,24 @@ from roost.drivers.runtime.warden import Warden
 _CACHE = f"{HOME}/cache"
 _LARGEST = 256 << 20
 _CHAT_SECONDS = 30.0
+_MODEL, _MODEL_PORT = "none", 8799
+_WORD = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
+_ANSWER = (
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    f"data: {json.dumps({'id': '1', 'object': 'chat.completion.chunk', 'created': 1, 'model': _MODEL, **_WORD})}\n\n"
+    "data: [DONE]\n\n"
+).encode()
 
 
 async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
     """The cache as a tar. The box and all that it wrote are gone afterwards. Raises Problem."""
     agent_id = f"bake-{ids.host_label()}"
-    await runtime.start(BoxSpec(agent_id, mounts=engine.mounts(version)))
+    spec = BoxSpec(agent_id, mounts=engine.mounts(version), relays={_MODEL_PORT: "api"})
+    warden = Warden(functools.partial(runtime.connect, agent_id))
     try:
-        warden = Warden(functools.partial(runtime.connect, agent_id))
-        await _use(engine, version, warden)
+        async with await asyncio.start_server(_say_one_word, sock=runtime.relay(agent_id, "api")):
+            await runtime.start(spec)
+            await _use(engine, version, warden)
         packed = await warden.exec(["tar", "-cC", _CACHE, "."], timeout=60, output_limit=_LARGEST)
     finally:
         await runtime.delete(agent_id)
@@ -53,8 +61,8 @@ def unpack(packed: bytes, path: Path) -> None:
 
 async def _use(engine: Engine, version: str, warden: Warden) -> None:
     token = Sensitive(ids.token("bake"))
-    nowhere = "http://127.0.0.1:9"
-    plan = engine.plan(version, GatewaySetup("bake", "bake", nowhere, token, f"{nowhere}/v1", ["none"], nowhere))
+    model, nowhere = f"http://127.0.0.1:{_MODEL_PORT}/v1", "http://127.0.0.1:9"
+    plan = engine.plan(version, GatewaySetup("bake", "bake", nowhere, token, model, [_MODEL], nowhere))
     for name, content in plan.files.items():
         await warden.write(name, content, root="home", mode=0o600)
     env = {**plan.env, "NODE_COMPILE_CACHE": _CACHE}
@@ -77,6 +85,17 @@ async def _chat(engine: Engine, warden: Warden, token: Sensitive[str]) -> None:
     head = f"POST /v1/chat/completions HTTP/1.0\r\n{name}: {value.reveal()}\r\nContent-Type: application/json\r\n"
     writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     await reader.readline()
+    writer.close()
+
+
+async def _say_one_word(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A model for one chat. The request is read to its end, or closing would take the answer back."""
+    with contextlib.suppress(OSError, EOFError, ValueError):
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = head.partition(b"content-length:")[2].split(b"\r\n")[0]
+        await reader.readexactly(min(int(length or b"0"), _LARGEST))
+        writer.write(_ANSWER)
+        await writer.drain()
     writer.close()
 
 
