@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import httpx2 as httpx
@@ -12,6 +13,7 @@ from roost.cli.agents import Name
 from roost.cli.client import Data, Session, refuse, session, unreachable
 from roost.cli.output import Exit, errors, fail, screen
 
+_PATIENCE = 60  # seconds
 _TIMEOUT = httpx.Timeout(300.0, connect=5.0)
 
 
@@ -56,7 +58,7 @@ def chat(
 ) -> None:
     """Talk to an agent."""
     here = session(data)
-    found = here.agent(agent)
+    found = _settled(here, agent)
     conversation = Conversation(here, found["agentId"])
     if message is not None:
         _print(conversation.say(message))
@@ -65,6 +67,20 @@ def chat(
     while (line := _ask()) is not None:
         if line.strip():
             _print(conversation.say(line))
+
+
+def _settled(here: Session, name: str) -> Mapping[str, Any]:
+    """The agent, once it is not starting any more."""
+    found = here.agent(name)
+    with errors.status("The agent is starting ..."):
+        for _ in range(_PATIENCE):
+            if found["status"] != "starting":
+                break
+            time.sleep(1)
+            found = here.agent(found["agentId"])
+    if found["status"] == "failed":
+        fail(f"The agent failed: {found['statusReason']}")
+    return found
 
 
 def _ask() -> str | None:

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import httpx2 as httpx
 import typer
 
-from roost import config
 from roost.cli.output import Exit, fail
 from roost.core.sensitive import Sensitive
 
@@ -62,6 +61,8 @@ def session(data: Path | None) -> Session:
     url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
     if url and token:
         return Session(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
+    from roost import config  # it brings half of the server with it, which most commands do without
+
     path = config.load(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())

@@ -1,16 +1,18 @@
 """`roost engines ...`: list, install, remove. Works without a server."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from roost import app, config
 from roost.cli.client import Data
 from roost.cli.output import Exit, Form, Output, errors, fail, screen, show_rows
 from roost.core.problem import Problem
-from roost.drivers.engine.contract import Engine
+
+if TYPE_CHECKING:
+    from roost.config import Settings
+    from roost.drivers.engine.contract import Engine
 
 nouns = typer.Typer(help="The assistant software that agents run.", no_args_is_help=True)
 Which = Annotated[
@@ -26,6 +28,8 @@ def list_engines(
     output: Output = Form.TABLE,
 ) -> None:
     """List the engines and their installed versions."""
+    from roost import app, config
+
     rows = [
         {
             "id": engine.id,
@@ -42,6 +46,8 @@ def list_engines(
 @nouns.command()
 def install(which: Which = None, data: Data = None) -> None:
     """Install engines; what is installed already is left alone."""
+    from roost import app, config
+
     settings = config.load(data=data)
     known = {engine.id: engine for engine in app.engines(settings)}
     for name in which or list(known):
@@ -54,6 +60,8 @@ def install(which: Which = None, data: Data = None) -> None:
 @nouns.command()
 def remove(which: Annotated[str, typer.Argument(metavar="ENGINE@VERSION")], data: Data = None) -> None:
     """Remove one installed version. Agents that use it cannot start until it is installed again."""
+    from roost import app, config
+
     engine_id, _, version = which.partition("@")
     known = {engine.id: engine for engine in app.engines(config.load(data=data))}
     if engine_id not in known or version not in known[engine_id].installed():
@@ -62,8 +70,10 @@ def remove(which: Annotated[str, typer.Argument(metavar="ENGINE@VERSION")], data
     screen.print(f"Removed {engine_id} {version}.", markup=False)
 
 
-def install_one(settings: config.Settings, engine: Engine, version: str) -> None:
+def install_one(settings: "Settings", engine: "Engine", version: str) -> None:
     """Install one version with a progress bar; leaves the program with the installer's last lines on failure."""
+    from roost import app
+
     if version in engine.installed():
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

@@ -2,21 +2,19 @@
 
 import sys
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sqlalchemy import Connection
 
-from roost import app, config
 from roost.cli.client import Data
 from roost.cli.output import Exit, Form, Output, fail, screen, show_rows
 from roost.core import clock
 from roost.core.problem import Problem
-from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.identity.keys import Keys
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
-from roost.keyring import sealer
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 nouns = typer.Typer(help="API keys: the service JWTs of a tenant.", no_args_is_help=True)
 Tenant = Annotated[str, typer.Option(help="The tenant's name; made when it is new.")]
@@ -32,10 +30,15 @@ def create(
     data: Data = None,
 ) -> None:
     """Create a key and print its JWT, alone, on standard output. It is not shown again."""
+    from roost import app, config
+    from roost.identity import tenants
+    from roost.identity.keys import Keys
+    from roost.keyring import sealer
+
     settings = config.load(data=data)
     db = app.open_database(settings)
 
-    def issue(connection: Connection) -> str:
+    def issue(connection: "Connection") -> str:
         owner = tenants.ensure(connection, tenant, plan)
         keys = Keys(db, sealer(settings))
         return keys.issue(
@@ -53,6 +56,9 @@ def create(
 @nouns.command("list")
 def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output = Form.TABLE) -> None:
     """List a tenant's keys, without their tokens."""
+    from roost import app, config
+    from roost.identity.keys import Keys
+
     settings = config.load(data=data)
     db = app.open_database(settings)
     keys = db.run(lambda connection: Keys.of(connection, tenant))
@@ -74,6 +80,9 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
 @nouns.command()
 def revoke(key_id: Annotated[str, typer.Argument(metavar="ID")], data: Data = None) -> None:
     """Revoke a key; a running server refuses it within a second."""
+    from roost import app, config
+    from roost.identity.keys import Keys
+
     settings = config.load(data=data)
     db = app.open_database(settings)
     done = db.run(lambda connection: Keys.end(connection, key_id))

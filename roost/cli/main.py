@@ -6,14 +6,10 @@ from typing import Annotated
 import typer
 
 from roost import __version__
-from roost.cli import agents, engines, keys
+from roost.cli import agents, engines, keys, machine
 from roost.cli.chat import chat
-from roost.cli.doctor import doctor
 from roost.cli.output import Exit, fail
-from roost.cli.routes import routes
-from roost.cli.up import up
-from roost.config import BadSettings
-from roost.core.problem import Problem
+from roost.core.problem import Invalid, Problem
 
 cli = typer.Typer(
     help="Roost: a self-hosted cloud for AI agents.",
@@ -21,10 +17,10 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command()(up)
+cli.command()(machine.up)
 cli.command()(chat)
-cli.command()(doctor)
-cli.command()(routes)
+cli.command()(machine.doctor)
+cli.command()(machine.routes)
 cli.add_typer(agents.nouns, name="agents")
 cli.add_typer(engines.nouns, name="engines")
 cli.add_typer(keys.nouns, name="keys")
@@ -49,7 +45,7 @@ def app() -> None:
     """Run the command line; expected problems end in one line and an exit code, not in a stack."""
     try:
         cli()
-    except BadSettings as problem:
+    except Invalid as problem:
         _leave(problem, Exit.USAGE)
     except Problem as problem:
         _leave(problem, Exit.FAILED)

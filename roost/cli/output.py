@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-screen = Console(highlight=False)
+_WIDE = 1000  # what is no terminal gets whole lines, one a record
+
+screen = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 errors = Console(stderr=True, highlight=False)
 
 
@@ -67,6 +69,8 @@ def show_record(record: Mapping[str, Any], form: Form) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))  # pyright: ignore[reportUnknownArgumentType] - JSON
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

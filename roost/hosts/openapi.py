@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from roost import __version__
 from roost.hosts import routes
+from roost.hosts.routes import Operation
 from roost.identity import door
 from roost.web.wire import ErrorBody
 
@@ -64,23 +64,23 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
     components.setdefault("schemas", {})["Error"] = ErrorBody.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
-    for method, route in routes.api_routes(app):
-        if route.include_in_schema:
-            _complete(schema["paths"][route.path_format][method.lower()], route, method)
+    for operation in routes.operations(app):
+        if operation.in_schema:
+            _complete(schema["paths"][operation.path][operation.method.lower()], operation)
     return schema
 
 
-def _complete(operation: dict[str, Any], route: APIRoute, method: str) -> None:
+def _complete(described: dict[str, Any], operation: Operation) -> None:
     """Add who may call, and every error that the operation can answer with."""
-    responses = operation["responses"]
+    responses = described["responses"]
     responses.pop("422", None)
     statuses = {"400", "500"}
-    if kinds := routes.credentials(route):
-        operation["security"] = [choice for kind in kinds for choice in _SECURITY[kind]]
+    if operation.credentials:
+        described["security"] = [choice for kind in operation.credentials for choice in _SECURITY[kind]]
         statuses |= {"401", "403", "429", "503"}
-    if "{" in route.path:
+    if "{" in operation.path:
         statuses.add("404")
-    if method in _METHODS_WITH_BODY:
+    if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
     for status in sorted(statuses - responses.keys()):
         content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}

@@ -6,6 +6,7 @@ decides what an agent may do; this room only refuses what would cost unbounded m
 """
 
 import asyncio
+import contextvars
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -55,19 +56,10 @@ class Relays:
     async def open(self, agent_id: str) -> None:
         """Listen for that agent. Idempotent. Raises what `Runtime.relay` raises, and then listens on nothing."""
         async with self._turn:
-            if agent_id in self._relays:
-                return
-            relay = _Relay()
-            loop = asyncio.get_running_loop()
-            api = partial(_Protocol, self._config, relay, {"relay_agent": agent_id})
-            proxy = partial(self._serve_proxy, relay, agent_id)
-            try:
-                await self._listen(relay, agent_id, "api", partial(loop.create_unix_server, api))
-                await self._listen(relay, agent_id, "proxy", partial(asyncio.start_unix_server, proxy))
-            except BaseException:
-                await relay.close()
-                raise
-            self._relays[agent_id] = relay
+            if agent_id not in self._relays:
+                # What connects later is not part of what the opener is doing now, in logs for instance.
+                apart = contextvars.Context()
+                self._relays[agent_id] = await asyncio.create_task(self._opened(agent_id), context=apart)
 
     async def close(self, agent_id: str) -> None:
         """Stop listening and end every live connection of that agent. Idempotent."""
@@ -78,6 +70,19 @@ class Relays:
     async def close_all(self) -> None:
         for agent_id in list(self._relays):
             await self.close(agent_id)
+
+    async def _opened(self, agent_id: str) -> "_Relay":
+        relay = _Relay()
+        loop = asyncio.get_running_loop()
+        api = partial(_Protocol, self._config, relay, {"relay_agent": agent_id})
+        proxy = partial(self._serve_proxy, relay, agent_id)
+        try:
+            await self._listen(relay, agent_id, "api", partial(loop.create_unix_server, api))
+            await self._listen(relay, agent_id, "proxy", partial(asyncio.start_unix_server, proxy))
+        except BaseException:
+            await relay.close()
+            raise
+        return relay
 
     async def _listen(
         self, relay: "_Relay", agent_id: str, name: str, start: Callable[..., Awaitable[asyncio.Server]]

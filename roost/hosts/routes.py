@@ -1,10 +1,11 @@
 """The table of routes: who may call what, at which address, and where it stands in the code."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from roost.identity import door
 
@@ -18,31 +19,37 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
 _ADDRESSES = {JWT: "management", GATEWAY: "agent", RELAY: "relay"}
 
 
-def credentials(route: APIRoute) -> Sequence[str]:
-    """The kinds of credential that a route takes; none for one that is open."""
-    for dependency in route.dependant.dependencies:
-        if dependency.call in CREDENTIALS:
-            return CREDENTIALS[dependency.call]
-    return ()
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path; `credentials` is empty where nobody is asked for any."""
+
+    method: str
+    path: str
+    credentials: Sequence[str]
+    handler: Callable[..., Any]
+    in_schema: bool
 
 
-def api_routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
-    """Each method and route."""
-    for route in app.routes:
+def operations(app: FastAPI) -> Iterator[Operation]:
+    """Every operation of the API, in the order of the routes."""
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
         if isinstance(route, APIRoute):
+            calls = [dependency.call for dependency in route.dependant.dependencies]
+            kinds = next((CREDENTIALS[call] for call in calls if call in CREDENTIALS), ())
             for method in sorted(route.methods or ()):
-                yield method, route
+                yield Operation(method, context.path_format or "", kinds, route.endpoint, route.include_in_schema)
 
 
 def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
-    """A row a route: method, path, credentials, addresses, handler."""
+    """A row an operation: method, path, credentials, addresses, handler."""
     return [
         {
-            "method": method,
-            "path": route.path_format,
-            "credentials": list(credentials(route)),
-            "addresses": [_ADDRESSES[kind] for kind in credentials(route)] or ["management"],
-            "handler": f"{route.endpoint.__module__}.{route.endpoint.__name__}",
+            "method": operation.method,
+            "path": operation.path,
+            "credentials": list(operation.credentials),
+            "addresses": [_ADDRESSES[kind] for kind in operation.credentials] or ["management"],
+            "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
-        for method, route in api_routes(app)
+        for operation in operations(app)
     ]

@@ -6,14 +6,17 @@ from roost.core import clock, ids
 from roost.identity import store
 from roost.identity.caller import Plan
 from roost.identity.errors import MissingUser
-from roost.identity.model import Tenant
+from roost.identity.model import DEFAULT_TENANT, Tenant
 
 
 def ensure(connection: Connection, name: str, plan: Plan | None = None) -> Tenant:
-    """The tenant of that name, made when it is new (free unless said otherwise); a given plan is set."""
+    """The tenant of that name, made when it is new; a given plan is set.
+
+    A new one is on the free plan unless it is told otherwise, or it is the default tenant: the operator's own.
+    """
     tenant = store.tenant_named(connection, name)
     if tenant is None:
-        tenant = Tenant(ids.new_id(), name, plan or Plan.FREE, clock.now())
+        tenant = Tenant(ids.new_id(), name, plan or _first_plan(name), clock.now())
         if not store.add_tenant(connection, tenant):  # another process was first
             return ensure(connection, name, plan)
     elif plan is not None and plan is not tenant.plan:
@@ -39,3 +42,7 @@ def _found(tenant: Tenant | None) -> Tenant:
     if tenant is None:
         raise MissingUser
     return tenant
+
+
+def _first_plan(name: str) -> Plan:
+    return Plan.PAID if name == DEFAULT_TENANT else Plan.FREE

@@ -53,7 +53,8 @@ def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits) -> BoxSpec:
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
     local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
     both_cases = {name.lower(): value for name, value in (proxies | local).items()}
-    base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NODE_USE_ENV_PROXY": "1"}
+    base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NO_COLOR": "1"}
+    base["NODE_USE_ENV_PROXY"] = "1"  # Node looks at the variables only when it is told to
     return BoxSpec(
         agent_id=agent_id,
         env=base | proxies | local | both_cases,

@@ -1,35 +1,21 @@
-"""`roost doctor`: tries each part on this machine and says what works, what does not, and what to do."""
+"""What `roost doctor` finds: each part tried on this machine, with what to do where it does not work."""
 
 import asyncio
 import platform
 from collections.abc import Sequence
 
-import typer
-
 from roost import __version__, app, config
-from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, screen, show_json
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Capabilities
 
 Row = dict[str, str]
-_MARKS = {"ok": "[green]ok[/green]  ", "no": "[yellow]no[/yellow]  ", "fail": "[red]fail[/red]"}
 
 
-def doctor(data: Data = None, output: Output = Form.TABLE) -> None:
-    """Check this machine: what is enforced, what is not, and why. Exit code 1 if agents cannot run here."""
-    settings = config.load(data=data)
+def examine(settings: config.Settings) -> Sequence[Row]:
+    """A row a part: `part`, `status` (`ok`, `no`: not enforced or not there, `fail`: agents cannot run), `detail`."""
     runtime = app.runtime(settings)
     found = asyncio.run(runtime.probe())
-    rows = [_python(), *_runtime(runtime.name, found), *_engines(settings), _database(settings), *_models(settings)]
-    if output is Form.JSON:
-        show_json(rows)
-    else:
-        for row in rows:
-            screen.print(f"{_MARKS[row['status']]}  [bold]{row['part']}[/bold]  ", end="")
-            screen.print(row["detail"], markup=False)
-    if any(row["status"] == "fail" for row in rows):
-        raise typer.Exit(Exit.FAILED)
+    return [_python(), *_runtime(runtime.name, found), *_engines(settings), _database(settings), *_models(settings)]
 
 
 def _python() -> Row:

@@ -6,17 +6,14 @@ import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated
 
-import typer
 import uvloop
 from sqlalchemy import Connection
 
-from roost import __version__, app, config
+from roost import __version__, app
 from roost.agents.lifecycle.errors import StartFailed
 from roost.agents.lifecycle.model import Order
 from roost.agents.roster.model import Agent, Profile
-from roost.cli.client import Data
 from roost.cli.engines import install_one
 from roost.cli.output import screen
 from roost.config import Settings
@@ -30,23 +27,14 @@ from roost.identity.model import DEFAULT_TENANT, Tenant
 _FIRST_AGENT = "First agent"
 
 
-def up(
-    host: Annotated[str | None, typer.Option(help="The address to listen on (default 127.0.0.1).")] = None,
-    port: Annotated[int | None, typer.Option(help="The port (default 8642; 0 takes a free one).")] = None,
-    data: Data = None,
-    domain: Annotated[str | None, typer.Option(help="The domain of all addresses (default localhost).")] = None,
-    no_first_agent: Annotated[
-        bool, typer.Option("--no-first-agent", help="Do not create an agent to begin with.")
-    ] = False,
-) -> None:
-    """Start the server. On a new data folder it also creates a first agent."""
-    settings = config.load(data=data, host=host, port=port, domain=domain)
+def serve(settings: Settings, *, first_agent: bool) -> None:
+    """Run until a signal comes."""
     log.setup(settings.log_level)
     with only_one(settings.data):
         if not any(engine.installed() for engine in app.engines(settings)):
             default = app.engines(settings)[0]
             install_one(settings, default, default.default_version)
-        uvloop.run(_serve(settings, first_agent=not no_first_agent))
+        uvloop.run(_serve(settings, first_agent=first_agent))
 
 
 async def _serve(settings: Settings, *, first_agent: bool) -> None:

@@ -1,0 +1,54 @@
+"""The verbs about this machine: `up`, `doctor`, `routes`. What they need is loaded when they are called."""
+
+from typing import Annotated
+
+import typer
+
+from roost.cli.client import Data
+from roost.cli.output import Exit, Form, Output, screen, show_json, show_rows
+
+_MARKS = {"ok": "[green]ok[/green]  ", "no": "[yellow]no[/yellow]  ", "fail": "[red]fail[/red]"}
+
+
+def up(
+    host: Annotated[str | None, typer.Option(help="The address to listen on (default 127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option(help="The port (default 8642; 0 takes a free one).")] = None,
+    data: Data = None,
+    domain: Annotated[str | None, typer.Option(help="The domain of all addresses (default localhost).")] = None,
+    no_first_agent: Annotated[
+        bool, typer.Option("--no-first-agent", help="Do not create an agent to begin with.")
+    ] = False,
+) -> None:
+    """Start the server. On a new data folder it also creates a first agent."""
+    from roost import config
+    from roost.cli.serve import serve
+
+    serve(config.load(data=data, host=host, port=port, domain=domain), first_agent=not no_first_agent)
+
+
+def doctor(data: Data = None, output: Output = Form.TABLE) -> None:
+    """Check this machine: what is enforced, what is not, and why. Exit code 1 if agents cannot run here."""
+    from roost import config
+    from roost.cli.examine import examine
+
+    rows = examine(config.load(data=data))
+    if output is Form.JSON:
+        show_json(rows)
+    else:
+        for row in rows:
+            screen.print(f"{_MARKS[row['status']]}  [bold]{row['part']:<16}[/bold]  ", end="")
+            screen.print(row["detail"], markup=False)
+    if any(row["status"] == "fail" for row in rows):
+        raise typer.Exit(Exit.FAILED)
+
+
+def routes(output: Output = Form.TABLE) -> None:
+    """List the endpoints: method, path, credentials, addresses, handler."""
+    from prometheus_client import CollectorRegistry
+
+    from roost.hosts.mount import application
+    from roost.hosts.routes import table
+    from roost.web.provide import Rooms
+
+    rows = table(application(Rooms(), "", {}, CollectorRegistry()))
+    show_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)

@@ -1,0 +1,138 @@
+"""Every operation of the contract that is here: credentials, addresses, refusals (cases A1, A4, A7, C10, C11)."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.contract.endpoints import endpoints, needs_contract, routes
+from tests.server import Running, running
+
+pytestmark = needs_contract
+GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]
+
+
+def name(row: dict[str, Any]) -> str:
+    return f"{row['method']} {row['path']}"
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+        yield server
+
+
+def test_the_agents_table_is_whole() -> None:
+    wanted = {
+        ("GET", "/v0/agents"),
+        ("POST", "/v0/agents"),
+        ("GET", "/v0/agents/engines"),
+        ("GET", "/v0/agents/{agentId}"),
+        ("DELETE", "/v0/agents/{agentId}"),
+        ("POST", "/v0/agents/{agentId}/restart"),
+        ("GET", "/v0/agents/{agentId}/logs"),
+        ("GET", "/v0/agents/{agentId}/gateway-token"),
+        ("POST", "/v0/agents/{agentId}/gateway-token/rotate"),
+        ("POST", "/v0/agents/{agentId}/console/exec"),
+        ("GET", "/v0/agents/{agentId}/files"),
+        ("POST", "/v0/agents/{agentId}/files/upload"),
+    }
+    assert wanted <= {(row["method"], row["path"]) for row in endpoints()}
+
+
+@pytest.mark.parametrize("row", endpoints(), ids=name)
+def test_credentials_are_the_contracts(row: dict[str, Any]) -> None:
+    assert sorted(routes()[row["method"], row["path"]]["credentials"]) == sorted(row["credentials"])
+
+
+@pytest.mark.parametrize("row", endpoints(), ids=name)
+async def test_nobody_enters_without_a_credential_or_with_garbage(house: Running, row: dict[str, Any]) -> None:
+    path = row["path"].replace("{agentId}", "a" * 16)
+    for host in ("agents.localhost", "localhost", "a" * 16 + ".agents.localhost"):
+        bare = await house.client(host=host).request(row["method"], path, json={})
+        assert bare.status_code == 401, (host, bare.text)
+        assert list(bare.json()) == ["error"]
+        for token in GARBAGE:
+            answer = await house.client(token, host).request(row["method"], path, json={})
+            assert answer.status_code == 401, (host, token, answer.text)
+            assert token not in answer.text
+
+
+@pytest.mark.parametrize("row", [row for row in endpoints() if row["credentials"] == ["jwt"]], ids=name)
+async def test_a_gateway_token_does_not_do_what_needs_a_key(house: Running, row: dict[str, Any]) -> None:
+    agent = await _agent(house)
+    path = row["path"].replace("{agentId}", agent["agentId"])
+    for client in (
+        house.agent_client(agent),
+        house.client(agent["gatewayToken"], "localhost"),
+        house.client(agent["gatewayToken"]),
+    ):
+        answer = await client.request(row["method"], path, json={"name": "x"})
+        assert answer.status_code == 401, answer.text
+    assert (await house.agent_client(agent).get("/v0/logs")).status_code == 200
+
+
+@pytest.mark.parametrize("row", [row for row in endpoints() if "{agentId}" in row["path"]], ids=name)
+async def test_another_tenants_key_changes_and_reveals_nothing(house: Running, row: dict[str, Any]) -> None:
+    agent = await _agent(house)
+    path = row["path"].replace("{agentId}", agent["agentId"])
+    stranger = house.client(house.key("stranger"))
+    answer = await stranger.request(row["method"], path, json={"command": "true", "filename": "x", "contentBase64": ""})
+    assert answer.status_code == 401
+    assert agent["name"] not in answer.text
+    unknown = await stranger.request(
+        row["method"], row["path"].replace("{agentId}", "b" * 16), json={"command": "true"}
+    )
+    assert unknown.status_code == 404
+
+
+@pytest.mark.parametrize("row", endpoints(), ids=name)
+async def test_a_read_only_key_does_not_write(house: Running, row: dict[str, Any]) -> None:
+    if row["method"] == "GET":
+        pytest.skip("reads")
+    reader = house.client(house.key(scopes=frozenset({"org:agents:read"})))
+    path = row["path"].replace("{agentId}", (await _agent(house))["agentId"])
+    answer = await reader.request(row["method"], path, json={"name": "x"})
+    assert (answer.status_code, answer.json()) == (403, {"error": "Permission denied"})
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "TRACE", "FOO"])
+async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, method: str) -> None:
+    api = house.client(house.key())
+    answer = await api.request(method, "/v0/agents")
+    assert answer.status_code == 405
+    assert set(answer.headers["Allow"].replace(" ", "").split(",")) >= {"GET"}
+    overridden = await api.post("/v0/agents", headers={"X-HTTP-Method-Override": "GET"}, json={})
+    assert overridden.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v0/agents/%2e%2e/secrets", "/v0//agents", "/v0/agents;x", "/v0/agents%2fengines", "/v0/agents/", "/v0/agents."],
+)
+async def test_tricks_with_paths_reach_no_other_route(house: Running, path: str) -> None:
+    answer = await house.client(house.key()).get(path)
+    assert answer.status_code in {400, 404}, answer.text
+
+
+async def test_every_answer_has_a_request_id_and_says_https(house: Running) -> None:
+    for path in ("/healthz", "/v0/agents", "/nothing"):
+        answer = await house.client().get(path)
+        assert answer.headers["X-Request-Id"]
+        assert "max-age" in answer.headers["Strict-Transport-Security"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def _agent(house: Running) -> dict[str, Any]:
+    """One agent for all tests of this module."""
+    api = house.client(house.key())
+    if not (agents := (await api.get("/v0/agents")).json()["agents"]):
+        made = await api.post("/v0/agents", json={"name": "the only one"})
+        assert made.status_code == 201, made.text
+        agents = [made.json()["agent"]]
+    return (await api.get(f"/v0/agents/{agents[0]['agentId']}")).json()["agent"]

@@ -1,0 +1,56 @@
+"""The description is valid OpenAPI 3.1 and tells the truth about callers and errors."""
+
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+from prometheus_client import CollectorRegistry
+
+from roost.hosts.mount import application
+from roost.web.provide import Rooms
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    return application(Rooms(), "http://agents.localhost:8642", {}, CollectorRegistry()).openapi()
+
+
+def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method, path, operation)
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_it_is_valid(description: dict[str, Any]) -> None:
+    assert description["openapi"].startswith("3.1")
+    validate(description)
+
+
+def test_no_operation_answers_422_and_all_have_the_contracts_error(description: dict[str, Any]) -> None:
+    for method, path, operation in operations(description):
+        assert "422" not in operation["responses"], (method, path)
+        assert "500" in operation["responses"]
+        for status, response in operation["responses"].items():
+            if status.startswith("4") and path.startswith("/v0") and not path.startswith("/v0/llm"):
+                reference = response["content"]["application/json"]["schema"]["$ref"]
+                assert reference == "#/components/schemas/Error"
+    assert list(description["components"]["schemas"]["Error"]["properties"]) == ["error"]
+
+
+def test_callers_are_named(description: dict[str, Any]) -> None:
+    paths = description["paths"]
+    assert paths["/v0/agents"]["get"]["security"] == [{"serviceJwt": []}]
+    kinds = [next(iter(choice)) for choice in paths["/v0/agents/{agentId}/logs"]["get"]["security"]]
+    assert kinds == ["serviceJwt", "gatewayToken", "gatewayQuery", "gatewayCookie"]
+    assert "security" not in paths["/healthz"]["get"]
+    assert {
+        name for path in paths.values() for op in path.values() for c in op.get("security", ()) for name in c
+    } <= set(description["components"]["securitySchemes"])
+
+
+def test_create_tells_of_the_agent_that_did_not_start(description: dict[str, Any]) -> None:
+    responses = description["paths"]["/v0/agents"]["post"]["responses"]
+    assert "StartFailure" in responses["500"]["content"]["application/json"]["schema"]["$ref"]
+    assert {"201", "400", "401", "403", "413"} <= set(responses)

@@ -1,0 +1,54 @@
+"""Listening, the one server of a data folder, health for machines."""
+
+import socket
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from roost.hosts.mount import application
+from roost.hosts.server import AlreadyRunning, CannotListen, listen, only_one
+from roost.web.provide import Rooms
+from tests.server import running
+
+
+def test_a_taken_port_is_said_plainly() -> None:
+    with listen("127.0.0.1", 0) as taken, pytest.raises(CannotListen, match="Choose another with --port"):
+        listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_listening_works_for_both_families() -> None:
+    with listen("127.0.0.1", 0) as four, listen("::1", 0) as six:
+        assert (four.family, six.family) == (socket.AF_INET, socket.AF_INET6)
+
+
+def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
+    with only_one(tmp_path), pytest.raises(AlreadyRunning, match=str(tmp_path)), only_one(tmp_path):
+        raise AssertionError("two at once")
+    with only_one(tmp_path):
+        pass
+
+
+async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as house:
+        management, local = house.client(), house.client(host="localhost")
+        assert (await management.get("/healthz")).json() == {"status": "ok"}
+        ready = await management.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]) == (200, {"containers": "ok", "database": "ok"})
+        numbers = await local.get("/metrics")
+        assert "roost_requests_total" in numbers.text
+        assert (await management.get("/metrics")).status_code == 404
+        assert (await local.get("/openapi")).json()["info"]["title"] == "Roost"
+
+
+async def test_readiness_names_the_part_that_fails() -> None:
+    async def works() -> None: ...
+
+    async def fails() -> None:
+        raise OSError("gone")
+
+    app = application(Rooms(), "", {"good": works, "bad": fails}, CollectorRegistry())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})
