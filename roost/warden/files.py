@@ -17,16 +17,15 @@ Entry = list[str | int | float]
 
 def open_under(root: str, path: str, *, make: bool = False) -> int:
     """An O_PATH descriptor of `path` under `root`; `make` creates missing folders. Raises Refused and OSError."""
-    if not path or path.startswith("/") or "\0" in path:
-        raise Refused("pathRefused", "a path is relative and not empty")
+    todo, links = _parts(path)[::-1], 0
     stack = [os.open(root, os.O_PATH | os.O_DIRECTORY)]
-    todo, links = path.split("/")[::-1], 0
     try:
         while todo:
             part = todo.pop()
             if part == "..":
                 if len(stack) == 1:
                     raise Refused("pathRefused", "the path leaves its root")
+                os.close(os.open(".", os.O_PATH, dir_fd=stack[-1]))  # the parent of a file is none
                 os.close(stack.pop())
             elif part not in {"", "."}:
                 stack.append(_enter(stack[-1], part, make=make))
@@ -69,10 +68,11 @@ class Draft:
     """A file that is written beside its place; `commit` renames it there, whatever file or link was there before."""
 
     def __init__(self, root: str, path: str, mode: int) -> None:
-        parent, _, self._name = path.rpartition("/")
-        if self._name in {"", ".", ".."} or path.startswith("/"):
+        *parents, self._name = _parts(path)
+        if self._name in {"", ".", ".."}:
             raise Refused("pathRefused", "the path names no file")
-        self._folder = _reopen(open_under(root, parent or ".", make=True), os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
+        folder = open_under(root, "/".join([".", *parents]), make=True)
+        self._folder = _reopen(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
         self._temporary = f".roost-{os.urandom(8).hex()}"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -112,6 +112,13 @@ def open_log(home: str, name: str, *, rotate: bool) -> int:
         os.close(fd)
         raise Refused("notAFile", "a log is a regular file")
     return fd
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")
+    if not path or not parts[0] or "\0" in path or len(parts) > DEPTH:
+        raise Refused("pathRefused", "a path is relative, not empty and not too deep")
+    return parts
 
 
 def _enter(folder: int, name: str, *, make: bool) -> int:

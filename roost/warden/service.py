@@ -35,6 +35,7 @@ ERRNO_CODES = {
     **dict.fromkeys((errno.EISDIR, errno.ENXIO), "notAFile"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS), "pathRefused"),
     errno.EFBIG: "fileTooLarge",
+    errno.EAGAIN: "busy",  # somebody holds a lease on the file
 }
 
 

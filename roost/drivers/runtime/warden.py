@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from roost.core.problem import Kind, Problem
-from roost.drivers.runtime.contract import Stream
+from roost.drivers.runtime.contract import BoxGone, Stream
 
 Root = Literal["workspace", "home"]
 Json = dict[str, Any]
@@ -25,6 +25,7 @@ _FRAME_BYTES = 1 << 20
 _PIECE_BYTES = 256 * 1024
 _ITEMS, _ITEMS_BYTES = 10_000, 32 << 20
 _STEP_SECONDS, _CALL_SECONDS, _SPARE_SECONDS = 10.0, 10.0, 15.0
+_BAD_ANSWERS = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _BYTES_A_SECOND = 1 << 20  # slower than this a transfer has failed
 
 
@@ -300,11 +301,17 @@ class Warden:
         try:
             async with _judged(seconds):
                 writer.write(line)
-                await writer.drain()
-                return _checked(await reader.readuntil()), (reader, writer)
+                return _checked(await _reply(reader)), (reader, writer)
         except BaseException:
             writer.transport.abort()
             raise
+
+
+async def _reply(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil()
+    except (ConnectionError, asyncio.IncompleteReadError):  # it ended, with all that was in the box
+        raise BoxGone from None
 
 
 async def _frames(
@@ -341,16 +348,7 @@ def _judging() -> Generator[None, None, None]:
     """Whatever does not have the right shape is WardenFailed."""
     try:
         yield
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+    except _BAD_ANSWERS as error:
         raise WardenFailed from error
 
 

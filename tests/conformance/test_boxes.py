@@ -1,0 +1,409 @@
+"""What runs inside a box, the same under every runtime: commands, watched processes, their logs, streams to ports."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.warden import (
+    AlreadyRunning,
+    DialRefused,
+    ExecRefused,
+    LogLine,
+    Warden,
+    WardenBusy,
+    WardenFailed,
+)
+from tests.conformance.runtimes import CASES, Ground, ground, sleeper, sleeping, until
+
+ECHO = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 7000))
+while True:
+    one = server.accept()[0]
+    received = b"".join(iter(lambda: one.recv(65536), b""))
+    one.sendall(received + b" that was %d" % len(received))
+    one.close()
+"""
+
+
+@pytest.fixture(params=CASES)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+    async with ground(request.param, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def box(place: Ground) -> Warden:
+    return await place.box()
+
+
+async def test_a_command_says_what_it_said_and_how_it_ended(box: Warden) -> None:
+    result = await box.exec(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 3)
+    assert not result.timed_out
+    assert not result.truncated
+
+
+async def test_a_signal_shows_in_the_exit_code(box: Warden) -> None:
+    assert (await box.exec(["sh", "-c", "kill -9 $$"])).exit_code == 128 + 9
+
+
+async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(box: Warden) -> None:
+    root = (await box.exec(["pwd"])).stdout.decode().strip()
+    await box.exec(["mkdir", "-p", "a/b"])
+    for cwd in ("a/b", f"{root}/a/b", "a/../a/./b"):
+        assert (await box.exec(["pwd"], cwd=cwd)).stdout.decode().strip() == f"{root}/a/b"
+    assert (await box.exec(["pwd"], cwd=root)).stdout.decode().strip() == root
+
+
+@pytest.mark.parametrize("cwd", ["", "missing", "..", "a/../..", "/", "/etc", "file", "out", "a\0b", "file/.."])
+async def test_a_command_runs_nowhere_else(box: Warden, cwd: str) -> None:
+    await box.exec(["sh", "-c", "touch file; ln -s / out"])
+    with pytest.raises(ExecRefused):
+        await box.exec(["pwd"], cwd=cwd)
+
+
+@pytest.mark.parametrize("argv", [[], [""], ["no-such-program"], ["/etc"], ["./file"], ["a\0b"], ["true", "\0"]])
+async def test_what_is_no_command_is_refused(box: Warden, argv: Sequence[str]) -> None:
+    await box.exec(["touch", "file"])
+    with pytest.raises(ExecRefused):
+        await box.exec(argv)
+    assert (await box.exec(["true"])).exit_code == 0
+
+
+async def test_a_command_that_is_too_long_is_refused(box: Warden) -> None:
+    for length in (200_000, 2_000_000):
+        with pytest.raises(ExecRefused):
+            await box.exec(["true", "x" * length])
+
+
+async def test_a_command_gets_its_environment_and_finds_programs_by_it(box: Warden) -> None:
+    await box.write("bin/hello", b"#!/bin/sh\necho hello $NAME\n", mode=0o755)
+    result = await box.exec(["hello"], env={"PATH": "bin:/usr/bin", "NAME": "you"})
+    assert result.stdout == b"hello you\n"
+
+
+async def test_input_of_any_size_arrives(box: Warden) -> None:
+    data = bytes(range(256)) * 20_000
+    result = await box.exec(["cat"], stdin=data, output_limit=10 << 20)
+    assert result.stdout == data
+    assert (await box.exec(["cat"])).stdout == b""
+
+
+async def test_a_command_need_not_read_its_input(box: Warden) -> None:
+    assert (await box.exec(["true"], stdin=b"x" * 5_000_000)).exit_code == 0
+    result = await box.exec(["sleep", "60"], stdin=b"x" * 5_000_000, timeout=0.2)
+    assert result.timed_out
+
+
+async def test_output_over_the_limit_is_dropped_and_told(box: Warden) -> None:
+    result = await box.exec(["sh", "-c", "head -c 50000000 /dev/zero; echo end >&2; exit 5"], output_limit=1000)
+    assert result.stdout == bytes(1000)
+    assert (result.stderr, result.exit_code, result.truncated) == (b"end\n", 5, True)
+    exact = await box.exec(["head", "-c", "1000", "/dev/zero"], output_limit=1000)
+    assert (exact.stdout, exact.truncated) == (bytes(1000), False)
+
+
+async def test_endless_output_ends_with_the_time(box: Warden) -> None:
+    result = await box.exec(["yes"], timeout=0.3, output_limit=100)
+    assert (result.stdout[:4], len(result.stdout)) == (b"y\ny\n", 100)
+    assert (result.exit_code, result.timed_out, result.truncated) == (124, True, True)
+
+
+async def test_what_was_said_before_the_time_was_up_is_kept(box: Warden) -> None:
+    result = await box.exec(["sh", "-c", "echo before; sleep 60"], timeout=0.3)
+    assert (result.stdout, result.exit_code, result.timed_out) == (b"before\n", 124, True)
+
+
+async def test_after_the_time_nothing_of_a_command_is_left(box: Warden) -> None:
+    durations = [sleeper() for _ in range(5)]
+    plain, group, session, lost, ignoring = durations
+    script = (
+        f"sleep {plain} & setsid sleep {session} & (env -i setsid sleep {lost} &); "
+        f"trap '' TERM HUP INT; (trap '' TERM; sleep {ignoring}) & sleep {group}"
+    )
+    running = asyncio.create_task(box.exec(["sh", "-c", script], timeout=3))
+    await until(lambda: all(map(sleeping, durations)))
+    assert (await running).timed_out
+    assert not any(map(sleeping, durations))
+
+
+async def test_a_fork_storm_ends_with_the_time(box: Warden) -> None:
+    duration = sleeper()
+    storm = f"n=0; while [ $n -lt 60 ]; do n=$((n+1)); setsid sleep {duration} & done; wait"
+    assert (await box.exec(["sh", "-c", storm], timeout=1)).timed_out
+    assert not sleeping(duration)
+
+
+async def test_a_background_process_neither_delays_the_end_nor_dies_of_it(box: Warden) -> None:
+    duration = sleeper()
+    result = await box.exec(["sh", "-c", f"sleep {duration} & echo done"], timeout=30)
+    assert (result.stdout, result.timed_out) == (b"done\n", False)
+    await until(lambda: sleeping(duration))
+
+
+async def test_a_stream_tells_as_it_happens(box: Warden) -> None:
+    script = "echo one; read line; echo two >&2; exit 4"
+    seen = [piece async for piece in box.exec_stream(["sh", "-c", script], stdin=b"\n")]
+    assert sorted((piece.stream, piece.data, piece.exit_code) for piece in seen) == [
+        ("exit", b"", 4),
+        ("stderr", b"two\n", None),
+        ("stdout", b"one\n", None),
+    ]
+    assert seen[-1].stream == "exit"
+
+
+async def test_who_leaves_ends_the_command(box: Warden) -> None:
+    duration = sleeper()
+    async with aclosing(box.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"])) as pieces:
+        await anext(pieces)
+        await until(lambda: sleeping(duration))
+    await until(lambda: not sleeping(duration))
+
+
+async def test_who_leaves_while_input_waits_ends_the_command(box: Warden) -> None:
+    duration = sleeper()
+    running = asyncio.create_task(box.exec(["sleep", duration], stdin=b"x" * 5_000_000))
+    await until(lambda: sleeping(duration))
+    running.cancel()
+    await until(lambda: not sleeping(duration))
+
+
+async def test_a_slow_reader_holds_the_command_back(box: Warden, place: Ground) -> None:
+    count = place.workspace() / "count"
+    script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
+    async with aclosing(box.exec_stream(["sh", "-c", script])) as pieces:
+        await anext(pieces)
+        still = await _settled(count)
+        assert still < 100  # of 100,000 bytes each: what the pipe and the sockets hold, and no more
+        received = 0
+        async for piece in pieces:
+            received += len(piece.data)
+            if received > 20_000_000:
+                break
+    assert int(count.read_text() or 1000) > still
+
+
+async def test_many_commands_at_once_and_no_more(box: Warden) -> None:
+    results = await asyncio.gather(*(box.exec(["sh", "-c", f"echo {number}"]) for number in range(64)))
+    assert [int(result.stdout) for result in results] == list(range(64))
+    duration = sleeper()
+    held = [asyncio.create_task(box.exec(["sleep", duration])) for _ in range(64)]
+    with pytest.raises(WardenBusy):
+        await _until_refused(box)
+    for task in held:
+        task.cancel()
+    await until(lambda: not sleeping(duration))
+    assert (await box.exec(["true"])).exit_code == 0
+
+
+async def test_no_zombie_stays(box: Warden) -> None:
+    await box.exec(["sh", "-c", "for i in 1 2 3 4 5; do (setsid true &); done"])
+    mine = f"awk '/^State/ {{s=$2}} /^PPid/ {{if (s == \"Z\" && $2 == {(await box.ping()).pid}) print FILENAME}}'"
+
+    async def zombies() -> bytes:
+        return (await box.exec(["sh", "-c", f"{mine} /proc/[0-9]*/status 2>/dev/null"])).stdout
+
+    async with asyncio.timeout(10):
+        while await zombies():
+            await asyncio.sleep(0.01)
+
+
+async def test_the_warden_cannot_be_looked_into(box: Warden) -> None:
+    if (await box.exec(["id", "-u"])).stdout == b"0\n":
+        pytest.skip("root looks into everything")
+    for name in ("environ", "mem", "fd/3"):
+        assert (await box.exec(["cat", f"/proc/{(await box.ping()).pid}/{name}"])).exit_code == 1
+
+
+async def test_a_watched_process_is_seen_and_stopped(box: Warden) -> None:
+    duration = sleeper()
+    await box.start("gateway", ["sh", "-c", f"setsid sleep {duration} & sleep {duration}"], env={})
+    await until(lambda: sleeping(duration))
+    process = (await box.processes())["gateway"]
+    assert (process.state, process.exit_code, process.restarts) == ("running", None, 0)
+    assert process.pid is not None
+    with pytest.raises(AlreadyRunning):
+        await box.start("gateway", ["true"], env={})
+    for _ in range(2):
+        await box.stop("gateway", grace=5)
+        assert not sleeping(duration)
+    process = (await box.processes())["gateway"]
+    assert (process.state, process.pid, process.exit_code) == ("exited", None, 128 + 15)
+    await box.stop("never-was")
+
+
+async def test_a_stubborn_process_is_killed_after_the_grace(box: Warden) -> None:
+    duration = sleeper()
+    await box.start("gateway", ["sh", "-c", f"trap '' TERM; sleep {duration}; sleep {duration}"], env={})
+    await until(lambda: sleeping(duration))
+    await box.stop("gateway", grace=0.1)
+    assert not sleeping(duration)
+    assert (await box.processes())["gateway"].exit_code == 128 + 9
+
+
+async def test_a_process_that_ends_is_started_again_ever_later(box: Warden) -> None:
+    await box.start("gateway", ["sh", "-c", "echo $VALUE; exit 7"], env={"VALUE": "42"})
+    lines = await _lines(box, "gateway", 3)
+    first, second, third = [line.time for line in lines if line.text == "42"][:3]
+    assert 0.9 < (second - first).total_seconds() < (third - second).total_seconds()
+    assert any("exited with code 7" in line.text for line in lines)
+    assert (await box.processes())["gateway"].restarts >= 2
+    await box.stop("gateway")
+    assert (await box.processes())["gateway"].state == "exited"
+
+
+async def test_a_process_may_end_for_good(box: Warden) -> None:
+    await box.start("once", ["sh", "-c", "echo last words; exit 2"], env={}, restart=False)
+    async with asyncio.timeout(10):
+        while (await box.processes())["once"].state != "exited":
+            await asyncio.sleep(0.01)
+    assert (await box.processes())["once"].exit_code == 2
+    assert [line.text for line in await box.logs(source="once")] == ["last words"]
+    await box.start("once", ["sleep", "60"], env={}, restart=False)
+    assert (await box.processes())["once"].state == "running"
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "warden", "a b", "x" * 65])
+async def test_a_name_that_is_none_is_refused(box: Warden, name: str) -> None:
+    with pytest.raises(WardenFailed):
+        await box.start(name, ["true"], env={})
+    assert not await box.processes()
+
+
+async def test_a_process_that_cannot_start_is_refused(box: Warden) -> None:
+    with pytest.raises(ExecRefused):
+        await box.start("gateway", ["no-such-program"], env={})
+    assert not await box.processes()
+
+
+async def test_logs_are_kept_in_order_and_in_the_home(box: Warden, place: Ground) -> None:
+    for name in ("one", "two"):
+        await box.start(name, ["sh", "-c", f"echo {name} 1; echo {name} 2 >&2; printf 'no end'; exec sleep 60"], env={})
+    await _lines(box, "one", 2, "one")
+    lines = [line for line in await _lines(box, None, 4) if line.source != "warden"]
+    assert [line.text for line in lines if line.source == "two"] == ["two 1", "two 2"]
+    assert lines == sorted(lines, key=lambda line: line.time)
+    assert [line.text for line in await box.logs(source="one", limit=1)] == ["one 2"]
+    assert "one 1" in (place.home() / ".roost/logs/one.log").read_text()
+    await box.stop("one")
+    assert (await box.logs(source="one"))[-1].text == "no end"
+
+
+async def test_logs_are_bounded_whatever_is_written(box: Warden) -> None:
+    await box.start(
+        "loud", ["sh", "-c", "yes | head -n 5000; head -c 3000000 /dev/zero; echo; echo end"], env={}, restart=False
+    )
+    async with asyncio.timeout(30):
+        while not (lines := await box.logs(source="loud", limit=5000)) or lines[-1].text != "end":
+            await asyncio.sleep(0.02)
+    assert len(lines) <= 1000
+    assert lines[-2].text == "\0" * 16384 + " [cut]"
+
+
+async def test_a_follower_sees_lines_as_they_come(box: Warden, place: Ground) -> None:
+    async with aclosing(box.follow(source="gateway")) as lines:
+        first = asyncio.ensure_future(anext(lines))
+        await asyncio.sleep(0)
+        await box.start("other", ["echo", "not this"], env={}, restart=False)
+        script = "until test -e go; do sleep 0.02; done; echo one; echo two; exec sleep 60"
+        await box.start("gateway", ["sh", "-c", script], env={})
+        await box.write("go", b"")
+        assert (await asyncio.wait_for(first, 10)).text == "one"
+        assert (await asyncio.wait_for(anext(lines), 10)).text == "two"
+
+
+async def test_a_follower_that_lags_is_let_go(box: Warden) -> None:
+    async with aclosing(box.follow()) as lines:
+        first = asyncio.ensure_future(anext(lines))
+        await box.start("loud", ["yes", "x" * 1000], env={})
+        await first
+        with pytest.raises(WardenFailed):
+            await asyncio.wait_for(_read_slowly(lines), 20)
+    await box.stop("loud")
+
+
+async def test_a_stream_to_a_port_knows_half_an_end(box: Warden) -> None:
+    await _serve(box, ECHO)
+    data = bytes(range(256)) * 20_000
+    reader, writer = await box.dial(7000)
+    writer.write(data)
+    writer.write_eof()
+    async with asyncio.timeout(20):
+        assert await reader.read() == data + b" that was %d" % len(data)
+    writer.close()
+
+
+async def test_nothing_listens_there(box: Warden) -> None:
+    for port in (7999, 0, 65536, -1):
+        with pytest.raises(DialRefused):
+            await box.dial(port)
+
+
+async def test_a_stream_to_a_port_of_the_other_family(box: Warden) -> None:
+    await _serve(box, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
+    reader, writer = await box.dial(7000)
+    writer.write(b"six")
+    writer.write_eof()
+    assert await asyncio.wait_for(reader.read(), 10) == b"six that was 3"
+    writer.close()
+
+
+async def test_a_stream_waits_for_its_reader(box: Warden) -> None:
+    accept = "import socket; one = socket.create_server(('127.0.0.1', 7000)).accept()[0]"
+    flood = f"{accept}\nwhile 1: one.sendall(b'x' * 65536)"
+    await _serve(box, flood)
+    before = await _memory(box)
+    reader, writer = await box.dial(7000)
+    assert await reader.readexactly(1000)
+    quiet = time.monotonic() + 0.3
+    await until(lambda: time.monotonic() > quiet)
+    assert await _memory(box) - before < 8 * 1024
+    writer.close()
+
+
+async def _serve(box: Warden, program: str) -> None:
+    await box.start("server", ["/usr/bin/python3", "-c", program], env={}, restart=False)
+    async with asyncio.timeout(10):
+        while b":1B58 " not in (await box.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])).stdout:
+            await asyncio.sleep(0.01)
+
+
+async def _memory(box: Warden) -> int:
+    """Resident memory of the warden in KiB."""
+    status = await box.exec(["cat", f"/proc/{(await box.ping()).pid}/status"])
+    return int(next(line.split()[1] for line in status.stdout.decode().splitlines() if line.startswith("VmRSS")))
+
+
+async def _lines(box: Warden, source: str | None, count: int, start: str = "") -> Sequence[LogLine]:
+    async with asyncio.timeout(20):
+        while True:
+            lines = await box.logs(source=source)
+            if sum(line.text.startswith(start) and "[warden]" not in line.text for line in lines) >= count:
+                return lines
+            await asyncio.sleep(0.02)
+
+
+async def _settled(file: Path) -> int:
+    """The number in a file once it stands still for a while."""
+    last, since = "", time.monotonic()
+    while time.monotonic() - since < 0.3:
+        now = file.read_text()
+        last, since = (last, since) if now == last else (now, time.monotonic())
+        await asyncio.sleep(0.01)
+    return int(last)
+
+
+async def _until_refused(box: Warden) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            await box.exec(["true"])
+
+
+async def _read_slowly(lines: AsyncIterator[LogLine]) -> None:
+    async for _ in lines:
+        await asyncio.sleep(0.005)
