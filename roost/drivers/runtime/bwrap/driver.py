@@ -20,6 +20,7 @@ from roost.drivers.runtime.bwrap.places import Places
 from roost.drivers.runtime.bwrap.probe import examine
 from roost.drivers.runtime.bwrap.record import Record
 from roost.drivers.runtime.bwrap.start import Starter
+from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
 from roost.drivers.runtime.contract import Box, BoxGone, BoxSpec, Capabilities, Runtime, RuntimeFailed, Stream
 
 _START_SECONDS = 10.0
@@ -32,15 +33,22 @@ _log = log.get("bwrap")
 
 
 class BwrapRuntime(Runtime):
-    """Boxes of one data folder. `bwrap` replaces the program that comes with Roost; `claims` is the register of the
-    host uids of agents, one for the whole machine unless a test brings its own.
+    """Boxes of one data folder. `bwrap` replaces the program that comes with Roost, `claims` the register of the host
+    uids of agents, which all servers of a machine share, and `system_python` the first choice for wardens.
     """
 
     name = "bwrap"
 
-    def __init__(self, folder: Path, *, bwrap: Path | None = None, claims: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        bwrap: Path | None = None,
+        claims: Path | None = None,
+        system_python: Path = SYSTEM_PYTHON,
+    ) -> None:
         self._places = Places(folder, claims)
-        self._starter = Starter(self._places, self.connect, bwrap)
+        self._starter = Starter(self._places, self.connect, bwrap, system_python)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
 

@@ -7,10 +7,11 @@ import fcntl
 import json
 import os
 import platform
+import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from roost.drivers.runtime.contract import Limits, RuntimeFailed
 
 _ERROR_BYTES = 64 * 1024
 _INFO_BYTES = 64 * 1024
+_COUNTS_BY_NAMESPACE = (5, 14)
 _PRLIMIT = shutil.which("prlimit", path="/usr/bin:/bin")
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # ours until they are reaped, whichever Runtime started them
@@ -98,13 +100,16 @@ def reap() -> None:
 
 def limit(pid: int, limits: Limits) -> None:
     """Set the limits of a box that has our own uid. Set after its user namespace was made, the limit of processes
-    counts those in there alone (Linux 5.14), and not what else the user runs.
+    counts those in there alone, and not what else the user runs. An older kernel has one count, so it gets no limit.
     """
-    for kind, value in _rlimits(limits).items():
+    wanted = _rlimits(limits)
+    if tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < _COUNTS_BY_NAMESPACE:
+        del wanted["nproc"]
+    for kind, value in wanted.items():
         resource.prlimit(pid, getattr(resource, f"RLIMIT_{kind.upper()}"), (value, value))
 
 
-def _rlimits(limits: Limits) -> Mapping[str, int]:
+def _rlimits(limits: Limits) -> dict[str, int]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_files = limits.open_files if hard == resource.RLIM_INFINITY else min(limits.open_files, hard)
     return {"core": 0, "fsize": limits.file_bytes, "nofile": open_files, "nproc": limits.pids}

@@ -120,7 +120,7 @@ class Places:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        self._claims.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._claims.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = os.open(self._claims, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)

@@ -32,16 +32,19 @@ controllers = cache(cgroup.claim)
 class Starter:
     """Starts the boxes of one data folder, one at a time up to the moment when bwrap runs."""
 
-    def __init__(self, places: Places, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None = None) -> None:
+    def __init__(
+        self, places: Places, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None, system_python: Path
+    ) -> None:
         self._places = places
         self._connect = connect
         self._bwrap = bwrap
+        self._system_python = system_python
         self.tools_folder = places.tools
         self._stage = Stage()
         self._thread = ThreadPoolExecutor(1, "bwrap")  # staging.py says why it has to be always the same
 
     def tools(self) -> tools.Tools:
-        return tools.prepare(self.tools_folder, self._bwrap)
+        return tools.prepare(self.tools_folder, self._bwrap, self._system_python)
 
     def groups(self, agent_id: str) -> list[Path]:
         """The control groups that a box of that agent has or would have."""

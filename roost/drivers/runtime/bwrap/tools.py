@@ -21,7 +21,7 @@ from pathlib import Path
 import roost.warden
 from roost.drivers.runtime.contract import RuntimeFailed
 
-_SYSTEM_PYTHON = Path("/usr/bin/python3")
+SYSTEM_PYTHON = Path("/usr/bin/python3")
 _OLDEST = (3, 11)
 _COMPILE_SECONDS = 30
 
@@ -36,9 +36,9 @@ class Tools:
     prefix: Path | None
 
 
-def prepare(folder: Path, bwrap: Path | None = None) -> Tools:
+def prepare(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTEM_PYTHON) -> Tools:
     """The tools, copied when they are not there yet. Blocking. Raises OSError and RuntimeFailed."""
-    python, prefix = interpreter()
+    python, prefix = interpreter(system_python)
     sources = dict(_sources(bwrap))
     digest = hashlib.sha256(platform.python_version().encode())
     for name, source in sources.items():
@@ -50,11 +50,13 @@ def prepare(folder: Path, bwrap: Path | None = None) -> Tools:
 
 
 @cache
-def interpreter() -> tuple[Path, Path | None]:
-    """The Python that runs wardens: the system's, which boxes have anyway, else the one that we run on ourselves."""
-    ask = [_SYSTEM_PYTHON, "-I", "-c", f"import sys; sys.exit(sys.version_info < {_OLDEST})"]
-    if _SYSTEM_PYTHON.exists() and subprocess.run(ask, check=False, capture_output=True).returncode == 0:
-        return _SYSTEM_PYTHON, None
+def interpreter(system: Path) -> tuple[Path, Path | None]:
+    """The Python that runs wardens, and the folder to mount for it: the system's, which boxes have anyway, unless it is
+    missing or too old; then the one that we run on ourselves.
+    """
+    ask = [system, "-I", "-c", f"import sys; sys.exit(sys.version_info < {_OLDEST})"]
+    if system.exists() and subprocess.run(ask, check=False, capture_output=True).returncode == 0:
+        return system, None
     prefix = Path(sys.base_prefix).resolve()
     python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return python, None if prefix.is_relative_to("/usr") else prefix

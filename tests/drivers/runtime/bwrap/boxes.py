@@ -1,0 +1,66 @@
+"""Real boxes for the tests of their walls."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.contract import Box, BoxSpec
+from roost.drivers.runtime.warden import ExecResult, Warden
+
+AS_ROOT = os.geteuid() == 0
+PYTHON = "/usr/bin/python3"
+
+
+class Inside:
+    """One running box."""
+
+    def __init__(self, runtime: BwrapRuntime, box: Box) -> None:
+        self.runtime = runtime
+        self.agent_id = box.agent_id
+        assert box.pid
+        self.pid = box.pid
+        self.warden = Warden(partial(runtime.connect, box.agent_id))
+
+    async def run(self, *argv: str, seconds: float = 30.0) -> ExecResult:
+        return await self.warden.exec(argv, timeout=seconds)
+
+    async def sh(self, script: str) -> str:
+        """Output of a script that has to succeed."""
+        result = await self.run("sh", "-c", script)
+        assert result.exit_code == 0, result
+        return result.stdout.decode()
+
+    async def ask(self, program: str) -> Any:
+        """What a Python program says with `tell(value)`."""
+        preamble = "import json, os, socket, errno\ndef tell(value): print(json.dumps(value))\n"
+        result = await self.run(PYTHON, "-I", "-c", preamble + program)
+        assert result.exit_code == 0, result.stderr.decode()
+        return json.loads(result.stdout)
+
+    async def answers(self) -> bool:
+        return (await self.run("true")).exit_code == 0
+
+
+Start = Callable[..., Any]
+
+
+@asynccontextmanager
+async def boxes(folder: Path) -> AsyncIterator[Start]:
+    """Starts boxes by `await start("id", **fields of BoxSpec)`; all of them are deleted afterwards."""
+    runtime = BwrapRuntime(folder)
+    started: list[str] = []
+
+    async def start(agent_id: str = "one", **fields: Any) -> Inside:
+        started.append(agent_id)
+        return Inside(runtime, await runtime.start(BoxSpec(agent_id, **fields)))
+
+    try:
+        yield start
+    finally:
+        for agent_id in started:
+            await runtime.delete(agent_id)

@@ -1,0 +1,113 @@
+"""Where limits can be set, on machines of every kind, played by folders; `test_limits.py` has the real ones."""
+
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap import cgroup
+from roost.drivers.runtime.bwrap.cgroup import Controller
+from roost.drivers.runtime.contract import Limits
+
+HYBRID = """\
+31 23 0:28 / {top} rw - tmpfs tmpfs rw
+32 31 0:29 / {top}/cpu,cpuacct rw,relatime shared:1 - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / {top}/memory rw,relatime - cgroup cgroup rw,memory
+41 31 0:38 / {top}/unified rw,relatime - cgroup2 cgroup2 rw
+"""
+UNIFIED = "30 23 0:27 / {top} rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
+LIMITS = Limits(memory_bytes=1 << 20, cpus=0.5, pids=7)
+
+
+def tree(top: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
+
+
+def test_every_controller_by_itself(tmp_path: Path) -> None:
+    tree(tmp_path, {"unified/deep/own/cgroup.controllers": "pids hugetlb\n"})
+    own = "4:memory:/server\n3:cpu,cpuacct:/\n1:name=systemd:/x\n0::/deep/own\n"
+    assert cgroup.locate(HYBRID.format(top=tmp_path), own) == {
+        "memory": Controller("memory", 1, tmp_path / "memory/server"),
+        "pids": Controller("pids", 2, tmp_path / "unified/deep/own"),
+        "cpu": Controller("cpu", 1, tmp_path / "cpu,cpuacct"),
+    }
+
+
+def test_in_a_container_the_mount_begins_at_its_own_group(tmp_path: Path) -> None:
+    mounts = f"35 31 0:32 /docker/abc {tmp_path} rw - cgroup cgroup rw,memory\n"
+    found = cgroup.locate(mounts, "4:memory:/docker/abc/inner\n")
+    assert found == {"memory": Controller("memory", 1, tmp_path / "inner")}
+
+
+def test_a_server_that_moved_to_its_leaf_is_found_above_it(tmp_path: Path) -> None:
+    tree(tmp_path, {"service/cgroup.controllers": "memory"})
+    found = cgroup.locate(UNIFIED.format(top=tmp_path), "0::/service/roost-server\n")
+    assert found == {"memory": Controller("memory", 2, tmp_path / "service")}
+
+
+def test_nothing_is_mounted() -> None:
+    groups = cgroup.claim("", "0::/\n")
+    assert not groups.usable
+    assert set(groups.refused) == {"memory", "pids", "cpu"}
+    assert groups.create("one", LIMITS) == []
+
+
+def test_a_controller_that_does_not_work_is_refused_with_the_reason(tmp_path: Path) -> None:
+    mounts = f"35 31 0:32 / {tmp_path} rw - cgroup cgroup rw,memory\n"
+    groups = cgroup.claim(mounts, "4:memory:/missing\n")
+    assert not groups.usable
+    assert "No such file" in groups.refused["memory"]
+
+
+def test_limits_of_version_1(tmp_path: Path) -> None:
+    groups = cgroup.Cgroups([Controller(name, 1, tmp_path / name) for name in cgroup.CONTROLLERS], {})
+    for name in cgroup.CONTROLLERS:
+        (tmp_path / name).mkdir()
+    made = groups.create("one", LIMITS)
+    assert made == groups.places("one") == [tmp_path / name / "one" for name in cgroup.CONTROLLERS]
+    assert (made[0] / "memory.limit_in_bytes").read_text() == str(1 << 20)
+    assert not (made[0] / "memory.memsw.limit_in_bytes").exists()  # not on this kernel
+    assert (made[1] / "pids.max").read_text() == "7"
+    assert (made[2] / "cpu.cfs_quota_us").read_text() == "50000"
+
+
+def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
+    groups = cgroup.Cgroups([Controller(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
+    tree(tmp_path, {"one/memory.swap.max": "max"})
+    (group,) = groups.create("one", LIMITS)
+    values = {file.name: file.read_text() for file in group.iterdir()}
+    assert values == {"memory.max": str(1 << 20), "memory.swap.max": "0", "pids.max": "7", "cpu.max": "50000 100000"}
+
+
+def test_processes_enter_every_group(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    cgroup.enter([tmp_path / "a"], [41, 42])
+    assert (tmp_path / "a/cgroup.procs").read_text() == "42"  # the kernel takes one a write
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 3\n"),
+    ],
+)
+def test_how_many_were_killed_for_memory(tmp_path: Path, file: str, content: str) -> None:
+    assert cgroup.oom_kills([tmp_path]) == 0
+    (tmp_path / file).write_text(content)
+    assert cgroup.oom_kills([tmp_path / "other", tmp_path]) == 3
+
+
+def test_groups_that_are_not_empty_stay(tmp_path: Path) -> None:
+    (tmp_path / "full/child").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    assert not cgroup.remove([tmp_path / "full", tmp_path / "empty", tmp_path / "missing"])
+    assert not (tmp_path / "empty").exists()
+    assert cgroup.remove([tmp_path / "missing"])
+
+
+def test_this_machine_keeps_nothing_of_the_trial() -> None:
+    groups = cgroup.claim()
+    assert {one.name for one in groups.usable} | set(groups.refused) == set(cgroup.CONTROLLERS)
+    assert not [left for one in groups.usable for left in one.base.glob("roost-trial-*")]

@@ -1,0 +1,71 @@
+"""The way out of a box: the proxy's socket and nothing else, for programs that know no proxy too."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from tests.drivers.runtime.bwrap.boxes import Start
+
+pytestmark = pytest.mark.container
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n"
+NO_PROXY = ["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY"]
+
+
+@asynccontextmanager
+async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]]:
+    """An HTTP CONNECT proxy on the agent's relay socket that is every host itself; gives what was asked for."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head.split(b"\r\n")[0].decode())
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(PAGE)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_unix_server(serve, sock=runtime.relay(agent_id, "proxy")):
+        yield asked
+
+
+async def test_a_program_that_knows_no_proxy_gets_out_by_name(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+        box = await start("one", egress="proxy", relays={8798: "proxy"})
+        curl = await box.run(
+            *NO_PROXY, "curl", "-sS", "-m", "10", "--retry", "5", "--retry-connrefused", "http://a.example/"
+        )
+        assert curl.stdout == b"hello\n", curl
+        assert asked == ["CONNECT a.example:80 HTTP/1.1"]
+        direct = await box.run(*NO_PROXY, "curl", "-sS", "-m", "5", "http://192.0.2.1/")
+        assert direct.exit_code != 0
+        assert len(asked) == 1
+
+
+async def test_a_program_that_knows_the_proxy_uses_it(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+        box = await start("one", egress="proxy", relays={8798: "proxy"})
+        curl = await box.run("curl", "-sS", "-m", "10", "-p", "-x", "http://127.0.0.1:8798", "http://b.example:81/")
+        assert curl.stdout == b"hello\n", curl
+        assert asked == ["CONNECT b.example:81 HTTP/1.1"]
+
+
+async def test_without_egress_no_name_is_known(start: Start) -> None:
+    box = await start()
+    assert (await box.run("curl", "-sS", "-m", "10", "http://a.example/")).exit_code == 6
+
+
+async def test_two_boxes_can_use_the_same_port(start: Start) -> None:
+    one, two = await start("one"), await start("two")
+    for box in (one, two):
+        await box.warden.start("web", ["python3", "-m", "http.server", "8080", "--bind", "127.0.0.1"], env={})
+    fetch = "curl -sS -m 10 --retry 20 --retry-delay 1 --retry-connrefused http://127.0.0.1:8080/mine"
+    await one.warden.write("mine", b"of one")
+    assert await one.sh(fetch) == "of one"
+    assert "404" in await two.sh(fetch)

@@ -1,0 +1,110 @@
+import asyncio
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap import record
+from roost.drivers.runtime.bwrap.record import Process, Record, boot, load, marked
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def found(pid: int) -> Process:
+    process = Process.find(pid)
+    assert process
+    return process
+
+
+def a_record(process: Process) -> Record:
+    now = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    return Record("one", boot(), process, process, now, (Path("/sys/fs/cgroup/x"),))
+
+
+async def test_a_process_lives_until_it_is_gone(child: subprocess.Popen[bytes]) -> None:
+    process = found(child.pid)
+    assert process.alive()
+    assert not await process.gone(0.01)
+    process.kill(signal.SIGTERM)
+    assert await process.gone(10)
+    assert not process.alive()  # though nobody has reaped it
+    assert Process.find(child.pid) is None
+    process.kill()
+    assert child.wait() == -signal.SIGTERM
+    assert await process.gone(0)
+
+
+async def test_a_pid_that_was_given_away_again_is_another_process(child: subprocess.Popen[bytes]) -> None:
+    former = dataclasses.replace(found(child.pid), born=1)
+    assert not former.alive()
+    former.kill()
+    assert await former.gone(0)
+    assert child.poll() is None
+
+
+async def test_the_end_is_noticed_while_waiting(child: subprocess.Popen[bytes]) -> None:
+    waiting = asyncio.create_task(found(child.pid).gone(30))
+    child.terminate()
+    assert await waiting
+
+
+def test_a_record_survives_the_disk(tmp_path: Path) -> None:
+    kept = a_record(found(os.getpid()))
+    kept.save(tmp_path / "box.json")
+    assert load(tmp_path / "box.json") == kept
+    assert kept.alive()
+    assert kept.box().pid == os.getpid()
+    assert [file.name for file in tmp_path.iterdir()] == ["box.json"]
+
+
+def test_another_boot_is_another_life() -> None:
+    assert not dataclasses.replace(a_record(found(os.getpid())), boot="before").alive()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"agent_id": "one"}', '{"warden": 3}'])
+def test_what_is_not_whole_is_no_record(tmp_path: Path, content: str) -> None:
+    assert load(tmp_path / "box.json") is None
+    (tmp_path / "box.json").write_text(content)
+    assert load(tmp_path / "box.json") is None
+
+
+def test_processes_are_found_by_their_mark() -> None:
+    mark = f"mark-of-{os.getpid()}"
+    commands = [f'{{"box": "{mark}", "agent": "one"}}', f'{{"box": "{mark}-other", "agent": "two"}}', mark]
+    wait = [sys.executable, "-c", "input()"]
+    children = [subprocess.Popen([*wait, command], stdin=subprocess.PIPE) for command in commands]
+    try:
+        assert [(agent, process.pid) for agent, process in marked(mark)] == [("one", children[0].pid)]
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+    assert marked(mark) == []
+
+
+def test_a_giant_command_line_is_not_read() -> None:
+    mark = f"giant-mark-of-{os.getpid()}"
+    padding = ["x" * 100_000] * 3
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()", *padding, f'{{"box": "{mark}", "agent": "one"}}'], stdin=subprocess.PIPE
+    )
+    try:
+        assert marked(mark) == []
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_the_boot_has_a_name() -> None:
+    assert len(record.boot()) == 36

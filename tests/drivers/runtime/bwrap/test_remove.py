@@ -1,0 +1,72 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap.remove import remove_tree
+
+
+def test_a_tree_of_all_kinds(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "a/b/c").mkdir(parents=True)
+    (tree / "a/b/c/file").write_text("x")
+    (tree / "a/file").write_text("x")
+    os.mkfifo(tree / "a/fifo")
+    (tree / "empty").mkdir()
+    (tree / b"\xff\xfe".decode(errors="surrogateescape")).write_text("x")
+    remove_tree(tree)
+    assert not tree.exists()
+    remove_tree(tree)
+
+
+@pytest.mark.parametrize("deep", ["", "a/b"])
+def test_links_are_not_followed(tmp_path: Path, deep: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("kept")
+    (tmp_path / "tree" / deep).mkdir(parents=True)
+    (tmp_path / "tree" / deep / "folder").symlink_to(outside)
+    (tmp_path / "tree" / deep / "file").symlink_to(outside / "file")
+    (tmp_path / "tree" / deep / "loop").symlink_to(".")
+    remove_tree(tmp_path / "tree")
+    assert (outside / "file").read_text() == "kept"
+    assert not (tmp_path / "tree").exists()
+
+
+def test_a_link_in_the_place_of_the_tree_is_removed_alone(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "tree").symlink_to("outside")
+    remove_tree(tmp_path / "tree")
+    assert [left.name for left in tmp_path.iterdir()] == ["outside"]
+
+
+def test_deeper_than_any_stack_or_path(tmp_path: Path) -> None:
+    top = tmp_path / "tree"
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=folder)
+        os.close(os.open("f", os.O_CREAT, dir_fd=folder))
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    remove_tree(top)
+    assert not top.exists()
+
+
+def test_folders_that_are_closed_to_their_owner(tmp_path: Path) -> None:
+    inner = tmp_path / "tree/a/b"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    inner.chmod(0)
+    (tmp_path / "tree/a").chmod(0)
+    remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+
+
+def test_many_beside_each_other(tmp_path: Path) -> None:
+    for number in range(200):
+        (tmp_path / f"tree/{number}/{number}").mkdir(parents=True)
+    remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()

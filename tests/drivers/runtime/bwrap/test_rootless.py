@@ -1,0 +1,55 @@
+"""The same walls when a plain user runs the server: what is tried here as root is tried once more as nobody special."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap.staging import reachable
+from tests.drivers.runtime.bwrap.boxes import AS_ROOT, PYTHON
+
+UID = "64999"
+CHECKOUT = Path(__file__).parents[4]
+PACKAGES = Path(sysconfig.get_paths()["purelib"])
+SUITES = ("test_walls.py", "test_limits.py", "test_egress.py", "test_probe.py", "test_driver.py", "test_places.py")
+
+
+def python() -> str | None:
+    """A Python that every user may run, of the version whose packages we have."""
+    wanted = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    if not Path(PYTHON).exists() or subprocess.run([PYTHON, "-c", wanted], check=False).returncode:
+        return None
+    return PYTHON
+
+
+@pytest.mark.container
+@pytest.mark.skipif(not AS_ROOT, reason="everything runs as a plain user already")
+@pytest.mark.skipif(python() is None, reason="no system Python of our version")
+@pytest.mark.skipif(not reachable(CHECKOUT) or not reachable(PACKAGES), reason="the checkout is closed to other users")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is missing")
+def test_as_a_plain_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = Path(f"/tmp/roost-rootless-{tmp_path_factory.getbasetemp().name}")
+    folder.mkdir(mode=0o700)
+    try:
+        shutil.chown(folder, int(UID), int(UID))
+        done = subprocess.run(
+            [
+                *("setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "--"),
+                *("env", "-i", "PATH=/usr/bin:/bin", f"HOME={folder}", "PYTHONDONTWRITEBYTECODE=1"),
+                *(f"PYTHONPATH={PACKAGES}", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+                *("-o", "addopts=--import-mode=importlib", f"--basetemp={folder}/t", "--rootdir", CHECKOUT),
+                *(Path(__file__).with_name(suite) for suite in SUITES),
+            ],
+            cwd=CHECKOUT,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=170,
+        )
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+        assert " passed" in done.stdout
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,166 @@
+"""What the walls of a box keep in and out, seen from inside a real one."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.bwrap import plan
+from roost.drivers.runtime.contract import Mount
+from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start
+
+pytestmark = pytest.mark.container
+
+CALLS = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+
+
+async def test_the_root_holds_nothing_else(box: Inside) -> None:
+    links = {name for name in ("bin", "sbin", "lib", "lib64", "lib32") if Path("/", name).exists()}
+    places = {"dev", "engine", "etc", "home", "proc", "run", "tmp", "usr", "var", "workspace"}
+    assert set((await box.sh("ls -A /")).split()) == places | links
+    assert (await box.sh("ls -A /home /run /var /engine")).split() == [
+        *("/engine:", "/home:", "agent", "/run:", "roost", "warden", "/var:", "tmp"),
+    ]
+
+
+async def test_of_etc_it_sees_what_is_listed(box: Inside) -> None:
+    host = {name.split("/")[0] for name in plan.HOST_ETC if Path("/etc", name).exists()}
+    assert set((await box.sh("ls -A /etc")).split()) == host | set(plan.ETC) | {"ssl", "pki"}
+    assert "private" not in await box.sh("ls /etc/ssl")
+    assert await box.sh("cat /etc/passwd") == plan.ETC["passwd"].decode()
+    assert await box.sh("hostname") == "agent\n"
+
+
+async def test_it_is_an_ordinary_user_without_powers(box: Inside) -> None:
+    assert await box.sh("id -u; id -g; id -un; pwd; echo $HOME") == "1000\n1000\nagent\n/workspace\n/home/agent\n"
+    for who in ("1", "self"):
+        status = await box.sh(f"cat /proc/{who}/status")
+        fields = {line.split(":")[0]: line.split()[-1] for line in status.splitlines()}
+        assert {int(fields[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {0}
+        assert (fields["Seccomp"], fields["NoNewPrivs"]) == ("2", "1")
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can give agents users of their own")
+async def test_on_the_host_each_is_a_user_of_its_own(start: Start, tmp_path: Path) -> None:
+    one, two = await start("one"), await start("two")
+    owners = [Path(f"/proc/{pid}/loginuid").stat().st_uid for pid in (one.pid, two.pid)]
+    real = [
+        int(line.split()[1])
+        for pid in (one.pid, two.pid)
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("Uid:")
+    ]
+    assert len(set(real)) == 2
+    assert min(real) >= 60_600
+    assert owners == [0, 0]  # their wardens are not to be traced, so the kernel gives their entries to root
+    assert [(tmp_path / "data/agents" / name / "home").stat().st_uid for name in ("one", "two")] == real
+    assert os.geteuid() not in real
+
+
+@pytest.mark.parametrize(
+    "place", ["/", "/usr", "/etc", "/dev", "/run", "/run/roost", "/run/warden", "/engine", "/proc"]
+)
+async def test_the_system_is_read_only(box: Inside, place: str) -> None:
+    assert (await box.run("touch", f"{place}/made")).exit_code != 0
+
+
+async def test_own_places_can_be_written(box: Inside) -> None:
+    await box.sh("touch /workspace/a /home/agent/a /tmp/a /var/tmp/b /dev/shm/a && echo x > /dev/null")
+
+
+async def test_a_mount_is_read_only_and_the_same_file(start: Start, tmp_path: Path) -> None:
+    engine = tmp_path / "closed" / "engine"
+    engine.mkdir(parents=True)
+    engine.parent.chmod(0o700)
+    (engine / "file").write_text("content")
+    box = await start(mounts=[Mount(engine, "/engine/it")])
+    assert await box.sh("cat /engine/it/file") == "content"
+    assert (await box.run("touch", "/engine/it/file")).exit_code != 0
+
+
+async def test_it_has_no_network(box: Inside) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        facts = await box.ask(f"""
+def fails(address):
+    try: socket.create_connection(address, 2).close()
+    except OSError as error: return errno.errorcode[error.errno]
+tell([fails(("127.0.0.1", {listener.getsockname()[1]})), fails(("169.254.169.254", 80)), fails(("192.0.2.1", 443)),
+      [name for _, name in socket.if_nameindex()], len(open("/proc/net/route").readlines())])""")
+    assert facts == ["ECONNREFUSED", "ENETUNREACH", "ENETUNREACH", ["lo"], 1]
+
+
+async def test_it_reaches_its_own_sockets_alone(start: Start) -> None:
+    one, two = await start("one"), await start("two")
+    connect = "import sys, socket; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    with one.runtime.relay("one", "api") as mine, one.runtime.relay("two", "other"):
+        assert (await one.run("python3", "-c", connect, "/run/roost/api")).exit_code == 0
+        assert (await two.run("python3", "-c", connect, "/run/roost/other")).exit_code == 0
+        assert (await two.run("python3", "-c", connect, "/run/roost/api")).exit_code != 0
+        assert (await one.run("ls", str(Path(mine.getsockname()).parent))).exit_code != 0
+
+
+async def test_sockets_go_by_an_allow_list(box: Inside) -> None:
+    facts = await box.ask("""
+def made(*kind):
+    try: socket.socket(*kind).close()
+    except OSError as error: return errno.errorcode[error.errno]
+    return "yes"
+allowed = [(1, 1), (2, 1), (2, 2), (10, 1), (16, 3, 0)]
+others = [(16, 3, 12), (40, 1), (38, 5), (17, 3)]
+tell([made(*kind) for kind in allowed + others])""")
+    assert facts == [*["yes"] * 5, *["EAFNOSUPPORT"] * 4]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("libc.unshare(0x10000000)", "EPERM"),
+        ("libc.syscall(425, 1, None)", "EPERM"),  # io_uring_setup, the same number everywhere
+        ("libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)", "EPERM"),
+        ("libc.setns(0, 0)", "EPERM"),
+        ("libc.chroot(b'/tmp')", "EPERM"),
+        ("libc.sethostname(b'other', 5)", "EPERM"),
+        ("libc.syscall(435, None, 0)", "ENOSYS"),  # clone3
+        ("libc.ioctl(0, 0x5412, b'x')", "EPERM"),  # TIOCSTI
+        ("libc.ptrace(16, 1, 0, 0)", "EPERM"),  # PTRACE_ATTACH to the warden
+        ("libc.kill(1, 0)", ""),  # the warden may be ended by what lives in its box, and the box with it
+    ],
+)
+async def test_calls_are_refused(box: Inside, call: str, answer: str) -> None:
+    program = f"result = {call}\ntell(errno.errorcode[ctypes.get_errno()] if result else '')"
+    assert await box.ask(CALLS + program) == answer
+
+
+async def test_threads_and_children_are_not(box: Inside) -> None:
+    assert (
+        await box.ask(
+            """
+import subprocess, threading
+threads = [threading.Thread(target=print) for _ in range(4)]
+[one.start() for one in threads]; [one.join() for one in threads]
+tell(subprocess.run(["sh", "-c", "exit 7"]).returncode)""".replace("target=print", "target=len, args=('',)")
+        )
+        == 7
+    )
+
+
+@pytest.mark.parametrize(
+    "command", ["su -c id", "mount -t tmpfs x /tmp", "unshare -Ur true", "chroot / true", "sudo -n id"]
+)
+async def test_setuid_programs_have_no_power(box: Inside, command: str) -> None:
+    assert (await box.run("sh", "-c", f"{command} </dev/null")).exit_code != 0
+
+
+async def test_it_sees_its_own_processes_alone(start: Start) -> None:
+    one, two = await start("one"), await start("two")
+    await two.warden.start("sleeper", ["sleep", "1000"], env={}, restart=False)
+    commands = await one.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert "sleep" not in commands
+    assert '"agent": "two"' not in commands
+    assert len((await one.sh("ls -d /proc/[0-9]*")).split()) <= 4
+
+
+async def test_the_warden_keeps_its_memory_to_itself(box: Inside) -> None:
+    for secret in ("environ", "mem", "fd", "maps"):
+        assert (await box.run("sh", "-c", f"ls /proc/1/{secret}/ 2>&1 && exit 9; cat /proc/1/{secret}")).exit_code == 1
