@@ -54,7 +54,7 @@ def dns_answer(query: bytes, names: Names) -> bytes | None:
         return None
     labels: list[str] = []
     at = 12
-    while (length := query[at]) and at + length + 6 <= len(query):
+    while 0 < (length := query[at]) < 64 and at + length + 6 <= len(query):
         labels.append(query[at + 1 : at + 1 + length].decode("latin-1").lower())
         at += 1 + length
     if length or at > 266 or at + 5 > len(query):

@@ -96,7 +96,7 @@ class Warden:
             await self._operations[ask["op"]](ask, link)
         except Refused as problem:
             await link.fail(problem.code, str(problem))
-        except (KeyError, TypeError, ValueError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
             await link.fail("badRequest", repr(problem))
         except OSError as problem:
             await link.fail(ERRNO_CODES.get(problem.errno or 0, "failed"), problem.strerror or repr(problem))
@@ -148,13 +148,14 @@ class Warden:
     async def _exec(self, ask: Json, link: Link) -> None:
         if self._execs >= EXECS:
             raise Refused("busy", "too many commands run")
+        seconds, limit, stdin = float(ask["timeout"]), ask.get("limit"), bool(ask["stdin"])
         child = self._spawn(ask, ask.get("cwd"), split=True)
         self._execs += 1
         try:
-            if not ask["stdin"]:
+            if not stdin:
                 child.close_stdin()
             await link.reply(pid=child.pid)
-            await converse(child, link, float(ask["timeout"]), ask.get("limit"))
+            await converse(child, link, seconds, limit)
         finally:
             self._execs -= 1
             child.close()
@@ -193,8 +194,9 @@ class Warden:
         await link.reply(processes={name: process.view() for name, process in self._watched.items()})
 
     async def _last_logs(self, ask: Json, link: Link) -> None:
+        lines = self._logs.last(ask.get("source"), int(ask["limit"]))
         await link.reply()
-        await link.items(self._logs.last(ask.get("source"), int(ask["limit"])))
+        await link.items(lines)
         await link.finish()
 
     async def _follow(self, ask: Json, link: Link) -> None:

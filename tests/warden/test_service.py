@@ -1,0 +1,162 @@
+"""The program as a whole: what it says on its socket, and what it does with a client that misbehaves."""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roost.warden
+from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.warden import FileTooLarge
+from tests.conformance.runtimes import AGENT, Ground, ground, sleeper, sleeping, until
+
+PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Ground]:
+    async with ground(FakeRuntime, tmp_path) as found:
+        await found.runtime.start(BoxSpec(AGENT))
+        yield found
+
+
+async def say(place: Ground, line: bytes) -> dict[str, Any]:
+    """The reply to a request line."""
+    reader, writer = await place.runtime.connect(AGENT)
+    writer.write(line)
+    async with asyncio.timeout(5):
+        reply = json.loads(await reader.readline())
+    writer.transport.abort()
+    return reply
+
+
+async def test_a_ping_tells_pid_and_age(place: Ground) -> None:
+    reply = await say(place, b'{"op": "ping"}\n')
+    assert reply["ok"] is True
+    assert Path(f"/proc/{reply['pid']}/cmdline").read_bytes().split(b"\0")[4] == str(PROGRAM).encode()
+    assert 0 <= reply["uptime"] < 60
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\n", b"{}\n", b"[]\n", b"7\n", b"null\n", b'"ping"\n', b'{"op": 7}\n', b'{"op": []}\n', b'{"op": "run"}\n',
+     b'{"op": "__init__"}\n', b'{"op": "ping"\n', b"\xff\xfe\n", b'{"op": "dial"}\n', b'{"op": "dial", "port": "x"}\n',
+     b'{"op": "read", "root": "etc", "path": "passwd", "limit": 9}\n', b'{"op": "read", "root": "home", "limit": 9}\n',
+     b'{"op": "exec", "argv": ["true"], "stdin": false}\n', b'{"op": "logs", "limit": []}\n', b"[" * 100_000 + b"\n",
+     b'{"op": "exec", "argv": [7], "stdin": false, "timeout": 1}\n', b'{"op": "stop"}\n', b'{"op": "start"}\n'],
+)  # fmt: skip
+async def test_a_request_that_makes_no_sense_is_answered(place: Ground, line: bytes) -> None:
+    reply = await say(place, line)
+    assert (reply["ok"], reply["error"]) in [(False, "badRequest"), (False, "execRefused")]
+    assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+
+
+async def test_a_request_without_end_is_cut_off(place: Ground) -> None:
+    reader, writer = await place.runtime.connect(AGENT)
+    with pytest.raises(ConnectionError):
+        await _pour(writer)
+    assert reader.exception() is not None
+    assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+
+
+async def test_who_asks_nothing_is_sent_away(place: Ground) -> None:
+    connections = [await place.runtime.connect(AGENT) for _ in range(5)]
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(*(reader.read() for reader, _ in connections))
+    assert all(not answer or b'"ok": false' in answer for answer in answers)
+    for _, writer in connections:
+        writer.close()
+
+
+async def test_connections_are_bounded_and_the_next_one_is_closed(place: Ground) -> None:
+    held = [await place.runtime.connect(AGENT) for _ in range(512)]
+    reader, writer = await place.runtime.connect(AGENT)
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    for _, other in [*held, (reader, writer)]:
+        other.transport.abort()
+    async with asyncio.timeout(10):
+        while not await _answers(place):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_command_survives_frames_that_make_no_sense(place: Ground) -> None:
+    reader, writer = await place.runtime.connect(AGENT)
+    writer.write(b'{"op": "exec", "argv": ["cat"], "stdin": true, "timeout": 10, "limit": null}\n')
+    assert json.loads(await reader.readline())["ok"]
+    writer.write(b"z\0\0\0\3abc" + b"i\0\0\0\3abc" + b"i\0\0\0\0" + b"i\0\0\0\2no")
+    assert await reader.readexactly(8) == b"o\0\0\0\3abc"
+    assert (await reader.readexactly(5))[:1] == b"x"
+    writer.close()
+
+
+async def test_a_frame_that_is_too_long_ends_the_command(place: Ground) -> None:
+    reader, writer = await place.runtime.connect(AGENT)
+    writer.write(b'{"op": "exec", "argv": ["sleep", "1000"], "stdin": true, "timeout": 100, "limit": null}\n')
+    assert json.loads(await reader.readline())["ok"]
+    writer.write(b"i\xff\xff\xff\xff")
+    async with asyncio.timeout(5):
+        assert b"1000" not in await reader.read()
+    writer.close()
+
+
+async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(place: Ground) -> None:
+    box = place.warden()
+    resource.prlimit((await box.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    with pytest.raises(FileTooLarge):
+        await box.write("big", bytes(5_000_000))
+    assert not list(place.workspace().iterdir())
+    await box.write("small", b"x")
+
+
+async def test_it_ends_with_all_that_runs(place: Ground) -> None:
+    box, durations = place.warden(), [sleeper() for _ in range(3)]
+    watched, command, lost = durations
+    await box.start("gateway", ["sleep", watched], env={})
+    running = asyncio.create_task(box.exec(["sleep", command]))
+    await box.exec(["sh", "-c", f"(env -i setsid sleep {lost} &)"])
+    await until(lambda: all(map(sleeping, durations)))
+    pid = (await box.ping()).pid
+    os.kill(pid, signal.SIGTERM)
+    await asyncio.gather(running, return_exceptions=True)
+    await until(lambda: not any(map(sleeping, durations)))
+    assert await asyncio.to_thread(os.waitpid, pid, 0) == (pid, 0)
+
+
+async def test_nothing_of_it_is_inherited(place: Ground) -> None:
+    held = (await place.warden().exec(["ls", "-l", "/proc/self/fd"])).stdout.decode()
+    assert sorted(line.split()[8] for line in held.splitlines()[1:]) == ["0", "1", "2", "3"]
+    assert "socket:" not in held
+    ignored = (await place.warden().exec(["grep", "SigIgn", "/proc/self/status"])).stdout.decode()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        assert not int(ignored.split()[1], 16) & 1 << (number - 1)
+
+
+async def test_it_stays_within_its_memory(place: Ground) -> None:
+    pid = (await place.warden().ping()).pid
+    for _ in range(50):
+        await place.warden().exec(["true"])
+    status = Path(f"/proc/{pid}/status").read_text()
+    assert int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) < 16 * 1024
+    assert b"ssl" not in Path(f"/proc/{pid}/maps").read_bytes()
+
+
+async def _pour(writer: asyncio.StreamWriter) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+
+async def _answers(place: Ground) -> bool:
+    try:
+        return bool(await place.warden().ping())
+    except BoxGone:
+        return False
