@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.fake import FakeRuntime
 
 from roost import config
 from roost.core.sensitive import Sensitive
@@ -21,7 +19,9 @@ from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import BoxSpec, Runtime
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden import FileMissing, Warden
 from tests.conformance.model_server import MODELS, ModelServer
 
@@ -60,7 +60,9 @@ model: theirs/model
 platforms: {api_server: {enabled: false, extra: {host: 0.0.0.0, key: theirs-0123456789abcdef}}}
 security: 7
 """,
-        ".hermes/.env": b"API_SERVER_ENABLED=false\nAPI_SERVER_HOST=0.0.0.0\nHERMES_MANAGED_DIR=/x\n",
+        ".hermes/.env": (
+            b"API_SERVER_ENABLED=false\nAPI_SERVER_HOST=0.0.0.0\nAPI_SERVER_PORT=1\nAPI_SERVER_KEY=theirs-0123456789\n"
+        ),
     },
 )
 OPENCLAW = Case(

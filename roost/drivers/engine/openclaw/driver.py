@@ -104,7 +104,8 @@ class OpenClaw(Engine):
 
     async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
         async with Rpc.open(dial, self.port, token) as rpc:
-            return Health(rpc.version, await rpc.call("health"))
+            detail = await rpc.call("health")
+            return Health(rpc.version, detail if isinstance(detail, dict) else {})  # pyright: ignore[reportUnknownArgumentType] - JSON
 
 
 _ENV: Mapping[str, str] = {

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ def test_the_platforms_settings_stand_apart_from_the_users(tmp_path: Path) -> No
     assert env["API_SERVER_KEY"] == "internal-token"
     assert env["API_SERVER_HOST"] == "127.0.0.1"
     assert "internal-token" not in str(plan.env) + str(plan.argv)
+
+
+@pytest.mark.parametrize("content", [b"A=\0", b"export HERMES_MANAGED_DIR=/x\n", b"'HERMES_HOME'=/x\n"])
+def test_an_environment_file_that_would_end_the_start_is_kept_aside(tmp_path: Path, content: bytes) -> None:
+    plan = Hermes(tmp_path).plan("0.19.0", replace(SETUP, existing={".hermes/.env": content}))
+    assert plan.files[".hermes/.env"] == b""
+    assert plan.files[".hermes/.env.rejected"] == content
+    harmless = Hermes(tmp_path).plan("0.19.0", replace(SETUP, existing={".hermes/.env": b"TELEGRAM_BOT_TOKEN=t\n"}))
+    assert ".hermes/.env" not in harmless.files
 
 
 def folder(root: Path, version: str, python: Path) -> None:

@@ -85,5 +85,5 @@ def test_the_interpreter_is_one_that_boxes_see_and_hermes_takes() -> None:
 
 def test_every_package_of_the_lock_is_pinned_and_has_a_checksum() -> None:
     entries = re.split(r"\n(?=\S)", re.sub(r"(?m)^ *#.*\n", "", LOCK).strip())
-    assert any(entry.startswith("hermes-agent==") for entry in entries)
+    assert any(entry.startswith(f"hermes-agent=={driver.Hermes.default_version} ") for entry in entries)
     assert [entry for entry in entries if "==" not in entry.split()[0] or "--hash=sha256:" not in entry] == []

@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.engine.contract import InstallFailed
+from roost import config
+from roost.drivers.engine import node
+from roost.drivers.engine.contract import EngineMissing, InstallFailed
 from roost.drivers.engine.openclaw import bake
+from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.fake import FakeRuntime
 
 
 def tar(*members: tarfile.TarInfo) -> bytes:
@@ -48,3 +53,25 @@ def test_links_and_devices_are_left_out(tmp_path: Path, kind: bytes) -> None:
 def test_what_is_no_tar_is_told(tmp_path: Path) -> None:
     with pytest.raises(InstallFailed, match="damaged"):
         bake.unpack(b"x" * 2000, tmp_path)
+
+
+@pytest.mark.engine
+@pytest.mark.container
+async def test_a_run_in_a_box_gives_a_cache_for_the_agents_uid_and_leaves_no_box(tmp_path: Path) -> None:
+    runtime = BwrapRuntime(tmp_path / "data")
+    engine = OpenClaw(config.load().engines)
+    engine.install(engine.default_version, lambda _text, _done: None)
+    bake.unpack(await bake.run(engine, engine.default_version, runtime), tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert folder.name.startswith(f"v{node.VERSION}-")
+    assert folder.name.endswith("-1000")
+    assert len(list(folder.iterdir())) > 1000
+    assert await runtime.list() == []
+
+
+async def test_a_failed_run_only_costs_the_cache(tmp_path: Path) -> None:
+    """Here: nothing is installed, so no box can be made."""
+    with pytest.raises(EngineMissing):
+        await bake.run(OpenClaw(tmp_path), "2026.9.6", FakeRuntime(tmp_path / "data"))
+    await OpenClaw(tmp_path).bake("2026.9.6", FakeRuntime(tmp_path / "data"), lambda _text, _done: None)
+    assert not (tmp_path / "openclaw-cache").exists()
