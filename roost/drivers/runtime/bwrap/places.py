@@ -31,7 +31,7 @@ class Places:
     """Folders of agents under one data folder. `mark` names the folder where a path would tell too much."""
 
     def __init__(self, folder: Path, claims: Path | None = None) -> None:
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         self.mark = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:24]
         self.tools = self.folder / "tools"
         self._agents = self.folder / "agents"

@@ -53,7 +53,7 @@ class Starter:
     async def start(self, spec: BoxSpec) -> Record:
         """Raises OSError, TimeoutError and RuntimeFailed, with the box half made."""
         uid = await asyncio.to_thread(self._places.prepare, spec.agent_id)
-        launched = await asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
+        launched = await self._launched(spec, uid)
         try:
             warden, monitor = Process.find(await launched.child()), Process.find(launched.monitor)
             if warden is None or monitor is None:
@@ -70,6 +70,17 @@ class Starter:
         finally:
             launched.close()
         return made
+
+    async def _launched(self, spec: BoxSpec, uid: int | None) -> launch.Launched:
+        launching = asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
+        try:
+            return await asyncio.shield(launching)
+        except asyncio.CancelledError:
+            # The thread goes on: what it starts has to be there before anybody looks for what is left.
+            await asyncio.wait([launching])
+            if not launching.exception():
+                launching.result().close()
+            raise
 
     def _launch(self, spec: BoxSpec, uid: int | None) -> launch.Launched:
         found = self.tools()

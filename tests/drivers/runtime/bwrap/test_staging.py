@@ -62,7 +62,11 @@ def test_a_folder_that_was_made_anew_is_bound_anew(tmp_path: Path, closed: Path,
     closed.rename(tmp_path / "closed" / "former")
     closed.mkdir()
     (closed / "file").write_text("new")
-    assert apart(lambda: (stage.reach(closed) / "file").read_text()) == "new"
+
+    def read() -> str:
+        return (stage.reach(closed) / "file").read_text()
+
+    assert apart(read) == "new"
 
 
 @root
