@@ -13,7 +13,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "config": ("core", "contracts"),
     "keyring": ("core", "config"),
     "identity": ("core", "web"),
-    "drivers": ("core", "contracts"),
+    "drivers": ("core", "contracts", "warden"),  # the warden is never called, its folder is mounted
     "slices": ("core", "contracts", "web", "work", "identity"),
     "hosts": ("core", "contracts", "web", "identity", "slices", "package"),
     "app": (

@@ -1,4 +1,4 @@
-"""What runs inside a box, the same under every runtime: commands, watched processes, their logs, streams to ports."""
+"""What runs inside a box, the same under every runtime: commands, watched processes and their logs."""
 
 import asyncio
 import time
@@ -10,7 +10,6 @@ import pytest
 
 from roost.drivers.runtime.warden import (
     AlreadyRunning,
-    DialRefused,
     ExecRefused,
     LogLine,
     Warden,
@@ -18,16 +17,6 @@ from roost.drivers.runtime.warden import (
     WardenFailed,
 )
 from tests.conformance.runtimes import CASES, Ground, ground, sleeper, sleeping, until
-
-ECHO = """
-import socket, sys
-server = socket.create_server(("127.0.0.1", 7000))
-while True:
-    one = server.accept()[0]
-    received = b"".join(iter(lambda: one.recv(65536), b""))
-    one.sendall(received + b" that was %d" % len(received))
-    one.close()
-"""
 
 
 @pytest.fixture(params=CASES)
@@ -325,58 +314,6 @@ async def test_a_follower_that_lags_is_let_go(box: Warden) -> None:
         with pytest.raises(WardenFailed):
             await asyncio.wait_for(_read_slowly(lines), 20)
     await box.stop("loud")
-
-
-async def test_a_stream_to_a_port_knows_half_an_end(box: Warden) -> None:
-    await _serve(box, ECHO)
-    data = bytes(range(256)) * 20_000
-    reader, writer = await box.dial(7000)
-    writer.write(data)
-    writer.write_eof()
-    async with asyncio.timeout(20):
-        assert await reader.read() == data + b" that was %d" % len(data)
-    writer.close()
-
-
-async def test_nothing_listens_there(box: Warden) -> None:
-    for port in (7999, 0, 65536, -1):
-        with pytest.raises(DialRefused):
-            await box.dial(port)
-
-
-async def test_a_stream_to_a_port_of_the_other_family(box: Warden) -> None:
-    await _serve(box, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
-    reader, writer = await box.dial(7000)
-    writer.write(b"six")
-    writer.write_eof()
-    assert await asyncio.wait_for(reader.read(), 10) == b"six that was 3"
-    writer.close()
-
-
-async def test_a_stream_waits_for_its_reader(box: Warden) -> None:
-    accept = "import socket; one = socket.create_server(('127.0.0.1', 7000)).accept()[0]"
-    flood = f"{accept}\nwhile 1: one.sendall(b'x' * 65536)"
-    await _serve(box, flood)
-    before = await _memory(box)
-    reader, writer = await box.dial(7000)
-    assert await reader.readexactly(1000)
-    quiet = time.monotonic() + 0.3
-    await until(lambda: time.monotonic() > quiet)
-    assert await _memory(box) - before < 8 * 1024
-    writer.close()
-
-
-async def _serve(box: Warden, program: str) -> None:
-    await box.start("server", ["/usr/bin/python3", "-c", program], env={}, restart=False)
-    async with asyncio.timeout(10):
-        while b":1B58 " not in (await box.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])).stdout:
-            await asyncio.sleep(0.01)
-
-
-async def _memory(box: Warden) -> int:
-    """Resident memory of the warden in KiB."""
-    status = await box.exec(["cat", f"/proc/{(await box.ping()).pid}/status"])
-    return int(next(line.split()[1] for line in status.stdout.decode().splitlines() if line.startswith("VmRSS")))
 
 
 async def _lines(box: Warden, source: str | None, count: int, start: str = "") -> Sequence[LogLine]:

@@ -1,0 +1,58 @@
+"""What the fake adds to the contract (`tests/conformance/test_runtime.py`): it fences off nothing, and says so."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.contract import BoxSpec
+from roost.drivers.runtime.fake import FakeRuntime
+from tests.conformance.runtimes import AGENT, Ground, ground
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Ground]:
+    folder = tmp_path / ("long" * 30)  # a socket's address would not hold it
+    folder.mkdir()
+    async with ground(FakeRuntime, folder) as found:
+        yield found
+
+
+async def test_it_promises_nothing(place: Ground) -> None:
+    found = await place.runtime.probe()
+    assert found.usable
+    assert not any(item.enforced for item in found.enforcement)
+    assert not found.enforces("network")
+
+
+async def test_its_folders_are_where_they_are_on_the_host(place: Ground) -> None:
+    box = await place.box()
+    result = await box.exec(["sh", "-c", "pwd; echo $HOME"])
+    assert result.stdout.decode().splitlines() == [str(place.workspace()), str(place.home())]
+
+
+async def test_two_boxes_may_use_one_port_where_the_kernel_lets_them(place: Ground) -> None:
+    wardens = [await place.box(BoxSpec(name, relays={8799: "api"})) for name in ("one", "two")]
+    spaces = {(await warden.exec(["readlink", "/proc/self/ns/net"])).stdout for warden in wardens}
+    if len(spaces) == 1:
+        pytest.skip("the kernel allows no network of one's own here")
+    for name, warden in zip(("one", "two"), wardens, strict=True):
+        listener = place.runtime.relay(name, "api")
+
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str = name) -> None:
+            writer.write(name.encode())
+            writer.close()
+            await writer.wait_closed()
+
+        async with await asyncio.start_server(answer, sock=listener):
+            reader, writer = await warden.dial(8799)
+            assert await reader.read() == name.encode()
+            writer.close()
+
+
+async def test_a_warden_of_another_folder_is_none_of_its_business(place: Ground, tmp_path: Path) -> None:
+    await place.box()
+    (place.folder / "run" / AGENT / "box.json").unlink()
+    assert not await FakeRuntime(tmp_path / "other").list()
+    assert (await place.warden().ping()).uptime > 0
