@@ -28,7 +28,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import environment
 from roost.drivers.engine.staging import Staging, ask
-from roost.drivers.runtime.contract import HOME, Mount
+from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
@@ -140,4 +140,5 @@ def _config(setup: GatewaySetup) -> dict[str, object]:
             "context_length": _CONTEXT_LENGTH,
         },
         "security": {"tirith_enabled": False},
+        "terminal": {"cwd": WORKSPACE},  # else its tools work in the home
     }
