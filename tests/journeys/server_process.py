@@ -107,7 +107,7 @@ class Up:
             return answer.json()["agent"]
 
     def warden_pids(self) -> dict[str, int]:
-        """Agent to the pid of its warden as the host sees it, from the process table itself."""
+        """Agent to the pid of its warden as the host sees it."""
         return dict(_wardens(self.data))
 
     def _answers(self) -> bool:
@@ -134,9 +134,9 @@ def up(data: Path, *flags: str, **environment: str) -> Iterator[Up]:
 
 
 def _wardens(data: Path) -> Iterator[tuple[str, int]]:
-    """Wardens are told apart by the files that they hold open or run from: their box is under the data folder."""
+    """From the records of the boxes, as far as their processes live."""
     for record in data.glob("run/*/box.json"):
         found = json.loads(record.read_text())
-        pid = found["child_pid"]
+        pid = found["warden"]["pid"]
         if Path(f"/proc/{pid}").exists():
             yield record.parent.name, pid
