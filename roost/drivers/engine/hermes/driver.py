@@ -91,6 +91,7 @@ class Hermes(Engine):
                 "HERMES_HOME": f"{HOME}/.hermes",
                 "HERMES_MANAGED_DIR": f"{HOME}/{_MANAGED}",
                 "PYTHONDONTWRITEBYTECODE": "1",
+                "TERMINAL_CWD": WORKSPACE,  # the setting alone is not read while the user has no config.yaml
             },
         )
 
