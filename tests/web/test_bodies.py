@@ -158,7 +158,15 @@ async def test_deep_nesting_is_answered_and_never_fails(depth: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"\xff\xfe", b'{"value": "\xc3\x28"}', b"\xef\xbb\xbf{}", b"{", b"null", b'{"value": ' + b"9" * 5000 + b"}"]
+    "body",
+    [
+        b"\xff\xfe",
+        b'{"value": "\xc3\x28"}',
+        b"\xef\xbb\xbf{}",
+        b"{",
+        b"null",
+        b'{"value": ' + b"9" * 5000 + b"}",
+    ],
 )
 async def test_bodies_that_are_no_json_are_400(body: bytes) -> None:
     headers = (("content-type", "application/json"), *length(len(body)))

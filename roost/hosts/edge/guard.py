@@ -180,6 +180,8 @@ class GuardedProtocol(HttpToolsProtocol):
         (RFC 9112 9.6).
         """
         self._deaf = True
+        if self.transport.is_closing():
+            return
         if not self.transport.can_write_eof():
             self.transport.close()
             return

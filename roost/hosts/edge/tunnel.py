@@ -37,10 +37,7 @@ class Tunnel(Turn, asyncio.Protocol):
 
     def half_closed(self) -> bool:
         self._client_ended = True
-        if self._gateway_ended:
-            return False
-        self._upstream.transport.write_eof()
-        return True
+        return not self._gateway_ended and _end(self._upstream.transport)
 
     def lost(self) -> None:
         if not self.response_complete:
@@ -62,10 +59,7 @@ class Tunnel(Turn, asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._gateway_ended = True
-        if self._client_ended or not self._line.transport.can_write_eof():
-            return False
-        self._line.transport.write_eof()
-        return True
+        return not self._client_ended and _end(self._line.transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -99,3 +93,11 @@ class Tunnel(Turn, asyncio.Protocol):
         self.response_complete = True
         self._traffic.leave(self)
         self._account.close(self._line.loop.time())
+
+
+def _end(transport: asyncio.WriteTransport) -> bool:
+    """Tell one side that the other sends no more. False when only closing can say that."""
+    if transport.is_closing() or not transport.can_write_eof():
+        return False
+    transport.write_eof()
+    return True

@@ -79,8 +79,8 @@ class Site:
         assert self.loop is not None
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
-    def serve(self, handler: Handler, agent_id: str = AGENT) -> None:
-        """Stand a gateway up for an agent, on the server's loop."""
+    def serve(self, handler: Handler, agent_id: str = AGENT, *, tell: bool = True) -> None:
+        """Stand a gateway up for an agent, on the server's loop; nothing of a former one is used again."""
 
         async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.closing(writer), contextlib.suppress(asyncio.CancelledError):
@@ -92,7 +92,8 @@ class Site:
             return server.sockets[0].getsockname()[1]
 
         self.upstreams[agent_id] = ("127.0.0.1", self.on_loop(start()))
-        self.tell(agent_id)
+        if tell:
+            self.tell(agent_id)
 
     def rotate(self, agent_id: str = AGENT) -> str:
         self.tokens[agent_id] = "rst_gw_" + "cd" * 32
@@ -157,10 +158,15 @@ class Site:
 
 @contextlib.contextmanager
 def running_site(
-    bounds: Bounds | None = None, app: Any = hello_app, loop_factory: Any = uvloop.new_event_loop, **more: Any
+    bounds: Bounds | None = None,
+    *,
+    app: Any = hello_app,
+    loop_factory: Any = uvloop.new_event_loop,
+    make: type[Site] = Site,
+    **more: Any,
 ) -> Iterator[Site]:
     listening = socket.create_server(("127.0.0.1", 0))
-    site = Site(port=listening.getsockname()[1])
+    site = make(port=listening.getsockname()[1])
     site.protocol = edge_protocol(site.gate(bounds or Bounds(), **more))
     config = uvicorn.Config(
         app,
@@ -270,6 +276,16 @@ class Wire:
 
     def send(self, data: bytes) -> None:
         self.sock.sendall(data)
+
+    def push(self, data: bytes, most: int) -> int:
+        """Send `data` again and again until it is not taken any more, or that was too much. How much was taken."""
+        sent = 0
+        try:
+            while sent < most:
+                sent += self.sock.send(data)
+        except TimeoutError:
+            return sent
+        return sent
 
     def reply(self, *, head: bool = False) -> Reply:
         raw = self._until(b"\r\n\r\n")

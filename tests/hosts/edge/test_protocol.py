@@ -1,0 +1,348 @@
+"""The whole edge in a whole server: large streams in little memory, the real door, other clients, other loops."""
+
+import asyncio
+import hashlib
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.hosts.edge.gate import Bounds, Gate
+from roost.hosts.front import front
+from roost.identity import tenants
+from roost.identity.door import Door
+from roost.identity.gateways import Gateways
+from roost.identity.keys import Keys
+from tests.hosts.edge.support import (
+    AGENT,
+    TOKEN,
+    Site,
+    Wire,
+    echo,
+    eventually,
+    hello_app,
+    read_request,
+    request,
+    running_site,
+)
+
+MUCH = 200 * 1024**2
+PIECE = bytes(range(256)) * 256
+HANDSHAKE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+
+
+def resident() -> int:
+    """Bytes of memory that this process, and so the server in it, has in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def growth_during(action: Callable[[], None]) -> int:
+    """How much memory grew at most while `action` ran."""
+    before, highest, done = resident(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not done.wait(0.01):
+            highest = max(highest, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        action()
+    finally:
+        done.set()
+        watcher.join()
+    return highest - before
+
+
+# Large streams
+
+
+@pytest.mark.parametrize("framing", [f"Content-Length: {MUCH}", "Transfer-Encoding: chunked"])
+def test_a_large_answer_takes_little_memory(site: Site, wire: Wire, framing: str) -> None:
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(f"HTTP/1.1 200 OK\r\n{framing}\r\n\r\n".encode())
+        chunked = framing.startswith("Transfer")
+        for _ in range(MUCH // len(PIECE)):
+            writer.write(b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if chunked else PIECE)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n" if chunked else b"")
+        await reader.read()
+
+    def fetch() -> None:
+        wire.send(request(host=site.host))
+        wire._until(b"\r\n\r\n")
+        received = len(wire.buffer)
+        while received < MUCH:
+            received += len(wire.sock.recv(1 << 18))
+
+    site.serve(gateway)
+    assert growth_during(fetch) < 40 * 1024**2
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_large_upload_takes_little_memory_and_arrives_whole(site: Site, wire: Wire, chunked: bool) -> None:
+    digest = hashlib.sha256()
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        left = -1 if b"chunked" in head else MUCH
+        while left:
+            if b"chunked" in head:
+                size = left = int(await reader.readuntil(b"\r\n"), 16)
+                digest.update((await reader.readexactly(size + 2))[:-2])
+            else:
+                data = await reader.read(1 << 18)
+                digest.update(data)
+                left -= len(data)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await reader.read()
+
+    def send() -> None:
+        framing = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {MUCH}\r\n"
+        wire.send(request(method="PUT", host=site.host, headers=framing))
+        piece = b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if chunked else PIECE
+        for _ in range(MUCH // len(PIECE)):
+            wire.send(piece)
+        wire.send(b"0\r\n\r\n" if chunked else b"")
+        assert wire.reply().body == b"ok"
+
+    site.serve(gateway)
+    wire.sock.settimeout(60)
+    assert growth_during(send) < 40 * 1024**2
+    expected = hashlib.sha256()
+    for _ in range(MUCH // len(PIECE)):
+        expected.update(PIECE)
+    assert digest.digest() == expected.digest()
+
+
+def test_a_slow_reader_gets_all_of_it(site: Site, wire: Wire) -> None:
+    size = 8 * 1024**2
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % size)
+        writer.write(PIECE * (size // len(PIECE)))
+        await writer.drain()
+
+    site.serve(gateway)
+    wire.sock.settimeout(20)
+    wire.send(request(host=site.host, headers="Connection: close\r\n"))
+    wire._until(b"\r\n\r\n")
+    received = len(wire.buffer)
+    while data := wire.sock.recv(65_536):
+        received += len(data)
+        time.sleep(0.002)
+    assert received == size
+
+
+def test_a_gateway_that_does_not_read_holds_the_upload_back(site: Site, wire: Wire) -> None:
+    stop = threading.Event()
+
+    async def gateway(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.to_thread(stop.wait, 30)
+
+    site.serve(gateway)
+    wire.sock.settimeout(0.5)
+    wire.send(request(method="PUT", host=site.host, headers=f"Content-Length: {MUCH}\r\n"))
+    assert wire.push(PIECE, most=MUCH) < 32 * 1024**2
+    stop.set()
+
+
+# Other clients, other loops
+
+
+def test_curl_uploads_and_downloads(site: Site, tmp_path: Path) -> None:
+    site.serve(echo)
+    body = tmp_path / "body"
+    body.write_bytes(b"x" * 300_000)
+    command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{AGENT}.agents.localhost:{site.port}:127.0.0.1"]
+    command += ["-H", f"Authorization: Bearer {TOKEN}", "-H", "Expect: 100-continue", "-T", str(body)]
+    told = subprocess.run([*command, f"http://{site.host}/up"], capture_output=True, check=True, timeout=30).stdout
+    assert b"PUT /up HTTP/1.1" in told
+    assert told.count(b"x") > 300_000
+
+
+def test_the_standard_loop_serves_as_well() -> None:
+    with running_site(loop_factory=asyncio.new_event_loop) as site:
+        site.serve(echo)
+        with site.connect() as sock:
+            wire = Wire(sock)
+            wire.send(request("/a", method="POST", host=site.host, headers="Content-Length: 2\r\n") + b"hi")
+            assert wire.json()["body"] == "hi"
+            wire.send(request("/v0/x", host="localhost") + request("/b", host=site.host))
+            assert wire.reply().body == b"app GET /v0/x 0"
+            assert "GET /b" in wire.json()["line"]
+            wire.send(request(host=site.host, token="wrong"))
+            assert wire.error(401)
+
+
+def test_a_trusted_proxy_is_believed_about_the_client() -> None:
+    with running_site(trusted=[ip_network("127.0.0.0/8")]) as site:
+        site.serve(echo)
+        with site.connect() as sock:
+            wire = Wire(sock)
+            wire.send(request(host=site.host, headers="X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n"))
+            assert dict(wire.json()["headers"])["x-forwarded-for"] == "203.0.113.9"
+
+
+# The real door
+
+
+@pytest.fixture
+def door_site(database: Database) -> Iterator[tuple[Site, Gateways, str]]:
+    """A server whose gate is the real door over a real database."""
+    sealer = Sealer(Sensitive(bytes(32)))
+    gateways = Gateways(database, sealer)
+    tenant = database.run(lambda connection: tenants.ensure(connection, "acme").id)
+    token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
+    door = Door(Keys(database, sealer), gateways)
+
+    class Guarded(Site):
+        def gate(self, bounds: Bounds, **more: Any) -> Gate:
+            return replace(super().gate(bounds, **more), admit=door.holder, subscribe=gateways.subscribe)
+
+    with running_site(make=Guarded) as site:
+        yield site, gateways, token
+
+
+def test_the_door_decides(door_site: tuple[Site, Gateways, str]) -> None:
+    site, gateways, token = door_site
+    with site.connect() as sock:
+        wire = Wire(sock)
+        site.serve(echo, tell=False)
+        wire.send(request(host=site.host, token=token))
+        assert wire.reply().status == 200
+        new = site.on_loop(gateways.rotate(AGENT)).reveal()
+        wire.send(request(host=site.host, token=token))
+        assert wire.error(401) == "Unauthorized"
+        wire.send(request(host=site.host, token=new))
+        assert wire.reply().status == 200
+
+
+def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, Gateways, str]) -> None:
+    site, gateways, token = door_site
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 101 SP\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        await reader.read()
+
+    site.serve(gateway, tell=False)
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(request(host=site.host, token=token, headers=HANDSHAKE))
+        assert wire.reply().status == 101
+        site.on_loop(gateways.rotate(AGENT))
+        began = time.monotonic()
+        assert wire.closed()
+        assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("POST /x", "Origin: http://evil.example\r\nContent-Length: 0\r\n", 403),
+        ("POST /x", "Origin: null\r\nContent-Length: 0\r\n", 403),
+        ("POST /x", "Origin: {own}\r\nContent-Length: 0\r\n", 200),
+        ("GET /x", "Origin: http://evil.example\r\n", 200),
+        ("GET /ws", f"Origin: http://evil.example\r\n{HANDSHAKE}", 403),
+        ("GET /ws", HANDSHAKE, 403),
+    ],
+)
+def test_a_cookie_counts_on_the_agents_own_pages_only(
+    door_site: tuple[Site, Gateways, str], line: str, headers: str, status: int
+) -> None:
+    site, _, token = door_site
+    site.serve(echo, tell=False)
+    with site.connect() as sock:
+        wire = Wire(sock)
+        named = headers.format(own=f"http://{site.host}")
+        wire.send(f"{line} HTTP/1.1\r\nHost: {site.host}\r\nCookie: gw_token={token}\r\n{named}\r\n".encode())
+        assert wire.reply().status == status
+
+
+# What stands before the application
+
+
+@pytest.fixture(scope="module")
+def fronted() -> Iterator[Site]:
+    """A server with everything that stands before the application, and a port that it learns late."""
+    sites: list[Site] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await hello_app(scope, receive, send)
+            return
+        site = sites[0]
+        assert site.protocol is not None
+        await front(hello_app, site.protocol.traffic.gate.addresses, observe=site.passages.append)(scope, receive, send)
+
+    with running_site(app=app) as site:
+        sites.append(site)
+        yield site
+
+
+def test_every_response_of_the_platform_carries_the_envelope(fronted: Site) -> None:
+    fronted.serve(echo)
+    with fronted.connect() as sock:
+        wire = Wire(sock)
+        wire.send(request("/v0/logs", host=fronted.host, headers="X-Request-Id: rq-1\r\n"))
+        reply = wire.reply()
+        assert reply.body == f"app GET /v0/agents/{AGENT}/logs 0".encode()
+        assert reply["x-request-id"] == "rq-1"
+        assert reply["x-content-type-options"] == "nosniff"
+        assert "includeSubDomains" in str(reply["strict-transport-security"])
+        wire.send(request("/", host="evil.example"))
+        assert wire.error(404) == "Not found"
+        wire.send(request("/v0/agents/%2e%2e/secrets", host="localhost"))
+        assert wire.error(404)
+    assert eventually(lambda: len(fronted.passages) >= 3)
+
+
+def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: Site) -> None:
+    size = 2 * 1024**2
+    chunk = b"%x\r\n%b\r\n" % (65_536, b"x" * 65_536)
+    for headers, body in (
+        (f"Content-Length: {size}\r\n", b"x" * size),
+        ("Transfer-Encoding: chunked\r\n", chunk * 32 + b"0\r\n\r\n"),
+    ):
+        with fronted.connect() as sock:
+            wire = Wire(sock)
+            wire.send(request("/v0/agents", method="POST", host="localhost", headers=headers))
+            sender = threading.Thread(target=wire.send, args=(body,))
+            sender.start()
+            assert wire.error(413) == "Request body too large"
+            sender.join(20)
+            wire.send(request("/v0/x", host="localhost"))
+            assert wire.reply().status == 200
+
+
+def test_limits_differ_by_path(fronted: Site) -> None:
+    with fronted.connect() as sock:
+        wire = Wire(sock)
+        for path, size, status in (
+            ("/v0/llm/v1/chat/completions", 32 * 1024**2 + 1, 413),
+            (f"/v0/agents/{AGENT}/files/upload", 16 * 1024**2 + 1, 413),
+        ):
+            wire.send(request(path, method="POST", host="localhost", headers=f"Content-Length: {size}\r\n"))
+            assert wire.error(status)
+            wire.sock.close()
+            wire.sock = fronted.connect()
+        wire.send(
+            request("/v0/files/upload", method="POST", host=fronted.host, headers="Content-Length: 2000000\r\n")
+            + b"x" * 2_000_000
+        )
+        assert wire.reply().status == 200
+        wire.sock.close()

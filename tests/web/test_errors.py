@@ -1,0 +1,117 @@
+import json
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from pydantic import BaseModel, Field
+
+from roost.core.problem import Kind, Problem
+from roost.web import errors
+from tests.hosts.asgi import Sent, call
+
+
+class Named(BaseModel):
+    name: str = Field(max_length=5)
+
+
+def application(error: Exception | None = None) -> FastAPI:
+    app = FastAPI()
+    errors.install(app)
+
+    @app.post("/v0/things")
+    async def make(body: Named) -> str:
+        return body.name
+
+    @app.get("/v0/things")
+    @app.get("/v3/things")
+    async def things() -> str:
+        if error is not None:
+            raise error
+        return "things"
+
+    return app
+
+
+async def post(body: bytes) -> Sent:
+    headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
+    return await call(application(), "/v0/things", method="POST", headers=headers, body=[body])
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+async def test_each_kind_of_problem_has_its_status(kind: Kind) -> None:
+    class Trouble(Problem):
+        message = "What is wrong"
+
+    Trouble.kind = kind
+    sent = await call(application(Trouble(extra={"agent": 1})), "/v0/things")
+    assert sent.status == errors.STATUS[kind]
+    assert json.loads(sent.body) == {"error": "What is wrong", "agent": 1}
+    assert ("www-authenticate" in sent.headers) == (sent.status == 401)
+
+
+async def test_a_limit_says_when_to_come_again() -> None:
+    class Busy(Problem):
+        kind = Kind.LIMITED
+
+    assert (await call(application(Busy(retry_after=2.4)), "/v0/things")).headers["retry-after"] == "2"
+    assert (await call(application(Busy(retry_after=0.1)), "/v0/things")).headers["retry-after"] == "1"
+
+
+async def test_the_storage_api_has_another_form() -> None:
+    sent = await call(application(Problem("What is wrong")), "/v3/things")
+    assert json.loads(sent.body) == {"error": {"code": 500, "message": "What is wrong"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"name": "abcdef"}', "name: String should have at most 5 characters"),
+        (b"{}", "name: Field required"),
+        (b"{", "Invalid JSON body"),
+    ],
+)
+async def test_a_fault_in_a_body_is_400_and_names_the_field(body: bytes, message: str) -> None:
+    sent = await post(body)
+    assert sent.status == 400
+    assert json.loads(sent.body) == {"error": message}
+
+
+async def test_what_was_sent_is_never_repeated() -> None:
+    sent = await post(b'{"name": "<script>SECRET"}')
+    assert b"SECRET" not in sent.body
+
+
+async def test_json_that_is_nested_too_deeply_is_400() -> None:
+    depth = 100_000
+    sent = await post(b'{"name": ' + b"[" * depth + b"]" * depth + b"}")
+    assert sent.status == 400
+
+
+async def test_a_reader_that_gives_up_on_depth_is_400() -> None:
+    sent = await call(application(RecursionError("maximum recursion depth exceeded")), "/v0/things")
+    assert sent.status == 400
+    assert json.loads(sent.body) == {"error": "Invalid JSON body"}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("DELETE", "/v0/things", 405)])
+async def test_the_frameworks_own_refusals_have_the_form_too(method: str, path: str, status: int) -> None:
+    sent = await call(application(), path, method=method)
+    assert sent.status == status
+    assert set(json.loads(sent.body)) == {"error"}
+    assert ("allow" in sent.headers) == (status == 405)
+
+
+async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> None:
+    messages: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/v0/things", "query_string": b"", "headers": []}
+    with pytest.raises(ValueError, match="a secret reason"):
+        await application(ValueError("a secret reason"))(scope, receive, send)
+    assert messages[0]["status"] == 500
+    assert messages[1]["body"] == b'{"error":"Internal error"}'
