@@ -74,8 +74,7 @@ def install_one(settings: "Settings", engine: "Engine", version: str) -> None:
     """Install one version with a progress bar; leaves the program with the installer's last lines on failure."""
     from roost import app
 
-    if version in engine.installed():
-        return
+    already = version in engine.installed()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task(f"Installing {engine.label} {version}", total=None)
@@ -88,4 +87,5 @@ def install_one(settings: "Settings", engine: "Engine", version: str) -> None:
             asyncio.run(app.bake(settings, engine, version, progress))
         except Problem as problem:
             fail(problem.message)
-    errors.print(f"Installed {engine.label} {version}.", markup=False)
+    if not already:
+        errors.print(f"Installed {engine.label} {version}.", markup=False)
