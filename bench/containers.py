@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.warden import Warden
-
 from bench.table import Row, median_ms
 from roost.agents.lifecycle.model import box_spec
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Limits
+from roost.drivers.runtime.warden import Warden
 
 _BOXES = 20
 _COMMANDS = 300

@@ -22,8 +22,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/migrations/__init__.py": "tests/migrations/test_upgrade.py",
-    "roost/drivers/engine/fake*.py": "tests/conformance/test_engine.py",
-    "roost/drivers/engine/openclaw/driver.py": "tests/conformance/test_engine.py",
 }
 
 

@@ -10,6 +10,14 @@ from tests.server import Running, running
 
 _FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogate elsewhere"}
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]
+
+
+def everywhere(value: bytes) -> bytes:
+    """A body with one value in the fields of all these requests."""
+    fields = (b"name", b"command", b"filename", b"version")
+    return b'{%b, "contentBase64": ""}' % b", ".join(b'"%b": %b' % (field, value) for field in fields)
+
+
 BODIES: dict[str, bytes] = {
     "nesting": b"[" * 100_000 + b"]" * 100_000,
     "object nesting": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
@@ -19,9 +27,9 @@ BODIES: dict[str, bytes] = {
     "huge number": b'{"name": 1' + b"0" * 5000 + b"}",
     "huge float": b'{"name": 1e999999}',
     "bad UTF-8": b'{"name": "\xff\xfe"}',
-    "lone surrogate": b'{"name": "\\ud800", "command": "\\ud800", "filename": "\\ud800", "contentBase64": "", "version": "\\ud800"}',
-    "surrogate elsewhere": b'{"name": "a", "description": "\\ud800", "command": "x", "cwd": "\\ud800", "engine": "\\udfff"}',
-    "NUL": b'{"name": "a\\u0000", "command": "a\\u0000", "filename": "a\\u0000", "contentBase64": "", "version": "\\u0000"}',
+    "lone surrogate": everywhere(b'"\\ud800"'),
+    "surrogate elsewhere": b'{"name": "a", "description": "\\ud800", "command": "x", "cwd": "\\ud800"}',
+    "NUL": everywhere(b'"a\\u0000"'),
     "BOM": b"\xef\xbb\xbf{",
     "empty": b"",
     "a string": b'"name"',

@@ -66,8 +66,8 @@ class BoxSpec:
     """All that a box needs. Pure data: the same spec gives the same box under every runtime.
 
     relays: TCP port on the box's loopback -> name of the relay socket (see `Runtime.relay`) that it leads to.
-    egress: name of the relay socket that speaks HTTP CONNECT; given, the box also answers DNS on its loopback and relays
-        connections of programs that ignore the proxy variables through it.
+    egress: name of the relay socket that speaks HTTP CONNECT; given, the box also answers DNS on its loopback and
+        relays connections of programs that ignore the proxy variables through it.
     env: environment of pid 1 and so of everything in the box; never a secret of the platform.
     """
 
