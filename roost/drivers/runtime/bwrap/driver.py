@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -83,15 +83,14 @@ class BwrapRuntime(Runtime):
         marked = await asyncio.to_thread(record.marked, self._places.mark)
         # In this order: what starts meanwhile is either still starting here, or on record below.
         starting = set(self._starting)
-        found = [self._record(agent_id) for agent_id in self._places.known()]
-        alive = [one for one in found if one and one.alive()]
-        kept = {process for one in alive for process in (one.warden, one.monitor)}
-        cut_off = [(agent, one) for agent, one in marked if agent not in starting and one not in kept]
+        found = [one for agent_id in self._places.known() if (one := self._record(agent_id))]
+        recorded = {process for one in found for process in one.processes()}
+        cut_off = [(agent, one) for agent, one in marked if agent not in starting and one not in recorded]
         if cut_off:
             _log.warning("unrecorded_boxes_ended", agents=sorted({agent for agent, _ in cut_off}))
             await _end([one for _, one in cut_off])
         launch.reap()
-        return [one.box() for one in alive]
+        return [one.box() for one in found if one.alive()]
 
     async def connect(self, agent_id: str) -> Stream:
         try:
@@ -140,10 +139,11 @@ class BwrapRuntime(Runtime):
         """End and remove what is left of a box, but not the agent's folders or relay sockets."""
         if not self._places.socket(agent_id).exists():
             return  # none was ever started since the last time
-        marked = await asyncio.to_thread(record.marked, self._places.mark)
-        await _end([process for agent, process in marked if agent == agent_id])
-        launch.reap()
         present = self._record(agent_id)
+        marked = await asyncio.to_thread(record.marked, self._places.mark)
+        left = {process for agent, process in marked if agent == agent_id}
+        await _end(left.union(present.processes() if present else ()))
+        launch.reap()
         groups = {*(present.groups if present else ()), *self._starter.groups(agent_id)}
         if killed := cgroup.oom_kills(groups):
             _log.warning("box_ran_out_of_memory", agent=agent_id, processes_killed=killed)
@@ -161,7 +161,7 @@ class BwrapRuntime(Runtime):
         return self._turns.setdefault(agent_id, asyncio.Lock())
 
 
-async def _end(processes: Sequence[record.Process]) -> None:
+async def _end(processes: Collection[record.Process]) -> None:
     for process in processes:
         process.kill()
     for process in processes:

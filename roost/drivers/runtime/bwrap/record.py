@@ -16,6 +16,7 @@ from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import Box
 
 _PROC = Path("/proc")
+_EXITING = 0x4  # PF_EXITING, linux/sched.h
 _COMMAND_BYTES = 256 * 1024  # ours are shorter; an agent's may be megabytes
 
 
@@ -29,14 +30,13 @@ class Process:
     @classmethod
     def find(cls, pid: int) -> "Process | None":
         """The process of that pid unless it has ended; a zombie has."""
-        try:
-            fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            return None
+        fields = _stat(pid)
         return None if fields[0] in {b"Z", b"X"} else cls(pid, int(fields[19]))
 
     def alive(self) -> bool:
-        return Process.find(self.pid) == self
+        """Not when it has begun to end: from then on it serves nobody, though it may take a moment more to be gone."""
+        fields = _stat(self.pid)
+        return fields[0] not in {b"Z", b"X"} and int(fields[19]) == self.born and not int(fields[6]) & _EXITING
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Another user's process stays: it is none of ours, whatever it says."""
@@ -48,7 +48,7 @@ class Process:
         """Wait for its end, at most so long."""
         try:
             with _handle(self) as fd:
-                return not self.alive() or await _readable(fd, seconds)
+                return Process.find(self.pid) != self or await _readable(fd, seconds)
         except ProcessLookupError:
             return True
 
@@ -67,6 +67,10 @@ class Record:
     def alive(self) -> bool:
         """The box lives as long as its pid 1; the monitor only waits for it."""
         return self.boot == boot() and self.warden.alive()
+
+    def processes(self) -> tuple[Process, ...]:
+        """Those that may still be there."""
+        return (self.warden, self.monitor) if self.boot == boot() else ()
 
     def box(self) -> Box:
         return Box(self.agent_id, self.warden.pid, self.started_at)
@@ -117,6 +121,14 @@ def marked(mark: str) -> list[tuple[str, Process]]:
             if process and owner and owner[0] == mark:
                 found.append((owner[1], process))
     return found
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of proc_pid_stat(5) from the state on."""
+    try:
+        return (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return [b"X"]
 
 
 def _command(pid: str) -> bytes:

