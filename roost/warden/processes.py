@@ -17,7 +17,6 @@ from contextlib import suppress
 
 READ = 256 * 1024
 SWEEPS, SWEEP_SECONDS = 200, 0.01
-FIRST_MARK = 1 << 60
 
 
 class Child:
@@ -72,7 +71,9 @@ class Nursery:
         self._env = dict(env)
         self._children: dict[int, Child] = {}
         self._most = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
-        self._mark = FIRST_MARK if self._most == resource.RLIM_INFINITY else self._most
+        self._mark = self._most
+        if self._most == resource.RLIM_INFINITY:  # then no two wardens use the same ones, should they see each other
+            self._mark = (1 << 60) + (int.from_bytes(os.urandom(5)) << 19)
 
     def reap(self) -> None:
         with suppress(ChildProcessError):

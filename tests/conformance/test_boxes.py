@@ -310,9 +310,8 @@ async def test_a_follower_that_lags_is_let_go(box: Warden) -> None:
     async with aclosing(box.follow()) as lines:
         first = asyncio.ensure_future(anext(lines))
         await box.start("loud", ["yes", "x" * 1000], env={})
-        await first
         with pytest.raises(WardenFailed):
-            await asyncio.wait_for(_read_slowly(lines), 20)
+            await asyncio.wait_for(_read_slowly(first, lines), 20)
     await box.stop("loud")
 
 
@@ -341,6 +340,7 @@ async def _until_refused(box: Warden) -> None:
             await box.exec(["true"])
 
 
-async def _read_slowly(lines: AsyncIterator[LogLine]) -> None:
+async def _read_slowly(first: "asyncio.Future[LogLine]", lines: AsyncIterator[LogLine]) -> None:
+    await first
     async for _ in lines:
         await asyncio.sleep(0.005)

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from roost import warden
 from roost.core import clock, ids, unixsocket
 from roost.core.problem import Problem
 from roost.drivers.runtime import own_loopback
+from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
     Box,
     BoxGone,
@@ -84,8 +84,7 @@ class FakeRuntime(Runtime):
     async def delete(self, agent_id: str) -> None:
         await self.stop(agent_id, grace=0)
         for folder in (self._run(agent_id), self._place(agent_id)):
-            if folder.exists():
-                await asyncio.to_thread(shutil.rmtree, folder)
+            await asyncio.to_thread(remove_tree, folder)
 
     async def list(self) -> Sequence[Box]:
         known = [path.parent.name for path in self._folder.glob("run/*/box.json")]

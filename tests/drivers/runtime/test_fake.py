@@ -8,7 +8,7 @@ import pytest
 
 from roost.drivers.runtime.contract import BoxSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.conformance.runtimes import AGENT, Ground, ground
+from tests.conformance.runtimes import AGENT, Ground, ground, sleeper, sleeping, until
 
 
 @pytest.fixture
@@ -56,3 +56,15 @@ async def test_a_warden_of_another_folder_is_none_of_its_business(place: Ground,
     (place.folder / "run" / AGENT / "box.json").unlink()
     assert not await FakeRuntime(tmp_path / "other").list()
     assert (await place.warden().ping()).uptime > 0
+
+
+async def test_a_box_ends_no_command_of_another(place: Ground) -> None:
+    one, two = [await place.box(BoxSpec(name)) for name in ("one", "two")]
+    durations = [sleeper() for _ in range(3)]
+    spared = [asyncio.create_task(one.exec(["sleep", duration])) for duration in durations]
+    await until(lambda: all(map(sleeping, durations)))
+    for _ in durations:
+        assert (await two.exec(["sleep", "60"], timeout=0.05)).timed_out
+    assert all(map(sleeping, durations))
+    for task in spared:
+        task.cancel()
