@@ -1,7 +1,7 @@
 """Where OpenClaw comes from: the npm package on a Node of its own, one folder a version.
 
 The default version is installed from a lock that names every package and its checksum; another version by its name,
-with the checksums that the registry gives. No script of a package runs.
+with the checksums that the registry gives. No script of its dependencies runs.
 """
 
 import json
@@ -43,6 +43,8 @@ def install(root: Path, version: str, progress: Progress) -> None:
     def fill(staging: Staging) -> None:
         progress(f"Installing OpenClaw {version}", None)
         staging.run([*node.npm(path), *_command(version, staging.path)], _counter(progress))
+        progress(f"Completing OpenClaw {version}", 0.95)
+        _complete(path, staging)
 
     path = node.install(root, progress)
     folder(root).put(version, fill)
@@ -64,6 +66,17 @@ def _command(version: str, path: Path) -> Sequence[str]:
         shutil.copyfile(_HERE / name, path / name)
         (path / name).chmod(0o644)
     return ["ci", *_OPTIONS, "--prefix", str(path)]
+
+
+def _complete(path: Path, staging: Staging) -> None:
+    """Run it once: what its own install script would have done, the program does at its first start, and in a box it
+    could not write beside itself. It gets a home that is thrown away.
+    """
+    home = staging.path / "home"
+    home.mkdir()
+    program = staging.path / "node_modules/openclaw/openclaw.mjs"
+    staging.run(["/usr/bin/env", f"HOME={home}", str(path / "bin/node"), str(program), "--version"], lambda _line: None)
+    shutil.rmtree(home)
 
 
 def _counter(progress: Progress) -> Callable[[str], None]:

@@ -1,20 +1,32 @@
-import json
+"""OpenClaw from the registry into an empty folder: complete, so that it runs where it cannot write."""
+
+import shutil
 from pathlib import Path
-from typing import Any
 
+import pytest
+
+from roost.core.problem import Problem
 from roost.drivers.engine.openclaw import software
-
-HERE = Path(software.__file__).parent
-LOCK: dict[str, Any] = json.loads((HERE / "package-lock.json").read_text())
+from roost.drivers.engine.openclaw.driver import OpenClaw
 
 
-def test_the_lock_is_of_the_default_version() -> None:
-    assert LOCK["packages"]["node_modules/openclaw"]["version"] == software.DEFAULT_VERSION
-    assert json.loads((HERE / "package.json").read_text())["dependencies"] == {"openclaw": software.DEFAULT_VERSION}
+@pytest.mark.engine
+@pytest.mark.timeout(600)
+@pytest.mark.xdist_group("openclaw")
+def test_a_fresh_install_is_complete(tmp_path: Path) -> None:
+    told: list[str] = []
+    engine = OpenClaw(tmp_path)
+    engine.install(engine.default_version, lambda what, _done: told.append(what))
+    assert engine.installed() == [engine.default_version]
+    package = tmp_path / "openclaw" / engine.default_version / "node_modules" / "openclaw"
+    assert not (package / ".openclaw-lifecycle-pending").exists()
+    assert not (package.parent.parent / "home").exists()
+    assert any("Fetching" in what for what in told)
+    shutil.rmtree(tmp_path)
 
 
-def test_every_package_has_a_checksum_and_none_names_a_host() -> None:
-    packages = {name: entry for name, entry in LOCK["packages"].items() if name and not entry.get("inBundle")}
-    assert len(packages) > 300
-    assert [name for name, entry in packages.items() if not entry.get("integrity", "").startswith("sha512-")] == []
-    assert [name for name, entry in packages.items() if "resolved" in entry] == []
+@pytest.mark.parametrize("version", ["", "-x", "../2026.9.6", "2026.9.6 --global", "latest", "1.0.0"])
+def test_a_version_that_is_none_reaches_no_installer(tmp_path: Path, version: str) -> None:
+    with pytest.raises(Problem):
+        software.install(tmp_path, version, lambda _what, _done: None)
+    assert not (tmp_path / "node").exists()
