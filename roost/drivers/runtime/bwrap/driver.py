@@ -27,6 +27,7 @@ _START_SECONDS = 10.0
 _CONNECT_SECONDS = 1.0
 _END_SECONDS = 10.0
 _MONITOR_SECONDS = 2.0
+_GROUPS_SECONDS = 2.0
 _PAUSE_SECONDS = 0.005
 
 _log = log.get("bwrap")
@@ -137,8 +138,9 @@ class BwrapRuntime(Runtime):
 
     async def _clear(self, agent_id: str) -> None:
         """End and remove what is left of a box, but not the agent's folders or relay sockets."""
-        if not self._places.socket(agent_id).exists():
-            return  # none was ever started since the last time
+        if not self._places.socket(agent_id).exists():  # no bwrap was started since the last time
+            await _drop(self._starter.groups(agent_id))
+            return
         present = self._record(agent_id)
         marked = await asyncio.to_thread(record.marked, self._places.mark)
         left = {process for agent, process in marked if agent == agent_id}
@@ -147,10 +149,7 @@ class BwrapRuntime(Runtime):
         groups = {*(present.groups if present else ()), *self._starter.groups(agent_id)}
         if killed := cgroup.oom_kills(groups):
             _log.warning("box_ran_out_of_memory", agent=agent_id, processes_killed=killed)
-        with suppress(TimeoutError):  # an empty group that stays costs little and is taken again
-            async with asyncio.timeout(_MONITOR_SECONDS):
-                while not cgroup.remove(groups):  # noqa: ASYNC110 - the kernel tells nobody when a group is empty
-                    await asyncio.sleep(_PAUSE_SECONDS)
+        await _drop(groups)
         self._places.record(agent_id).unlink(missing_ok=True)
         self._places.socket(agent_id).unlink(missing_ok=True)
 
@@ -167,3 +166,10 @@ async def _end(processes: Collection[record.Process]) -> None:
     for process in processes:
         if not await process.gone(_END_SECONDS):
             _log.warning("process_does_not_end", pid=process.pid)
+
+
+async def _drop(groups: Collection[Path]) -> None:
+    with suppress(TimeoutError):  # an empty group that stays costs little and is taken again
+        async with asyncio.timeout(_GROUPS_SECONDS):
+            while not cgroup.remove(groups):  # noqa: ASYNC110 - the kernel tells nobody when a group is empty
+                await asyncio.sleep(_PAUSE_SECONDS)

@@ -58,11 +58,10 @@ class Starter:
             warden, monitor = Process.find(await launched.child()), Process.find(launched.monitor)
             if warden is None or monitor is None:
                 raise RuntimeFailed(f"The container ended at once: {launched.last_words()}")
-            groups = controllers().create(self._group(spec.agent_id), spec.limits)
-            cgroup.enter(groups, (monitor.pid, warden.pid))
+            await asyncio.to_thread(controllers().enter, self._group(spec.agent_id), (monitor.pid, warden.pid))
             if uid is None:
                 launch.limit(warden.pid, spec.limits)
-            made = Record(spec.agent_id, boot(), warden, monitor, clock.now(), tuple(groups))
+            made = Record(spec.agent_id, boot(), warden, monitor, clock.now(), tuple(self.groups(spec.agent_id)))
             made.save(self._places.record(spec.agent_id))
             async with _low_ports(warden.pid if spec.egress else None):
                 launched.unblock()
@@ -102,7 +101,10 @@ class Starter:
             system=plan.system(),
         )
         command = partial(plan.arguments, spec, layout, mark=self._places.mark)
-        return launch.launch(command, self._places.socket(spec.agent_id), uid, spec.limits)
+        group = self._group(spec.agent_id)
+        controllers().create(group, spec.limits)
+        with controllers().birthplace(group):
+            return launch.launch(command, self._places.socket(spec.agent_id), uid, spec.limits)
 
     async def _answer(self, agent_id: str, launched: launch.Launched) -> None:
         try:

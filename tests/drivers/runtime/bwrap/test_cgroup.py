@@ -80,10 +80,24 @@ def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
     assert values == {"memory.max": str(1 << 20), "memory.swap.max": "0", "pids.max": "7", "cpu.max": "50000 100000"}
 
 
-def test_processes_enter_every_group(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    cgroup.enter([tmp_path / "a"], [41, 42])
-    assert (tmp_path / "a/cgroup.procs").read_text() == "42"  # the kernel takes one a write
+def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
+    groups = cgroup.Cgroups([Controller(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
+    groups.create("one", LIMITS)
+    with groups.birthplace("one"):
+        assert not (tmp_path / "one/cgroup.procs").exists()
+    groups.enter("one", [41, 42])
+    assert (tmp_path / "one/cgroup.procs").read_text() == "42"  # the kernel takes one a write
+
+
+def test_in_version_1_processes_are_born_there(tmp_path: Path) -> None:
+    groups = cgroup.Cgroups([Controller("memory", 1, tmp_path)], {})
+    groups.create("one", LIMITS)
+    with groups.birthplace("one"):
+        assert (tmp_path / "one/tasks").read_text() == "0"  # the thread itself
+        assert not (tmp_path / "tasks").exists()
+    assert (tmp_path / "tasks").read_text() == "0"  # and back
+    groups.enter("one", [41])
+    assert not (tmp_path / "one/cgroup.procs").exists()
 
 
 @pytest.mark.parametrize(
