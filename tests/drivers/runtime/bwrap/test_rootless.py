@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,8 @@ def python() -> str | None:
 @pytest.mark.skipif(python() is None, reason="no system Python of our version")
 @pytest.mark.skipif(not reachable(CHECKOUT) or not reachable(PACKAGES), reason="the checkout is closed to other users")
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is missing")
-def test_as_a_plain_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = Path(f"/tmp/roost-rootless-{tmp_path_factory.getbasetemp().name}")
-    folder.mkdir(mode=0o700)
+def test_as_a_plain_user() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="roost-rootless-"))  # not below pytest's own, which is closed to others
     try:
         shutil.chown(folder, int(UID), int(UID))
         done = subprocess.run(
