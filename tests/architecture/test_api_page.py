@@ -1,0 +1,22 @@
+"""docs/api.md lists the endpoints that there are, with their credentials."""
+
+import re
+
+from prometheus_client import CollectorRegistry
+
+from roost.hosts.mount import application
+from roost.hosts.routes import table
+from roost.web.provide import Rooms
+from tests.architecture.code import ROOT
+
+_ROW = re.compile(r"^\| (GET|POST|PUT|DELETE) \| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
+
+
+def test_the_page_has_a_row_for_each_endpoint() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    written = {(method, path): kinds.strip() for method, path, kinds in _ROW.findall(page)}
+    served = {
+        (row["method"], re.sub(r":path", "", row["path"])): ", ".join(row["credentials"]) or "none"
+        for row in table(application(Rooms(), "", {}, CollectorRegistry()))
+    }
+    assert written == served
