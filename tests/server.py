@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 
 from roost import app, config
 from roost.drivers.engine.contract import Engine
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.model.scripted import Scripted
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Runtime
 from roost.hosts.server import listen
 from roost.identity import tenants
