@@ -12,7 +12,6 @@ import httpx2 as httpx
 from roost import app, config
 from roost.drivers.engine.contract import Engine
 from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.model.scripted import Scripted
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Runtime
 from roost.hosts.server import listen
@@ -63,7 +62,7 @@ async def running(
     """`stop` False leaves the agents' boxes as a crash would."""
     listener = listen("127.0.0.1", 0)
     settings = config.load({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
-    outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], [Scripted()])
+    outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], app.upstreams(settings))
     server = app.Roost(settings, outside)
     await server.start()
     over = asyncio.Event()
