@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -23,7 +24,7 @@ from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.workspace.service import Workspace
-from roost.config import Settings
+from roost.config import BadSettings, Settings
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
@@ -52,10 +53,21 @@ from roost.web.access import Observe, Passage
 from roost.web.provide import Rooms
 from roost.work import Work
 
+_STOP_GRACE = 2.0
+
+
+def data_folder(settings: Settings) -> Path:
+    """The data folder, made when it is missing. Raises BadSettings when it cannot be one."""
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSettings(f"data: {settings.data} cannot be a folder of ours: {error.strerror}") from None
+    return settings.data
+
 
 def open_database(settings: Settings) -> Database:
     """The deployment's database, migrated to this version."""
-    settings.data.mkdir(parents=True, exist_ok=True)
+    data_folder(settings)
     db = Database(settings.database_url.reveal())
     migrations.upgrade(db)
     return db
@@ -119,9 +131,10 @@ class Roost:
         self.models = ModelGateway(self.db, outside.upstreams)
         self.resolver = SystemResolver()
         rooms = Rooms()
+        door = Door(self.keys, self.gateways)
         served = application(rooms, self.addresses.agents_url, self._checks(), self.registry)
         self._observed = self._count()
-        self.asgi = front(served, self.addresses, observe=self._observed)
+        self.asgi = front(served, self.addresses, door.model, observe=self._observed)
         policy = Policy(allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts)
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
@@ -135,7 +148,7 @@ class Roost:
         self.queue.handle(lifecycle.START, start)
         self.queue.handle(lifecycle.DELETE, teardown.handle, retries=10)
         for room in (
-            Door(self.keys, self.gateways),
+            door,
             self.gateways,
             self.reach,
             self.models,
@@ -147,7 +160,7 @@ class Roost:
             Logs(self.roster, self.reach),
         ):
             rooms.add(room)
-        self.edge = edge_protocol(self._gate(rooms.get(Door)))
+        self.edge = edge_protocol(self._gate(door))
         self.http = HttpServer(self.asgi, self.edge)
 
     async def start(self) -> None:
@@ -162,7 +175,7 @@ class Roost:
     async def stop(self) -> None:
         """End all agents, cleanly; the next start brings them back."""
         self.edge.traffic.close()
-        await self.queue.stop()
+        await self.queue.stop(grace=_STOP_GRACE)  # what is cut off is finished by the next start
         await self.reconciler.stop()
         await self.relays.close_all()
         await self.models.stop()

@@ -6,6 +6,7 @@ the environment wins, and a command-line flag wins over both. Secrets can also b
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from roost.drivers.model.contract import ModelSettings
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _GIB = 1024**3
+_LEAST_MEMORY = 64 * 1024**2
+_DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
 class BadSettings(Invalid):
@@ -52,7 +55,7 @@ OPTIONS: Sequence[Option] = (
     Option(
         "engines", "Where engines are installed; servers of a machine can share it.", "$XDG_DATA_HOME/roost/engines"
     ),
-    Option("log_level", "`debug`, `info`, `warning` or `error`.", "info"),
+    Option("log_level", "`debug`, `info`, `warning` or `error`.", "info; on a terminal warning"),
     Option("quota_free", "Agents per tenant on the free plan.", "1"),
     Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
     Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
@@ -65,7 +68,7 @@ OPTIONS: Sequence[Option] = (
     Option("model_key", "The key for that endpoint. It stays on the host."),
     Option("models", "Model ids to offer, comma-separated, the default first; else what the endpoint lists."),
 )
-_NAMES = {option.name for option in OPTIONS}
+_IN_FILE = {option.name for option in OPTIONS} - {"data"}  # the file stands in the data folder
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Settings:
     database_url: Sensitive[str]
     kek: Sensitive[bytes] | None
     engines: Path
-    log_level: str
+    log_level: str | None
     quota_free: int
     quota_paid: int
     agent_memory: int
@@ -115,13 +118,13 @@ class _Reader:
             data=data,
             host=self._text("host") or "127.0.0.1",
             port=port,
-            domain=(self._text("domain") or "localhost").lower().rstrip("."),
+            domain=self._domain(),
             public_scheme=cast("Literal['http', 'https']", self._one_of("public_scheme", ("http", "https"))),
             public_port=self._number("public_port", port, low=0, high=65535),
             database_url=Sensitive(self._text("database_url") or f"sqlite:///{data / 'roost.db'}"),
             kek=self._kek(),
             engines=Path(self._text("engines") or _default_engines(self._environment)).expanduser().resolve(),
-            log_level=self._one_of("log_level", ("info", "debug", "warning", "error")),
+            log_level=self._one_of("log_level", ("", "debug", "info", "warning", "error")) or None,
             quota_free=self._number("quota_free", 1),
             quota_paid=self._number("quota_paid", 20),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
@@ -144,9 +147,9 @@ class _Reader:
         if path := self._environment.get(f"{variable}_FILE"):
             try:
                 return Path(path).read_text().strip()
-            except OSError as error:
-                raise BadSettings(f"{variable}_FILE: {path} could not be read: {error.strerror}") from None
-        return str(self._file.get(name, "")).strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadSettings(f"{variable}_FILE: {path} could not be read: {error}") from None
+        return _as_text(name, self._file.get(name, ""))
 
     def _number(self, name: str, default: int, *, low: int = 0, high: int = 2**53) -> int:
         text = self._text(name)
@@ -172,14 +175,20 @@ class _Reader:
             return default
         units = {"K": 1024, "M": 1024**2, "G": _GIB}
         digits, unit = (text[:-1], units.get(text[-1].upper(), 0)) if text[-1].isalpha() else (text, 1)
-        if not digits.isdigit() or not unit:
-            raise BadSettings(f"{name}: bytes like 2147483648, 2048M or 2G, please, not {text!r}")
+        if not digits.isascii() or not digits.isdigit() or int(digits) * unit < _LEAST_MEMORY:
+            raise BadSettings(f"{name}: at least 64M, like 2147483648, 2048M or 2G, please, not {text!r}")
         return int(digits) * unit
 
     def _one_of(self, name: str, values: Sequence[str]) -> str:
         text = self._text(name) or values[0]
         if text not in values:
-            raise BadSettings(f"{name}: one of {', '.join(values)}, please, not {text!r}")
+            raise BadSettings(f"{name}: one of {', '.join(filter(None, values))}, please, not {text!r}")
+        return text
+
+    def _domain(self) -> str:
+        text = (self._text("domain") or "localhost").lower().rstrip(".")
+        if not _DOMAIN.fullmatch(text):
+            raise BadSettings(f"domain: a name like example.com, please, not {text!r}")
         return text
 
     def _list(self, name: str) -> tuple[str, ...]:
@@ -225,15 +234,26 @@ class _Reader:
 
 
 def _file(path: Path) -> Mapping[str, Any]:
-    if not path.exists():
-        return {}
     try:
         content = tomllib.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSettings(f"{path}: {error}") from None
-    if unknown := content.keys() - _NAMES:
+    if unknown := content.keys() - _IN_FILE:
         raise BadSettings(f"{path}: unknown setting {min(unknown)!r}; `docs/settings.md` lists all")
     return content
+
+
+def _as_text(name: str, value: Any) -> str:
+    """A value of the file as it would stand in the environment."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(_as_text(name, item) for item in cast("list[Any]", value))
+    if not isinstance(value, str | int | float):
+        raise BadSettings(f"{name}: a text, a number or a list, please, not {value!r}")
+    return str(value).strip()
 
 
 def _default_engines(environment: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roost import config
+from roost import app, config
 from roost.config import OPTIONS, BadSettings, load
 
 
@@ -56,7 +56,16 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_PORT", "-1", "port"),
         ("ROOST_QUOTA_FREE", "many", "quota_free"),
         ("ROOST_LOG_LEVEL", "loud", "log_level"),
+        ("ROOST_LOG_LEVEL", "loud", "debug, info, warning, error"),
         ("ROOST_AGENT_MEMORY", "2X", "agent_memory"),
+        ("ROOST_AGENT_MEMORY", "M", "agent_memory"),
+        ("ROOST_AGENT_MEMORY", "\u00b2G", "agent_memory"),
+        ("ROOST_AGENT_MEMORY", "63M", "at least 64M"),
+        ("ROOST_AGENT_PIDS", "\u0663\u0663", "agent_pids"),
+        ("ROOST_DOMAIN", "exa mple", "domain"),
+        ("ROOST_DOMAIN", "-x.example", "domain"),
+        ("ROOST_DOMAIN", "http://x.example", "domain"),
+        ("ROOST_DOMAIN", "x" * 64, "domain"),
         ("ROOST_AGENT_CPUS", "none", "agent_cpus"),
         ("ROOST_AGENT_CPUS", "nan", "agent_cpus"),
         ("ROOST_KEK", "short", "kek"),
@@ -71,11 +80,51 @@ def test_a_bad_value_is_refused_by_name(tmp_path: Path, variable: str, value: st
         settings(tmp_path, **{variable: value})
 
 
-@pytest.mark.parametrize("text", ["prot = 1", "port = ", "[port]\nx = 1\n[other]"])
+def test_the_file_says_things_as_toml_does(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text(
+        'host = "0.0.0.0"\nallow_plain_http = true\nagent_cpus = 0.5\nmodels = ["big", "small"]\n'
+        'model_url = "https://models.example"\negress_allow = ["10.0.0.0/8", "fd00::/8"]\nlog_level = "debug"\n'
+    )
+    found = settings(tmp_path)
+    assert (found.host, found.agent_cpus, found.log_level) == ("0.0.0.0", 0.5, "debug")
+    assert found.upstreams[0].models == ("big", "small")
+    assert [str(network) for network in found.egress_allow] == ["10.0.0.0/8", "fd00::/8"]
+
+
+@pytest.mark.parametrize(
+    "text", ["prot = 1", "port = ", "[port]\nx = 1\n[other]", "port = {x = 1}", 'data = "/elsewhere"', "\udcff"]
+)
 def test_a_bad_file_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "roost.toml").write_text(text)
+    (tmp_path / "roost.toml").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(BadSettings, match=r"roost\.toml|port"):
         settings(tmp_path)
+
+
+def test_a_file_that_is_none_is_refused_and_none_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").mkdir()
+    with pytest.raises(BadSettings, match=r"roost\.toml"):
+        settings(tmp_path)
+    assert settings(tmp_path / "new").port == 8642
+    (tmp_path / "file").touch()
+    assert settings(tmp_path / "file").port == 8642
+    with pytest.raises(BadSettings, match="data"):
+        app.data_folder(settings(tmp_path / "file"))
+
+
+def test_a_secret_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadSettings, match="ROOST_MODEL_KEY_FILE"):
+        settings(tmp_path, ROOST_MODEL_URL="https://x.example", ROOST_MODEL_KEY_FILE=str(tmp_path / "key"))
+
+
+@pytest.mark.parametrize(("text", "domain"), [("Agents.Example.COM.", "agents.example.com"), ("", "localhost")])
+def test_domains(tmp_path: Path, text: str, domain: str) -> None:
+    assert settings(tmp_path, ROOST_DOMAIN=text).domain == domain
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    found = settings(tmp_path, ROOST_PORT="", ROOST_AGENT_MEMORY="", ROOST_LOG_LEVEL="", ROOST_KEK="")
+    assert (found.port, found.agent_memory, found.log_level, found.kek) == (8642, 2 * 1024**3, None, None)
 
 
 def test_a_public_address_without_tls_has_to_be_meant(tmp_path: Path) -> None:
@@ -85,7 +134,9 @@ def test_a_public_address_without_tls_has_to_be_meant(tmp_path: Path) -> None:
     assert settings(tmp_path, ROOST_HOST="0.0.0.0", ROOST_PUBLIC_SCHEME="https").public_scheme == "https"
 
 
-@pytest.mark.parametrize(("text", "size"), [("1024", 1024), ("2K", 2048), ("3M", 3 * 1024**2), ("1g", 1024**3)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("67108864", 64 * 1024**2), ("65536K", 64 * 1024**2), ("300M", 300 * 1024**2), ("1g", 1024**3)]
+)
 def test_sizes(tmp_path: Path, text: str, size: int) -> None:
     assert settings(tmp_path, ROOST_AGENT_MEMORY=text).agent_memory == size
 

@@ -1,4 +1,7 @@
-"""`roost chat`: a conversation with an agent, one message or a prompt, streamed as the answer is written."""
+"""`roost chat`: a conversation with an agent, one message or a prompt, streamed as the answer is written.
+
+The answers come from a program in the agent's box: whatever it sends, it is shown as text or ends in an error.
+"""
 
 import json
 import sys
@@ -10,11 +13,13 @@ import httpx2 as httpx
 import typer
 
 from roost.cli.agents import Name
-from roost.cli.client import Data, Session, refuse, session, unreachable
-from roost.cli.output import Exit, errors, fail, screen
+from roost.cli.client import Data, Session, refuse, session, told, unreachable
+from roost.cli.output import errors, fail, say, write
+from roost.core import clock
 
-_PATIENCE = 60  # seconds
+_PATIENCE, _LOOK = 120.0, 0.25  # seconds: for an agent that is starting, and between two looks at it
 _TIMEOUT = httpx.Timeout(300.0, connect=5.0)
+_SHAPELESS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class Conversation:
@@ -30,9 +35,9 @@ class Conversation:
         self._said: list[dict[str, str]] = []
 
     def say(self, text: str) -> Iterator[str]:
-        """The pieces of the answer, as they come."""
-        self._said.append({"role": "user", "content": text})
-        body = {"model": self._model, "messages": self._said, "stream": True}
+        """The pieces of the answer, as they come. What was not answered counts as not said."""
+        question = {"role": "user", "content": text}
+        body = {"model": self._model, "messages": [*self._said, question], "stream": True}
         answer: list[str] = []
         with unreachable(self._url), self._client.stream("POST", "/v1/chat/completions", json=body) as response:
             if response.status_code >= 400:
@@ -41,19 +46,24 @@ class Conversation:
             for piece in _pieces(response.iter_lines()):
                 answer.append(piece)
                 yield piece
-        self._said.append({"role": "assistant", "content": "".join(answer)})
+        if not answer:
+            fail("The agent answered nothing; `roost agents logs` may say why.")
+        self._said += [question, {"role": "assistant", "content": "".join(answer)}]
 
     def _first_model(self) -> str:
         with unreachable(self._url):
             response = self._client.get("/v1/models")
         if response.status_code >= 400:
             refuse(response)
-        return response.json()["data"][0]["id"]
+        try:
+            return str(response.json()["data"][0]["id"])
+        except _SHAPELESS:
+            fail("The agent names no model to talk to; `roost agents logs` may say why.")
 
 
 def chat(
     agent: Name,
-    message: Annotated[str | None, typer.Argument(help="One message; without it, a prompt.")] = None,
+    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", help="Without it, a prompt.")] = None,
     data: Data = None,
 ) -> None:
     """Talk to an agent."""
@@ -63,23 +73,24 @@ def chat(
     if message is not None:
         _print(conversation.say(message))
         return
-    errors.print(f"Talking to {found['name']}. Ctrl-D ends.", markup=False)
+    say(f"Talking to {found['name']}. Ctrl-D ends.", errors)
     while (line := _ask()) is not None:
         if line.strip():
-            _print(conversation.say(line))
+            _answer(conversation, line)
 
 
 def _settled(here: Session, name: str) -> Mapping[str, Any]:
     """The agent, once it is not starting any more."""
     found = here.agent(name)
+    last = clock.monotonic() + _PATIENCE
     with errors.status("The agent is starting ..."):
-        for _ in range(_PATIENCE):
-            if found["status"] != "starting":
-                break
-            time.sleep(1)
+        while found["status"] == "starting" and clock.monotonic() < last:
+            time.sleep(_LOOK)
             found = here.agent(found["agentId"])
     if found["status"] == "failed":
         fail(f"The agent failed: {found['statusReason']}")
+    if found["status"] != "running":
+        fail("The agent is still starting." if found["status"] == "starting" else "The agent is not running.")
     return found
 
 
@@ -90,30 +101,37 @@ def _ask() -> str | None:
         return None
 
 
+def _answer(conversation: Conversation, line: str) -> None:
+    """At a prompt a failure is told and the conversation goes on; a script is left with its exit code."""
+    try:
+        _print(conversation.say(line))
+    except typer.Exit:
+        if not sys.stdin.isatty():
+            raise
+
+
 def _print(pieces: Iterator[str]) -> None:
-    empty = True
-    for piece in pieces:
-        empty = False
-        screen.out(_harmless(piece), end="")
-        sys.stdout.flush()
-    sys.stdout.write("\n")
-    if empty:
-        fail("The agent answered nothing; `roost agents logs` may say why.", Exit.FAILED)
+    try:
+        for piece in pieces:
+            write(piece, sys.stdout)
+    finally:
+        write("\n", sys.stdout)
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[str]:
     """The text in a stream of chat completion chunks (server-sent events)."""
     for line in lines:
-        if not line.startswith("data:") or line == "data: [DONE]":
+        content = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or content == "[DONE]":
             continue
-        event: dict[str, Any] = json.loads(line.removeprefix("data:"))
-        if "error" in event:
-            fail(str(event["error"].get("message", event["error"])))
-        for choice in event.get("choices", ()):
-            if text := choice.get("delta", {}).get("content"):
-                yield text
-
-
-def _harmless(text: str) -> str:
-    """What an agent says must not steer the terminal."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
+        try:
+            event: dict[str, Any] = json.loads(content)
+            failure = event.get("error")
+            deltas: list[dict[str, str]] = [choice.get("delta") or {} for choice in event.get("choices") or ()]
+            text = "".join(delta.get("content") or "" for delta in deltas)
+        except _SHAPELESS:
+            fail("The agent's answer cannot be read: it is no stream of chat completions.")
+        if failure:
+            fail(told(failure))
+        if text:
+            yield text

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn, cast
 
 import httpx2 as httpx
 import typer
@@ -20,8 +20,8 @@ from roost.core.sensitive import Sensitive
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 
-_CODES = {401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
-_TIMEOUT = httpx.Timeout(180.0, connect=5.0)
+_CODES = {400: Exit.USAGE, 401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
+_CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,21 @@ class Session:
     token: Sensitive[str]
     domain: str
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer to one request of the management API. Leaves the program with a message on a refusal."""
+    def call(self, method: str, path: str, body: Any = None, *, patience: float = 180.0) -> Any:
+        """The JSON answer to one request of the management API, waited for `patience` seconds.
+
+        Leaves the program with a message on a refusal.
+        """
         headers = {"Authorization": f"Bearer {self.token.reveal()}"}
-        with unreachable(self.url), httpx.Client(timeout=_TIMEOUT, trust_env=False) as client:
+        timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
+        with unreachable(self.url), httpx.Client(timeout=timeout, trust_env=False) as client:
             response = client.request(method, f"{self.url}{path}", json=body, headers=headers)
         if response.status_code >= 400:
             refuse(response)
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            fail(f"What answers at {self.url} is not Roost.", Exit.UNREACHABLE)
 
     def agent(self, name: str) -> Mapping[str, Any]:
         """The agent with that id, or with that name if there is just one."""
@@ -58,33 +65,50 @@ class Session:
 
 
 def session(data: Path | None) -> Session:
+    """The server to speak to. Leaves the program when there is none to be found."""
     url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
     if url and token:
         return Session(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
+    if url or token:
+        fail("ROOST_URL and ROOST_TOKEN name a server together: set both, or none.", Exit.USAGE)
     from roost import config  # it brings half of the server with it, which most commands do without
 
     path = config.load(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())
+        return Session(found["url"], Sensitive(found["token"]), found["domain"])
     except FileNotFoundError:
         fail(f"No server has run on {path.parent} yet. Start one with `roost up`.", Exit.UNREACHABLE)
-    return Session(found["url"], Sensitive(found["token"]), found["domain"])
-
-
-def refuse(response: httpx.Response) -> None:
-    """Leave the program with the server's own words."""
-    try:
-        body = response.json()["error"]
-        message = body if isinstance(body, str) else body["message"]
+    except OSError as error:
+        fail(f"{path}: {error.strerror}", Exit.NOT_ALLOWED)
     except (ValueError, KeyError, TypeError):
-        message = f"The server answered {response.status_code}"
+        fail(f"{path} is damaged; the next `roost up` writes it anew.", Exit.UNREACHABLE)
+
+
+def refuse(response: httpx.Response) -> NoReturn:
+    """Leave the program with the server's own words; of an agent that failed, with the reason."""
+    try:
+        body = response.json()
+        message = told(body["error"])
+        if reason := body.get("agent", {}).get("statusReason"):
+            message = f"{message}. {reason}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message = f"The server answered {response.status_code}."
     fail(message, _CODES.get(response.status_code, Exit.FAILED))
+
+
+def told(error: Any) -> str:
+    """The words of an error body: a text as Roost has it, or an object as OpenAI's clients know it."""
+    return str(cast("dict[str, Any]", error).get("message", error) if isinstance(error, dict) else error)
 
 
 @contextmanager
 def unreachable(url: str) -> Generator[None]:
+    """What goes wrong between here and the server, as an error message."""
     try:
         yield
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        fail(f"{url} is no address of a server.", Exit.USAGE)
     except httpx.ConnectError:
         fail(f"No server answers at {url}. Start one with `roost up`.", Exit.UNREACHABLE)
     except httpx.TimeoutException:

@@ -7,7 +7,7 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, errors, fail, screen, show_rows
+from roost.cli.output import Exit, Form, Output, errors, fail, say, show_rows
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def list_engines(
         | ({"available": list(engine.available())} if available else {})
         for engine in app.engines(config.load(data=data))
     ]
-    show_rows(rows, ("id", "label", "default", "installed", "available")[: 5 if available else 4], output)
+    shown = ("id", "label", "default", "installed", *(["available"] if available else []))
+    show_rows(rows, shown, output)
 
 
 @nouns.command()
@@ -67,7 +68,7 @@ def remove(which: Annotated[str, typer.Argument(metavar="ENGINE@VERSION")], data
     if engine_id not in known or version not in known[engine_id].installed():
         fail(f"{which} is not installed.", Exit.NOT_FOUND)
     known[engine_id].remove(version)
-    screen.print(f"Removed {engine_id} {version}.", markup=False)
+    say(f"Removed {engine_id} {version}.")
 
 
 def install_one(settings: "Settings", engine: "Engine", version: str) -> None:
@@ -88,4 +89,4 @@ def install_one(settings: "Settings", engine: "Engine", version: str) -> None:
         except Problem as problem:
             fail(problem.message)
     if not already:
-        errors.print(f"Installed {engine.label} {version}.", markup=False)
+        say(f"Installed {engine.label} {version}.", errors)

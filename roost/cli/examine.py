@@ -5,7 +5,6 @@ import platform
 from collections.abc import Sequence
 
 from roost import __version__, app, config
-from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Capabilities
 
 Row = dict[str, str]
@@ -23,12 +22,11 @@ def _python() -> Row:
 
 
 def _runtime(name: str, found: Capabilities) -> Sequence[Row]:
-    first = (
-        _row(f"runtime {name}", "ok", "containers start")
-        if found.usable
-        else _row(f"runtime {name}", "fail", found.error)
-    )
-    return [first, *(_row(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement)]
+    status, detail = ("ok", "containers start") if found.usable else ("fail", found.error)
+    return [
+        _row(f"runtime {name}", status, detail),
+        *(_row(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement),
+    ]
 
 
 def _engines(settings: config.Settings) -> Sequence[Row]:
@@ -45,8 +43,8 @@ def _engines(settings: config.Settings) -> Sequence[Row]:
 def _database(settings: config.Settings) -> Row:
     try:
         db = app.open_database(settings)
-    except (Problem, Exception) as error:  # noqa: BLE001 - whatever is wrong is what the doctor is to say
-        return _row("database", "fail", str(error).splitlines()[0])
+    except Exception as error:  # noqa: BLE001 - whatever is wrong is what the doctor is to say
+        return _row("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
     kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
     db.close()
     return _row("database", "ok", kind)

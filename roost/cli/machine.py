@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, screen, show_json, show_rows
+from roost.cli.output import Exit, Form, Output, say_field, show_json, show_rows
 
-_MARKS = {"ok": "[green]ok[/green]  ", "no": "[yellow]no[/yellow]  ", "fail": "[red]fail[/red]"}
+_STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
 
 def up(
@@ -35,9 +35,9 @@ def doctor(data: Data = None, output: Output = Form.TABLE) -> None:
     if output is Form.JSON:
         show_json(rows)
     else:
+        width = max(len(row["part"]) for row in rows)
         for row in rows:
-            screen.print(f"{_MARKS[row['status']]}  [bold]{row['part']:<16}[/bold]  ", end="")
-            screen.print(row["detail"], markup=False)
+            say_field(row["status"], f"{row['part']:<{width}}  {row['detail']}", 4, _STYLES[row["status"]])
     if any(row["status"] == "fail" for row in rows):
         raise typer.Exit(Exit.FAILED)
 

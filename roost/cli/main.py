@@ -8,7 +8,7 @@ import typer
 from roost import __version__
 from roost.cli import agents, engines, keys, machine
 from roost.cli.chat import chat
-from roost.cli.output import Exit, fail
+from roost.cli.output import Exit, complain
 from roost.core.problem import Invalid, Problem
 
 cli = typer.Typer(
@@ -46,13 +46,8 @@ def app() -> None:
     try:
         cli()
     except Invalid as problem:
-        _leave(problem, Exit.USAGE)
+        complain(problem.message)
+        sys.exit(Exit.USAGE)
     except Problem as problem:
-        _leave(problem, Exit.FAILED)
-
-
-def _leave(problem: Problem, code: Exit) -> None:
-    try:
-        fail(problem.message, code)
-    except typer.Exit as left:
-        sys.exit(left.exit_code)
+        complain(problem.message)
+        sys.exit(Exit.FAILED)

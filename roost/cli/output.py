@@ -1,19 +1,32 @@
-"""How commands print: tables for people, JSON for scripts, errors on standard error with an exit code that tells."""
+"""How commands print: tables for people, JSON for scripts, errors on standard error with an exit code that tells.
+
+Whatever is printed may have been written by an agent: it neither styles nor steers the terminal.
+"""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from roost.core.plain import plain_lines
 
 _WIDE = 1000  # what is no terminal gets whole lines, one a record
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d+Z")
 
-screen = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-errors = Console(stderr=True, highlight=False)
+
+def _console(stream: TextIO, *, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else _WIDE)
+
+
+screen = _console(sys.stdout)
+errors = _console(sys.stderr, stderr=True)
 
 
 class Exit(IntEnum):
@@ -35,12 +48,34 @@ Output = Annotated[Form, typer.Option("--output", "-o", help="How to print recor
 
 
 def fail(message: str, code: Exit = Exit.FAILED) -> NoReturn:
-    errors.print(f"[red]Error:[/red] {_plain(message)}")
+    """Leave the program with an error message."""
+    complain(message)
     raise typer.Exit(code)
 
 
+def complain(message: str) -> None:
+    errors.print(Text.assemble(("Error: ", "red"), plain_lines(message)))
+
+
+def say(text: str, console: Console = screen) -> None:
+    """A line for people."""
+    console.print(Text(plain_lines(text)))
+
+
+def say_field(name: str, value: str, width: int = 0, style: str = "bold") -> None:
+    """A name in a column of its own, and what it stands for beside it, all its lines."""
+    column = f"{name:<{width}}  "
+    screen.print(Text.assemble((column, style), plain_lines(value).replace("\n", "\n" + " " * len(column))))
+
+
+def write(text: str, stream: TextIO) -> None:
+    """What an agent or its commands wrote: to the byte for a pipe or a file, harmless on a terminal."""
+    stream.write(plain_lines(text) if stream.isatty() else text)
+    stream.flush()
+
+
 def show_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
 def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
@@ -50,20 +85,26 @@ def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: F
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column.upper(), overflow="fold")
+        table.add_column(_heading(column), overflow="fold")
     for row in rows:
-        table.add_row(*(_plain(_cell(row.get(column))) for column in columns))
+        table.add_row(*(Text(plain_lines(_MOMENT.sub(r"\1 \2", _cell(row.get(column))))) for column in columns))
     screen.print(table)
 
 
 def show_record(record: Mapping[str, Any], form: Form) -> None:
-    """One record, a line a field."""
+    """One record, a line a field; empty ones are left out."""
     if form is Form.JSON:
         show_json(record)
         return
-    width = max(map(len, record), default=0)
-    for name, value in record.items():
-        screen.print(f"[bold]{name:<{width}}[/bold]  {_plain(_cell(value))}")
+    fields = {name: text for name, value in record.items() if (text := _cell(value))}
+    width = max(map(len, fields), default=0)
+    for name, text in fields.items():
+        say_field(name, text, width)
+
+
+def _heading(field: str) -> str:
+    """`createdAt` -> `CREATED AT`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field).upper()
 
 
 def _cell(value: Any) -> str:
@@ -72,9 +113,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_cell, value))  # pyright: ignore[reportUnknownArgumentType] - JSON
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _plain(text: str) -> str:
-    """What agents wrote must neither style nor steer the terminal."""
-    cleaned = "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
-    return cleaned.replace("[", r"\[")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -15,7 +16,7 @@ from roost.agents.lifecycle.errors import StartFailed
 from roost.agents.lifecycle.model import Order
 from roost.agents.roster.model import Agent, Profile
 from roost.cli.engines import install_one
-from roost.cli.output import screen
+from roost.cli.output import errors, say, say_field, screen
 from roost.config import Settings
 from roost.core import clock, log
 from roost.core.problem import Problem
@@ -29,8 +30,8 @@ _FIRST_AGENT = "First agent"
 
 def serve(settings: Settings, *, first_agent: bool) -> None:
     """Run until a signal comes."""
-    log.setup(settings.log_level)
-    with only_one(settings.data):
+    log.setup(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
+    with only_one(app.data_folder(settings)):
         if not any(engine.installed() for engine in app.engines(settings)):
             default = app.engines(settings)[0]
             install_one(settings, default, default.default_version)
@@ -54,10 +55,10 @@ async def _serve(settings: Settings, *, first_agent: bool) -> None:
             for agent in await server.roster.list(tenant.id):
                 _say_agent(server, agent)
         if not stop.is_set():
-            screen.print("\nCtrl-C stops the server and its agents.\n")
+            say("\nCtrl-C stops the server and its agents.\n")
         await serving
     finally:
-        screen.print("Stopping the agents ...")
+        say("Stopping the agents ...")
         await server.stop()
 
 
@@ -103,13 +104,13 @@ async def _first_agent(server: app.Roost, tenant: Tenant) -> None:
         try:
             agent = await server.launch.create(caller, Order(Profile(_FIRST_AGENT, emoji="🐣")))
         except StartFailed as failure:
-            screen.print(f"The first agent did not start: {failure.agent.reason}", markup=False)
-            screen.print("`roost doctor` checks this machine; `roost agents logs` shows what it wrote.")
+            say(f"\nThe first agent did not start: {failure.agent.reason or 'it took too long.'}", errors)
+            say("`roost doctor` checks this machine; `roost agents logs` shows what the agent wrote.", errors)
             return
         except Problem as problem:
-            screen.print(f"The first agent was not created: {problem.message}", markup=False)
+            say(f"\nThe first agent was not created: {problem.message}", errors)
             return
-    screen.print(f"The first agent is ready ({agent.engine}, {clock.monotonic() - began:.1f} s).")
+    say(f"\nThe first agent is ready after {clock.monotonic() - began:.1f} s.")
     _say_agent(server, agent)
 
 
@@ -117,9 +118,11 @@ async def _or_stopped(work: Coroutine[None, None, None], stop: asyncio.Event) ->
     """Ctrl-C does not wait for an agent that is starting."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    for pending in (task, stopped):
-        pending.cancel()
-    await asyncio.gather(task, stopped, return_exceptions=True)
+    stopped.cancel()
+    if task.done():
+        task.result()
+    task.cancel()
+    await asyncio.wait({task, stopped})
 
 
 def _greet(server: app.Roost) -> None:
@@ -127,21 +130,27 @@ def _greet(server: app.Roost) -> None:
     engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.reach.engines())
     database = "SQLite" if server.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted, a stand-in (docs/models.md)"
-    screen.print(f"\n[bold]Roost {__version__}[/bold]  {server.addresses.agents_url}/v0")
+    say_field(f"\nRoost {__version__}", f"{server.addresses.agents_url}/v0")
     for name, value in (
         ("data", f"{settings.data} ({database})"),
         ("engines", engines),
         ("models", models),
         ("containers", f"{server.runtime.name} (`roost doctor` says what is enforced)"),
     ):
-        screen.print(f"  {name:<11}", end="")
-        screen.print(value, markup=False)
+        say_field(f"  {name}", value, 12, "dim")
 
 
 def _say_agent(server: app.Roost, agent: Agent) -> None:
-    screen.print(f"\n  {agent.profile.name} ({agent.engine}, {agent.state})", markup=False)
-    screen.print(f"    talk to it   {_program()} chat {agent.id}", markup=False)
-    screen.print(f"    its address  {server.addresses.agent_origin(agent.id)}/", markup=False)
+    say(f"\n  {agent.profile.name} ({agent.engine}, {agent.state})")
+    say(f"    talk to it   {_program()} chat{_data_flag(server.settings)} {agent.id}")
+    say(f"    its address  {server.addresses.agent_origin(agent.id)}/")
+
+
+def _data_flag(settings: Settings) -> str:
+    """What the command line needs to find this server from here."""
+    if settings.data == Path(".roost").resolve():
+        return ""
+    return f" --data {shlex.quote(str(settings.data))}"
 
 
 def _program() -> str:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
+import resource
 import signal
 import socket
 from collections.abc import Generator
@@ -33,7 +35,6 @@ class AlreadyRunning(Problem):
 @contextmanager
 def only_one(folder: Path) -> Generator[None]:
     """Hold the data folder for this process; the lock goes with the process, however it ends. Raises AlreadyRunning."""
-    folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,11 +56,16 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise CannotListen(
-            f"Cannot listen on {host} port {port}: {error.strerror}. Choose another with --port."
-        ) from None
+        hint = " Choose another with --port." if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        raise CannotListen(f"Cannot listen on {host} port {port}: {error.strerror}.{hint}") from None
     listener.listen(_BACKLOG)
     return listener
+
+
+def want_descriptors() -> None:
+    """As many open files as the system gives: each agent may hold some hundred connections, each client one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class HttpServer(Server):

@@ -1,16 +1,14 @@
-"""The last lines of an agent's logs, masked."""
-
-import re
+"""The last lines of an agent's logs: plain text, with our credentials masked."""
 
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core import clock
 from roost.core.log import redact
+from roost.core.plain import plain
 from roost.drivers.runtime.contract import BoxGone
 
 LINE_LIMIT = 100
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_LINE_CHARS = 16 * 1024 + 16  # as long as an honest warden makes them
 
 
 class Logs:
@@ -27,12 +25,11 @@ class Logs:
         try:
             lines = await self._reach.warden(agent_id).logs(limit=LINE_LIMIT)
         except BoxGone:
-            return redact(agent.reason or "")
-        return "\n".join(redact(f"{clock.iso(line.time)} [{line.source}] {plain(line.text)}") for line in lines)
+            return agent.reason or ""
+        last = lines[-LINE_LIMIT:]
+        return "\n".join(f"{clock.iso(line.time)} [{shown(line.source)}] {shown(line.text)}" for line in last)
 
 
-def plain(text: str) -> str:
-    """A line without colours, and without control characters that would steer a terminal (ECMA-48)."""
-    return "".join(
-        sign if sign.isprintable() or sign == "\t" else "\N{REPLACEMENT CHARACTER}" for sign in _ESCAPES.sub("", text)
-    )
+def shown(text: str) -> str:
+    """A line that an agent wrote, as people may see it: cut, masked, and without what would steer a terminal."""
+    return redact(plain(text[:_LINE_CHARS]))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from roost.agents.roster.model import Agent
 from roost.agents.roster.service import Roster
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, Engine, EngineMissing
@@ -42,6 +41,6 @@ class Reach:
 
     async def credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:
         """The header by which our edge is known to the agent's gateway. Raises AgentGone."""
-        agent: Agent = await self._roster.get(agent_id)
+        agent = await self._roster.get(agent_id)
         token = await self._roster.internal_token(agent_id)
         return self.engine(agent.engine).credential(token)

@@ -10,6 +10,7 @@ from roost.agents.roster.model import REASON_LIMIT, TRANSITIONS, Agent, AgentSta
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.log import redact
+from roost.core.plain import plain_lines
 from roost.core.seal import Sealer, Unsealable
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -60,12 +61,13 @@ class Roster:
     def move(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
         """Set the state where the transition exists; whether it did (not for an agent that is gone or there already).
 
-        `reason` is shown to people: it is cut to 4,000 characters, and credentials in it are masked.
+        `reason` is shown to people, and an agent may have had a hand in it: it is made plain, credentials in it are
+        masked, and the last 4,000 characters are kept.
         """
         agent = store.get(connection, agent_id)
         if agent is None or agent.deleted or to not in TRANSITIONS[agent.state]:
             return False
-        shown = redact(reason)[-REASON_LIMIT:] if reason else None
+        shown = redact(plain_lines(reason))[-REASON_LIMIT:] if reason else None
         store.set_state(connection, agent_id, to, shown, clock.now())
         return True
 
