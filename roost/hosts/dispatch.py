@@ -2,16 +2,18 @@
 
 `scope["state"]` gets `surface`, `agent_host` and `origin`; the door and the handlers read nothing else of where a
 request came from. On an agent's own address the short paths of `/v0` mean that agent. A path that two readers could
-understand differently is no path of ours.
+understand differently is no path of ours. The local address is there for this machine alone: whoever else names it gets
+the management address.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.hosts.address import Address, Addresses
-from roost.hosts.peer import Network, client_address
+from roost.hosts.peer import Network, client_address, is_loopback
 from roost.identity.door import Surface
 from roost.web import errors
 
@@ -47,6 +49,8 @@ class Dispatch:
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
         if address is None:
             return False
+        if address.surface is Surface.LOCAL and not _is_from_here(scope):
+            address = replace(address, surface=Surface.MANAGEMENT)
         _set(scope, address)
         self._see_through_proxies(scope)
         return address.agent_id is None or _lengthen(scope, address.agent_id)
@@ -82,6 +86,14 @@ def is_plain(raw: bytes, path: str) -> bool:
     if any(code in lowered for code in _AMBIGUOUS) or "\N{REPLACEMENT CHARACTER}" in path:
         return False
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
+
+
+def _is_from_here(scope: Scope) -> bool:
+    """Whether a program of this machine asks for itself. Anybody can write `Host: localhost`, also through a proxy that
+    runs here; what a proxy adds gives it away.
+    """
+    forwarded = any(name in {b"x-forwarded-for", b"forwarded", b"via"} for name, _ in scope["headers"])
+    return not forwarded and scope.get("client") is not None and is_loopback(scope["client"][0])
 
 
 def _set(scope: Scope, address: Address) -> None:

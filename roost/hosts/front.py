@@ -1,4 +1,4 @@
-"""What stands before the application: the envelope of every response, the addresses, the bounds of bodies."""
+"""What stands before the application: the envelope, the addresses, the threshold, the bounds of bodies."""
 
 import re
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from roost.agents.workspace.errors import FileTooLarge
 from roost.hosts.address import Addresses
 from roost.hosts.dispatch import Dispatch
 from roost.hosts.peer import Network
+from roost.hosts.threshold import Admit, Threshold
 from roost.web import access
 from roost.web.access import Observe
 from roost.web.bodies import Allowance, Bodies, Rules
@@ -21,7 +22,12 @@ RULES: Rules = (
 
 
 def front(
-    app: ASGIApp, addresses: Addresses, *, trusted: Sequence[Network] = (), observe: Observe = access.write
+    app: ASGIApp,
+    addresses: Addresses,
+    admit: Admit,
+    *,
+    trusted: Sequence[Network] = (),
+    observe: Observe = access.write,
 ) -> ASGIApp:
     """The application as a server gets it."""
-    return Envelope(Dispatch(Bodies(app, RULES), addresses, trusted), observe)
+    return Envelope(Dispatch(Threshold(Bodies(app, RULES), admit), addresses, trusted), observe)

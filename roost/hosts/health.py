@@ -1,5 +1,6 @@
 """Health for machines: alive, ready, and numbers. Metrics are for the operator and answer on `localhost` only."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from fastapi import APIRouter, Request, Response
@@ -12,6 +13,8 @@ from roost.identity.door import Surface
 
 Check = Callable[[], Awaitable[None]]
 """Raises when the part that it checks cannot be used."""
+
+_DEADLINE = 5.0
 
 _log = log.get("health")
 
@@ -45,7 +48,8 @@ def router(checks: Mapping[str, Check], registry: CollectorRegistry) -> APIRoute
 
 async def _passes(name: str, check: Check) -> bool:
     try:
-        await check()
+        async with asyncio.timeout(_DEADLINE):
+            await check()
     except Exception as error:  # noqa: BLE001 - whatever is wrong, the part is not ready
         _log.warning("not ready", part=name, error=str(error))
         return False

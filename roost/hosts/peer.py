@@ -36,6 +36,11 @@ def seen_from_outside(address: str) -> str:
     return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)
 
 
+def is_loopback(address: str) -> bool:
+    parsed = _parsed(address)
+    return parsed is not None and parsed.is_loopback
+
+
 def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     parsed = _parsed(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)

@@ -62,12 +62,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def want_descriptors() -> None:
-    """As many open files as the system gives: each agent may hold some hundred connections, each client one."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 class HttpServer(Server):
     """uvicorn's server without its signal handlers: whoever runs it decides when it stops."""
 
@@ -100,11 +94,18 @@ class HttpServer(Server):
             await stop.wait()
             self.should_exit = True
 
+        _want_descriptors()
         watcher = asyncio.create_task(watch())
         try:
             await self.serve(sockets=[listener])
         finally:
             watcher.cancel()
+
+
+def _want_descriptors() -> None:
+    """As many open files as the system gives: each agent may hold some hundred connections, each client one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:

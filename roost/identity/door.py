@@ -6,12 +6,12 @@ JWTs on the management address, gateway tokens on the agent's own address, both 
 relay socket none, because the socket is the identity.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from http.cookies import CookieError, SimpleCookie
 from typing import Annotated
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path
 from starlette.requests import HTTPConnection
@@ -86,7 +86,9 @@ class Door:
         return caller
 
     async def model(self, entry: Entry) -> Caller:
-        """Whoever may use the model gateway: an agent through its relay or by its token, a tenant by its JWT."""
+        """Whoever has a credential that counts at the address, which is whoever may use the model gateway: an agent
+        through its relay or by its token, a tenant by its JWT.
+        """
         if entry.surface is Surface.RELAY:
             assert entry.agent_id is not None
             tenant_id = await self._gateways.owner(entry.agent_id)
@@ -104,6 +106,15 @@ class Door:
         if caller.agent_id != entry.agent_id:
             raise self._refused(entry)
         return caller
+
+    @asynccontextmanager
+    async def held(self, caller: Caller) -> AsyncGenerator[Caller, None]:
+        """The caller for as long as a request lasts: one who came by a gateway token stays no longer than it counts."""
+        if caller.kind is not CallerKind.GATEWAY or caller.agent_id is None:
+            yield caller
+            return
+        async with self._gateways.held(caller.agent_id):
+            yield caller
 
     async def owned(self, caller: Caller, agent_id: str, entry: Entry) -> None:
         if await self._gateways.owner(agent_id) != caller.tenant_id:
@@ -148,16 +159,13 @@ def find(headers: Mapping[str, str], query: str) -> Credential | None:
         scheme, _, token = authorization.partition(" ")
         return Credential(token.strip() if scheme.lower() == "bearer" else "")
     if "token=" in query:
-        values = parse_qs(query, max_num_fields=1000).get("token")
-        if values:
-            return Credential(values[0])
-    if COOKIE in headers.get("cookie", ""):
-        try:
-            morsel = SimpleCookie(headers["cookie"]).get(COOKIE)
-        except CookieError:
-            return None
-        if morsel is not None:
-            return Credential(morsel.value, from_cookie=True)
+        for name, value in parse_qsl(query):
+            if name == "token":
+                return Credential(value)
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.partition("=")
+        if name.strip() == COOKIE:
+            return Credential(value.strip().strip('"'), from_cookie=True)
     return None
 
 
@@ -199,8 +207,9 @@ async def service_caller(connection: HTTPConnection, door: _Door) -> Caller:
 
 async def agent_caller(
     connection: HTTPConnection, door: _Door, agent_id: Annotated[str, Path(alias="agentId")]
-) -> Caller:
-    return await door.agent(entry_of(connection), agent_id)
+) -> AsyncGenerator[Caller, None]:
+    async with door.held(await door.agent(entry_of(connection), agent_id)) as caller:
+        yield caller
 
 
 async def owner_caller(
@@ -212,8 +221,9 @@ async def owner_caller(
     return caller
 
 
-async def model_caller(connection: HTTPConnection, door: _Door) -> Caller:
-    return await door.model(entry_of(connection))
+async def model_caller(connection: HTTPConnection, door: _Door) -> AsyncGenerator[Caller, None]:
+    async with door.held(await door.model(entry_of(connection))) as caller:
+        yield caller
 
 
 ServiceCaller = Annotated[Caller, Depends(service_caller)]

@@ -3,8 +3,11 @@
 Rotation is believed at once: whoever holds something open for an agent subscribes and lets go of it.
 """
 
+import asyncio
 import hmac
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 from sqlalchemy import Connection
 
@@ -27,6 +30,8 @@ class Gateways:
         self._sealer = sealer
         self._cache = CallerCache()
         self._listeners: list[Callable[[str], None]] = []
+        self._held: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+        self._changes = 0
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """`listener(agent_id)` is called right after a token was rotated or removed."""
@@ -44,9 +49,28 @@ class Gateways:
 
     def changed(self, agent_id: str) -> None:
         """Drop what is cached of the agent's token and tell the subscribers."""
+        self._changes += 1
         self._cache.drop(lambda caller: caller.agent_id == agent_id)
+        for hold in self._held.pop(agent_id, ()):
+            hold.reschedule(0)
         for listener in self._listeners:
             listener(agent_id)
+
+    @asynccontextmanager
+    async def held(self, agent_id: str) -> AsyncGenerator[None, None]:
+        """What the present task does meanwhile, it does by the agent's token.
+
+        When the token changes it is cut off, and Unauthorised is raised.
+        """
+        hold = asyncio.timeout(None)
+        try:
+            async with hold:
+                self._held[agent_id].add(hold)
+                yield
+        except TimeoutError:
+            raise (Unauthorised if hold.expired() else TimeoutError) from None
+        finally:
+            self._let_go(agent_id, hold)
 
     async def owner(self, agent_id: str) -> str:
         """The id of the tenant that owns the agent. Raises UnknownAgent."""
@@ -85,12 +109,21 @@ class Gateways:
         key = digest(token)
         if (caller := self._cache.get(key)) is not None:
             return caller
+        changes = self._changes
         row = await self._db.read(lambda connection: store.gateway_token_by_digest(connection, key))
         if row is None or not hmac.compare_digest(row.digest, key):
             raise Unauthorised
+        if changes != self._changes:  # what was read may be the past already
+            return await self.verify(token)
         caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id)
         self._cache.put(key, caller)
         return caller
+
+    def _let_go(self, agent_id: str, hold: asyncio.Timeout) -> None:
+        if (held := self._held.get(agent_id)) is not None:
+            held.discard(hold)
+            if not held:
+                del self._held[agent_id]
 
     def _new(self, agent_id: str) -> tuple[Sensitive[str], bytes]:
         token = ids.token(_PREFIX)

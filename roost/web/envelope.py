@@ -3,6 +3,8 @@
 An exception that nobody expected ends here: it is logged with the request's id and answered with a plain 500.
 """
 
+from urllib.parse import quote
+
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,8 +61,11 @@ class _Letter:
 
     @property
     def path(self) -> str:
-        """The path of the route, which the router leaves in the scope; of no route, what was asked."""
-        return getattr(self._scope.get("route"), "path", None) or self._scope["path"]
+        """The path of the route, which the router leaves in the scope; of no route, what was asked, as it was sent:
+        decoded, it could hold what steers a terminal.
+        """
+        asked: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
+        return getattr(self._scope.get("route"), "path", None) or asked.decode("latin-1")
 
     async def receive(self) -> Message:
         message = await self._receive()

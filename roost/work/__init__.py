@@ -4,7 +4,7 @@ from roost.work.claim import Claim, Handler
 from roost.work.errors import LeaseLost, OperationMissing
 from roost.work.loop import Work
 from roost.work.model import JSON, Operation, State
-from roost.work.store import add, busy, get
+from roost.work.store import add, busy, get, waiting
 
 __all__ = [
     "JSON",
@@ -18,4 +18,5 @@ __all__ = [
     "add",
     "busy",
     "get",
+    "waiting",
 ]

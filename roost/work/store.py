@@ -88,6 +88,13 @@ def busy(connection: Connection, subject: str) -> bool:
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
+def waiting(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
+    """Operations that nobody has begun, oldest first; none of them begins before the transaction ends."""
+    query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == State.PENDING)
+    rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
+    return [_operation(row) for row in rows]
+
+
 def claim(
     connection: Connection,
     kinds: Iterable[str],

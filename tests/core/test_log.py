@@ -34,6 +34,18 @@ def test_credentials_are_redacted_where_they_stand(name: str) -> None:
     assert redact(text) == text.replace(secret, "[redacted]")
 
 
+@pytest.mark.parametrize("piece", ["eyJ", "eyJa.", "rst_", "rst_a", "rst_" + "a" * 15 + "g", "token=", "bearer "])
+def test_a_hostile_line_costs_no_more_than_its_length(piece: str) -> None:
+    """The square of it would be hours: the test's own deadline is the measure."""
+    text = piece * (4_000_000 // len(piece))
+    assert redact(f"{text} rst_{HEX}").endswith("[redacted]")
+
+
+def test_what_only_begins_like_a_jwt_hides_nothing() -> None:
+    assert redact(f"eyJhbGciOiJIUzI1_rst_gw_{HEX}") == "eyJhbGciOiJIUzI1_[redacted]"
+    assert redact(f"\x1b[1m{CREDENTIALS['service jwt']}") == "\x1b[1m[redacted]"
+
+
 def test_ordinary_text_stays() -> None:
     text = "GET /v0/agents/abcd2345 200 bearer of news; rst_ token= basic"
     assert redact(text) == text

@@ -35,7 +35,7 @@ async def call(
     body: Iterable[bytes] | None = None,
     kind: str = "http",
     state: dict[str, Any] | None = None,
-    client: tuple[str, int] | None = ("192.0.2.1", 5),
+    client: tuple[str, int] | None = ("127.0.0.1", 5),
 ) -> Sent:
     path, _, query = target.partition("?")
     hosts = [] if host is None else [("host", host)]

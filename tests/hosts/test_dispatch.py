@@ -49,6 +49,19 @@ async def test_each_address_is_marked() -> None:
     assert agent["origin"] == "http://a1.agents.localhost:8642"
 
 
+@pytest.mark.parametrize("client", [("192.0.2.1", 5), ("::ffff:192.0.2.1", 5), ("testclient", 5), None])
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8642", "[::1]"])
+async def test_who_comes_from_elsewhere_is_not_local(host: str, client: tuple[str, int] | None) -> None:
+    assert (await told("/v0/agents", host=host, client=client))["surface"] == Surface.MANAGEMENT
+
+
+@pytest.mark.parametrize("client", [("127.0.0.1", 5), ("127.1.2.3", 5), ("::1", 5), ("::ffff:127.0.0.1", 5)])
+async def test_local_is_who_asks_directly_from_here(client: tuple[str, int]) -> None:
+    assert (await told("/v0/agents", client=client))["surface"] == Surface.LOCAL
+    for name in ("X-Forwarded-For", "Forwarded", "Via"):  # a proxy on this machine speaks for somebody else
+        assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["surface"] == Surface.MANAGEMENT
+
+
 @pytest.mark.parametrize("host", ["evil.example", "", None, "api.localhost", "user@localhost"])
 async def test_an_unknown_host_is_not_found(host: str | None) -> None:
     sent = await call(APP, "/v0/agents", host=host)
@@ -147,12 +160,13 @@ async def test_a_websocket_to_nowhere_is_refused_before_it_opens() -> None:
 
 async def test_forwarding_headers_count_from_trusted_proxies_only() -> None:
     forged = [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-host", "agents.localhost"), ("x-forwarded-proto", "https")]
-    answer = await told("/v0/agents", headers=forged)
+    answer = await told("/v0/agents", headers=forged, host="agents.localhost", client=("192.0.2.1", 5))
     assert answer["client"] == ["192.0.2.1", 5]
-    assert answer["surface"] == Surface.LOCAL
+    assert answer["origin"] == "http://agents.localhost:8642"
     assert answer["scheme"] == "http"
     trusting = Dispatch(reached, Addresses("example.org", scheme="https"), [ip_network("192.0.2.0/24")])
-    answer = await told("/v0/agents", trusting, headers=forged, host="agents.example.org")
+    proxy = ("192.0.2.1", 5)
+    answer = await told("/v0/agents", trusting, headers=forged, host="agents.example.org", client=proxy)
     assert answer["client"] == ["6.6.6.6", 0]
     assert answer["scheme"] == "https"
 

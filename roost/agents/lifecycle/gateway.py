@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL
+from roost.agents.logs.service import shown
 from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
@@ -93,5 +94,5 @@ async def _existing(warden: Warden, path: str) -> bytes | None:
 
 
 async def _with_logs(what: str, warden: Warden) -> str:
-    lines: Sequence[str] = [line.text for line in await warden.logs(source=PROCESS, limit=_TAIL)]
+    lines: Sequence[str] = [shown(line.text) for line in (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]]
     return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."

@@ -17,7 +17,7 @@ from roost.agents.lifecycle.errors import (
     UnsupportedChannel,
 )
 from roost.agents.lifecycle.model import ChannelSettings, Order
-from roost.agents.roster.model import Agent, AgentState
+from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core.db import Database
@@ -25,7 +25,7 @@ from roost.drivers.engine.contract import Engine, EngineMissing
 from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
 from roost.identity.gateways import Gateways
-from roost.work import Work
+from roost.work import State, Work
 
 _GRACE = 30.0
 
@@ -56,9 +56,9 @@ class Launch:
 
         agent, operation_id = await self._db.write(add)
         self._queue.wake()
-        await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
+        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
         agent = await self._roster.get(agent.id)
-        if agent.state is not AgentState.RUNNING:
+        if operation.state is not State.DONE:
             raise StartFailed(agent)
         return agent
 

@@ -10,7 +10,7 @@ from roost.agents.roster.model import AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core.db import Database
-from roost.work import Work
+from roost.work import State, Work
 
 _GRACE = 30.0
 
@@ -26,6 +26,8 @@ class Restart:
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
         """Returns when the gateway answers again, with the pid (in its box) that the last one had.
 
+        Whoever asks while a restart waits for its turn gets that one: they do not queue up.
+
         Raises AgentGone, InvalidVersion, RestartFailed.
         """
         agent = await self._roster.get(agent_id)
@@ -40,11 +42,15 @@ class Restart:
                 self._roster.set_version(connection, agent_id, version)
             self._roster.move(connection, agent_id, AgentState.STARTING)
             payload = model.NEW_BOX if changed else None
+            for other in work.waiting(connection, model.START, agent_id):
+                if other.payload in (payload, model.NEW_BOX):
+                    return other.id
             return work.add(connection, model.START, agent_id, payload).id
 
         operation_id = await self._db.write(enqueue)
         self._queue.wake()
-        await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
-        if (await self._roster.get(agent_id)).state is not AgentState.RUNNING:
+        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
+        await self._roster.get(agent_id)  # it may have been deleted meanwhile
+        if operation.state is not State.DONE:
             raise RestartFailed
         return previous

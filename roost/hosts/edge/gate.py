@@ -43,6 +43,8 @@ class Bounds:
     body_grace: float = 60.0
     body_rate: int = 1024
     """Bytes a second that an upload has to reach on average once the grace is over, until the answer begins."""
+    taking: float = 30.0
+    """Within each such time a client has to take `body_rate` bytes a second of an answer of the platform that waits."""
     response_head: float = 120.0
     idle: float = 600.0
     spare: float = 60.0

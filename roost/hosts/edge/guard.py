@@ -43,6 +43,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._turn: Turn | None = None  # of the request being read
         self._switched: Turn | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._taking: asyncio.TimerHandle | None = None
         self._deaf = False  # nothing more is understood on this connection
         self._in_head = False
         self._in_body = False
@@ -77,6 +78,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect(None)
+        self._expect_taking(None)
         self._unset_keepalive_if_required()
         self.pipeline.clear()
         serving = self._serving
@@ -91,9 +93,12 @@ class GuardedProtocol(HttpToolsProtocol):
         super().pause_writing()
         if isinstance(self._serving, Turn):
             self._serving.client_full()
+        else:
+            self._expect_taking(self.bounds.taking)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._expect_taking(None)
         if isinstance(self._serving, Turn):
             self._serving.client_ready()
 
@@ -288,6 +293,19 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
         else:
             self.transport.close()
+
+    def _expect_taking(self, seconds: float | None) -> None:
+        """Nothing is added to what waits for a client that is behind, so it has to become less."""
+        if self._taking is not None:
+            self._taking.cancel()
+        size = self.transport.get_write_buffer_size()
+        self._taking = None if seconds is None else self.loop.call_later(seconds, self._look_at_taking, size)
+
+    def _look_at_taking(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < self.bounds.taking * self.bounds.body_rate:
+            self.transport.abort()
+        else:
+            self._expect_taking(self.bounds.taking)
 
     def _finish_hanging_up(self) -> None:
         """Abort, unless the client is still taking what was written for it."""

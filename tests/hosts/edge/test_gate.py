@@ -20,6 +20,7 @@ BOUNDS = Bounds()
         f"| connecting to the gateway | {BOUNDS.connect:.0f} s |",
         f"| an upload that does not move | {BOUNDS.body_idle:.0f} s |",
         f"| average of an upload after {BOUNDS.body_grace:.0f} s, before an answer | {BOUNDS.body_rate} bytes/s |",
+        f"| taking an answer of the platform | {BOUNDS.taking:.0f} s, at least {BOUNDS.body_rate} bytes/s |",
         f"| waiting for an answer to begin | {BOUNDS.response_head:.0f} s |",
         f"| a stream or WebSocket on which nothing moves | {BOUNDS.idle:.0f} s |",
         f"| connections to one gateway | {BOUNDS.streams} |",

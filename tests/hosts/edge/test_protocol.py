@@ -19,7 +19,8 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.edge.gate import Bounds, Gate
 from roost.hosts.front import front
 from roost.identity import tenants
-from roost.identity.door import Door
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.door import Door, Entry
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
 from tests.hosts.edge.support import (
@@ -276,6 +277,11 @@ def test_a_cookie_counts_on_the_agents_own_pages_only(
 # What stands before the application
 
 
+async def admitted(entry: Entry) -> Caller:
+    """Everybody is."""
+    return Caller(CallerKind.SERVICE, entry.peer)
+
+
 @pytest.fixture(scope="module")
 def fronted() -> Iterator[Site]:
     """A server with everything that stands before the application, and a port that it learns late."""
@@ -287,7 +293,8 @@ def fronted() -> Iterator[Site]:
             return
         site = sites[0]
         assert site.protocol is not None
-        await front(hello_app, site.protocol.traffic.gate.addresses, observe=site.passages.append)(scope, receive, send)
+        addresses = site.protocol.traffic.gate.addresses
+        await front(hello_app, addresses, admitted, observe=site.passages.append)(scope, receive, send)
 
     with running_site(app=app) as site:
         sites.append(site)
