@@ -1,8 +1,9 @@
 """The reconciler: what the roster says and what really runs are made to agree, at start and ever after.
 
-At the server's start every box that outlived the last server is adopted as it is; agents without one are started; boxes
-that belong to no agent are ended (their files stay). Afterwards it looks every few seconds for lost boxes and for
-gateways that crash again and again. A clean stop of the server ends all boxes and starts them again next time.
+At the server's start every box that outlived the last server is adopted as it is; agents without one are started;
+what is left of deleted ones is removed; boxes that belong to no agent are ended (their files stay). Afterwards it
+looks every few seconds for lost boxes and for gateways that crash again and again. A clean stop of the server ends all
+boxes; the next start brings them back. Trouble with one agent is never trouble for the others.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class Reconciler:
         for stray in boxes - {agent.id for agent in agents}:
             _log.warning("ending a container that belongs to no agent", agent=stray)
             await self._runtime.stop(stray)
-        await asyncio.gather(*(self._adopt(agent, agent.id in boxes) for agent in agents if not agent.deleted))
+        await asyncio.gather(*(self._take_up(agent, agent.id in boxes) for agent in agents))
         self._loop = asyncio.create_task(self._watch(), name="reconcile")
 
     async def stop(self) -> None:
@@ -69,22 +70,38 @@ class Reconciler:
             self._loop.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._loop
-        agents = [agent for agent in await self._roster.everyone() if not agent.deleted]
-        await asyncio.gather(*(self._rest(agent) for agent in agents))
+        await asyncio.gather(*(self._rest(agent) for agent in await self._roster.everyone()))
 
-    async def _adopt(self, agent: Agent, has_box: bool) -> None:
+    async def _take_up(self, agent: Agent, has_box: bool) -> None:
         async with self._turns:
-            if has_box:
-                await self._relays.open(agent.id)
-                if await self._gateways.is_up(agent):
-                    await self._move(agent, AgentState.RUNNING)
-                    _log.info("agent adopted", agent=agent.id)
-                    return
-            await self._enqueue_start(agent)
+            if agent.deleted:
+                await self._enqueue(agent, model.DELETE)
+            elif has_box and await self._answers_again(agent):
+                await self._db.write(lambda connection: self._adopt(connection, agent))
+                _log.info("agent adopted", agent=agent.id)
+            else:
+                await self._enqueue(agent, model.START)
+
+    async def _answers_again(self, agent: Agent) -> bool:
+        """Give the box the sockets that the last server took with it, and ask its gateway."""
+        try:
+            await self._relays.open(agent.id)
+        except (Problem, OSError) as error:
+            _log.warning("an agent's sockets cannot be opened", agent=agent.id, reason=str(error))
+            return False
+        return await self._gateways.is_up(agent)
+
+    def _adopt(self, connection: Connection, agent: Agent) -> None:
+        if not work.busy(connection, agent.id):  # else it is being started anew, and that is finished first
+            self._roster.move(connection, agent.id, AgentState.RUNNING)
 
     async def _rest(self, agent: Agent) -> None:
         async with self._turns:
-            await self._runtime.stop(agent.id)
+            try:
+                await self._runtime.stop(agent.id)
+            except Problem as problem:
+                _log.error("a container does not end", agent=agent.id, reason=problem.message)
+                return
             await self._relays.close(agent.id)
             await self._move(agent, AgentState.NOT_RUNNING)
 
@@ -97,12 +114,13 @@ class Reconciler:
                 _log.exception("reconciling failed; trying again")
 
     async def _look(self) -> None:
-        boxes = {box.agent_id for box in await self._runtime.list()}
         settled = [
             agent
             for agent in await self._roster.everyone()
             if not agent.deleted and agent.state in (AgentState.RUNNING, AgentState.FAILED)
         ]
+        # Asked afterwards: the box of an agent that ran a moment ago is missing here only if it is gone.
+        boxes = {box.agent_id for box in await self._runtime.list()}
         await asyncio.gather(*(self._examine(agent, agent.id in boxes) for agent in settled))
 
     async def _examine(self, agent: Agent, has_box: bool) -> None:
@@ -110,7 +128,7 @@ class Reconciler:
             if not has_box:
                 if agent.state is AgentState.RUNNING:
                     _log.warning("the container of a running agent is gone; starting it again", agent=agent.id)
-                    await self._enqueue_start(agent)
+                    await self._enqueue(agent, model.START)
                 return
             try:
                 process = (await self._reach.warden(agent.id).processes()).get(PROCESS)
@@ -122,11 +140,14 @@ class Reconciler:
             elif agent.state is AgentState.FAILED and not crashing and await self._gateways.is_up(agent):
                 await self._move(agent, AgentState.RUNNING)
 
-    async def _enqueue_start(self, agent: Agent) -> None:
+    async def _enqueue(self, agent: Agent, kind: str) -> None:
+        """Have an agent started or deleted, unless something is being done about it already."""
+
         def enqueue(connection: Connection) -> None:
-            self._roster.move(connection, agent.id, AgentState.STARTING)
+            if kind == model.START:
+                self._roster.move(connection, agent.id, AgentState.STARTING)
             if not work.busy(connection, agent.id):
-                work.add(connection, model.START, agent.id)
+                work.add(connection, kind, agent.id)
 
         await self._db.write(enqueue)
         self._queue.wake()

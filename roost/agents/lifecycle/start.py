@@ -4,11 +4,12 @@ from typing import Any
 
 from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.model import NEW_BOX, Relays, box_spec
+from roost.agents.roster.errors import AgentGone
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core import log
-from roost.core.problem import Missing, Problem
+from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Limits, Runtime
 from roost.work import Claim
 
@@ -38,7 +39,7 @@ class Start:
         """Idempotent: can be cut off anywhere and run again."""
         try:
             agent = await self._roster.get(operation.subject)
-        except Missing:
+        except AgentGone:  # it was deleted before its turn came
             return {}
         try:
             await self._bring_up(agent, fresh_box=operation.payload == NEW_BOX)

@@ -1,5 +1,6 @@
 """Teardown: an agent is hidden and its token dead at once; box and files follow, whatever crashes in between."""
 
+import contextlib
 from typing import Any
 
 from sqlalchemy import Connection
@@ -10,6 +11,7 @@ from roost.agents.lifecycle.errors import DeleteFailed
 from roost.agents.lifecycle.model import Relays
 from roost.agents.roster.service import Roster
 from roost.core.db import Database
+from roost.core.problem import Problem, Unavailable
 from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateways import Gateways
 from roost.work import Claim, State, Work
@@ -38,15 +40,19 @@ class Teardown:
 
         operation_id = await self._db.write(dismiss)
         self._gateways.changed(agent_id)
-        await self._runtime.stop(agent_id, grace=0)  # a start under way gives up at once
         self._queue.wake()
+        with contextlib.suppress(Problem):  # what does not end is the operation's to deal with, and to tell of
+            await self._runtime.stop(agent_id, grace=0)  # a start under way gives up at once
         operation = await self._queue.wait(operation_id, timeout=_DEADLINE)
         if operation.state is not State.DONE:
             raise DeleteFailed
 
     async def handle(self, operation: Claim) -> dict[str, Any]:
-        """`agent.delete`, idempotent."""
+        """`agent.delete`, idempotent. What does not work now is tried again later."""
         await self._relays.close(operation.subject)
-        await self._runtime.delete(operation.subject)
+        try:
+            await self._runtime.delete(operation.subject)
+        except Problem as problem:
+            raise Unavailable(problem.message) from problem
         await operation.guard(lambda connection: self._roster.erase(connection, operation.subject))
         return {}

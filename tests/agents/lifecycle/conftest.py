@@ -1,0 +1,31 @@
+"""A house for each story, and an end to every box that it leaves."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from roost.core.db import Database
+from roost.drivers.runtime.fake import FakeRuntime
+from tests.agents.lifecycle.house import House, house
+
+
+@pytest.fixture
+def dialect() -> str:
+    """What differs between databases is tried where the SQL stands."""
+    return "sqlite"
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> AsyncIterator[Path]:
+    yield tmp_path / "data"
+    runtime = FakeRuntime(tmp_path / "data")
+    await runtime.list()
+    for place in (tmp_path / "data").glob("agents/*"):
+        await runtime.delete(place.name)
+
+
+@pytest.fixture
+async def home(database: Database, folder: Path) -> AsyncIterator[House]:
+    async with house(database, folder) as made:
+        yield made

@@ -1,0 +1,154 @@
+"""The rooms of the lifecycle over real parts: a database, boxes without walls, and the fake engine's real gateway."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from roost import work
+from roost.agents.lifecycle import model
+from roost.agents.lifecycle.detail import Details
+from roost.agents.lifecycle.gateway import GatewayStarter
+from roost.agents.lifecycle.launch import Launch
+from roost.agents.lifecycle.model import Order
+from roost.agents.lifecycle.reconcile import Reconciler
+from roost.agents.lifecycle.restart import Restart
+from roost.agents.lifecycle.start import Start
+from roost.agents.lifecycle.teardown import Teardown
+from roost.agents.roster.model import Agent, Profile
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Dial
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.runtime.contract import Limits, Runtime
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.warden import Warden
+from roost.identity import tenants
+from roost.identity.caller import Caller, CallerKind, Plan
+from roost.identity.gateways import Gateways
+from roost.work import Work
+
+DEADLINE = 20.0
+SEALER = Sealer(Sensitive(bytes(32)))
+
+
+class OpenRelays:
+    """Which agents have their sockets; opens none."""
+
+    def __init__(self) -> None:
+        self.open_now: set[str] = set()
+        self.broken: set[str] = set()
+
+    async def open(self, agent_id: str) -> None:
+        if agent_id in self.broken:
+            raise OSError("no more sockets")
+        self.open_now.add(agent_id)
+
+    async def close(self, agent_id: str) -> None:
+        self.open_now.discard(agent_id)
+
+
+class Engine(FakeEngine):
+    """The fake engine, whose gateway is ready only when it is let."""
+
+    start_deadline = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = True
+
+    async def ready(self, dial: Dial) -> bool:
+        return self.let and await super().ready(dial)
+
+
+class House:
+    """What one process of the server holds; several can stand on one folder and database, one after the other."""
+
+    def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float) -> None:
+        self.db, self.runtime = db, runtime
+        self.engine, self.relays = Engine(), OpenRelays()
+        self.queue = Work(db, owner="server", lease=lease)
+        self.roster = Roster(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+        self.gateways = Gateways(db, SEALER)
+        self.reach = Reach(self.roster, runtime, [self.engine])
+        self.starter = GatewayStarter(self.roster, self.reach, _origin, _models)
+        self.details = Details(self.roster, self.reach, self.gateways, _origin)
+        self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach)
+        self.restart = Restart(db, self.queue, self.roster, self.reach, self.details)
+        self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
+        self.start = Start(self.roster, self.reach, runtime, self.relays, self.starter, Limits())
+        self.reconciler = Reconciler(
+            db, self.queue, self.roster, self.reach, runtime, self.relays, self.starter, every=every
+        )
+        self.queue.handle(model.START, self.start)
+        self.queue.handle(model.DELETE, self.teardown.handle, retries=10)
+
+    def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
+        return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure(c, tenant, plan)).id)
+
+    async def create(self, name: str = "Ada", **order: Any) -> Agent:
+        return await self.launch.create(self.caller(), Order(Profile(name), **order))
+
+    async def admitted(self, name: str = "Ada") -> Agent:
+        """An agent of which there is only the row."""
+        tenant = self.caller().tenant_id
+        return await self.db.write(lambda c: self.roster.admit(c, tenant, Profile(name), "fake", "1.0.0"))
+
+    async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
+        """An operation, once it is over."""
+        added = await self.db.write(lambda c: work.add(c, kind, agent_id, payload))
+        self.queue.wake()
+        return await self.queue.wait(added.id, DEADLINE)
+
+    def warden(self, agent_id: str) -> Warden:
+        return self.reach.warden(agent_id)
+
+    async def boxes(self) -> dict[str, int | None]:
+        """Agent to the pid of its warden."""
+        return {box.agent_id: box.pid for box in await self.runtime.list()}
+
+    async def gateway_pid(self, agent: Agent) -> int | None:
+        return (await self.details.process(agent))[1]
+
+
+@asynccontextmanager
+async def house(
+    db: Database,
+    folder: Path,
+    *,
+    reconcile: bool = False,
+    runtime: Runtime | None = None,
+    lease: float = 15.0,
+    every: float = 0.05,
+) -> AsyncIterator[House]:
+    """A server's rooms at work. At the end they vanish as in a crash: boxes go on."""
+    made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every)
+    if reconcile:
+        await made.reconciler.start()
+    await made.queue.start()
+    try:
+        yield made
+    finally:
+        if made.reconciler._loop:
+            made.reconciler._loop.cancel()
+        await made.queue.stop(grace=0)
+
+
+async def until(condition: Callable[[], Awaitable[object]]) -> None:
+    last = time.monotonic() + DEADLINE
+    while not await condition():
+        assert time.monotonic() < last, "it did not come true"
+        await asyncio.sleep(0.01)
+
+
+def _origin(agent_id: str) -> str:
+    return f"http://{agent_id}.agents.localhost"
+
+
+async def _models() -> list[str]:
+    return ["scripted"]

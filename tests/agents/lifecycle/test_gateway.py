@@ -1,0 +1,86 @@
+"""The gateway's start: what the last run left is read with care, and what goes wrong is told in its own words."""
+
+import json
+
+import pytest
+
+from roost.agents.lifecycle.gateway import GatewayFailed
+from roost.agents.roster.model import Agent
+from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from tests.agents.lifecycle.house import House
+
+SETTINGS = ".roost/fake/settings.json"
+
+
+async def boxed(home: House, name: str = "Ada") -> Agent:
+    """An agent with a box, whose gateway was not started yet."""
+    agent = await home.admitted(name)
+    await home.runtime.start(BoxSpec(agent.id))
+    return agent
+
+
+async def settings(home: House, agent: Agent) -> dict:
+    return json.loads(await home.warden(agent.id).read(SETTINGS, root="home", limit=10_000))
+
+
+async def test_it_answers_to_the_internal_token(home: House) -> None:
+    agent = await boxed(home)
+    await home.starter.start(agent)
+    assert await home.starter.is_up(agent)
+    assert (await home.engine.health(home.reach.dial(agent.id), await home.roster.internal_token(agent.id))).version
+    (entry,) = [e for e in await home.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
+    assert entry.mode & 0o777 == 0o600
+
+
+async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(home: House) -> None:
+    agent = await boxed(home)
+    await home.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
+    await home.starter.start(agent)
+    found = await settings(home, agent)
+    assert found["mine"] == 1
+    assert found["token"] == (await home.roster.internal_token(agent.id)).reveal()
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "echo no json > settings.json",
+        "mkfifo settings.json",
+        "ln -s /etc/passwd settings.json",
+        "ln -s settings.json settings.json",
+        "truncate -s 5M settings.json",
+    ],
+)
+async def test_whatever_stands_there_instead_counts_as_nothing(home: House, trick: str) -> None:
+    agent = await boxed(home)
+    place = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
+    assert (await home.warden(agent.id).exec(["sh", "-c", place])).exit_code == 0
+    await home.starter.start(agent)
+    assert (await settings(home, agent))["version"] == "1.0.0"
+
+
+async def test_one_that_exits_tells_its_last_lines(home: House) -> None:
+    agent = await boxed(home, "fail-start")
+    with pytest.raises(GatewayFailed) as failure:
+        await home.starter.start(agent)
+    first, *lines = failure.value.message.splitlines()
+    assert first == "The gateway exited with code 3. Its last lines:"
+    assert lines[:2] == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
+    assert len(lines) <= 12
+    assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
+    assert not await home.starter.is_up(agent)
+
+
+async def test_one_that_does_not_answer_is_ended_in_time(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home.engine, "start_deadline", 0.3)
+    agent = await boxed(home, "never-ready")
+    with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
+        await home.starter.start(agent)
+    assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
+
+
+async def test_without_a_box_there_is_no_gateway(home: House) -> None:
+    agent = await home.admitted()
+    assert not await home.starter.is_up(agent)
+    with pytest.raises(BoxGone):
+        await home.starter.start(agent)

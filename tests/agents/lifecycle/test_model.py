@@ -1,0 +1,28 @@
+"""The box of an agent: two sockets lead out, and every program in it is told of the proxy."""
+
+from pathlib import Path
+
+from roost.agents.lifecycle.model import API_PORT, PROXY_PORT, PROXY_URL, box_spec
+from roost.drivers.runtime.contract import Limits, Mount
+
+
+def test_the_relays_and_the_egress_by_name() -> None:
+    spec = box_spec("ada", (), Limits())
+    assert spec.relays == {API_PORT: "api", PROXY_PORT: "proxy"}
+    assert spec.egress == "proxy"
+
+
+def test_programs_find_the_proxy_however_they_spell_it() -> None:
+    env = box_spec("ada", (), Limits()).env
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        assert env[name] == env[name.lower()] == PROXY_URL
+    assert "127.0.0.1" in env["NO_PROXY"].split(",")
+    assert env["no_proxy"] == env["NO_PROXY"]
+    assert env["NODE_USE_ENV_PROXY"] == "1"
+
+
+def test_what_is_given_is_passed_on() -> None:
+    mounts, limits = [Mount(Path("/opt/e"), "/engine/e")], Limits(pids=7)
+    spec = box_spec("ada", mounts, limits)
+    assert (spec.agent_id, spec.mounts, spec.limits) == ("ada", mounts, limits)
+    assert spec.env["AGENT_ID"] == "ada"

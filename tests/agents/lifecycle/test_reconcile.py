@@ -1,0 +1,184 @@
+"""The reconciler: whatever happened to the server or to a box, rows and processes agree again soon after."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from roost.agents.lifecycle.errors import StartFailed
+from roost.agents.roster.model import Agent, AgentState
+from roost.core.db import Database
+from roost.drivers.runtime.contract import BoxSpec, RuntimeFailed
+from roost.drivers.runtime.fake import FakeRuntime
+from tests.agents.lifecycle.house import House, house, until
+
+CRASH = ["sh", "-c", "exit 9"]
+
+
+async def state(home: House, agent: Agent) -> AgentState:
+    return (await home.roster.get(agent.id)).state
+
+
+async def reaches(home: House, agent: Agent, wanted: AgentState) -> None:
+    async def there() -> bool:
+        return await state(home, agent) is wanted
+
+    await until(there)
+
+
+async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as first:
+        agents = [await first.create(name) for name in ("one", "two")]
+        boxes = await first.boxes()
+        gateways = [await first.gateway_pid(agent) for agent in agents]
+    async with house(database, folder, reconcile=True) as second:
+        assert await second.boxes() == boxes
+        assert [await second.gateway_pid(agent) for agent in agents] == gateways
+        assert {await state(second, agent) for agent in agents} == {AgentState.RUNNING}
+        assert second.relays.open_now == {agent.id for agent in agents}
+
+
+async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as first:
+        agent = await first.create()
+        await first.warden(agent.id).write("kept.txt", b"kept")
+    await FakeRuntime(folder).stop(agent.id, grace=0)
+    async with house(database, folder, reconcile=True) as second:
+        await reaches(second, agent, AgentState.RUNNING)
+        assert await second.starter.is_up(agent)
+        assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
+
+
+async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folder: Path) -> None:
+    async with house(database, folder) as first:
+        agent = await first.create()
+        boxes = await first.boxes()
+        await first.warden(agent.id).stop("gateway")
+    async with house(database, folder, reconcile=True) as second:
+        await reaches(second, agent, AgentState.RUNNING)
+        assert await second.starter.is_up(agent)
+        assert await second.boxes() == boxes
+
+
+async def test_strays_are_ended_and_their_files_kept(database: Database, folder: Path) -> None:
+    runtime = FakeRuntime(folder)
+    await runtime.start(BoxSpec("stray"))
+    file = folder / "agents" / "stray" / "workspace" / "kept.txt"
+    file.write_text("kept")
+    async with house(database, folder, reconcile=True) as home:
+        assert await home.boxes() == {}
+    assert file.read_text() == "kept"
+
+
+async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as home:
+        agent = await home.create()
+        pid = (await home.boxes())[agent.id]
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+        async def back() -> bool:
+            return (await home.boxes()).get(agent.id) not in {None, pid} and await home.starter.is_up(agent)
+
+        await until(back)
+        await reaches(home, agent, AgentState.RUNNING)
+
+
+async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_up(
+    database: Database, folder: Path
+) -> None:
+    async with house(database, folder, reconcile=True) as home:
+        agent = await home.create()
+        warden = home.warden(agent.id)
+        await warden.stop("gateway")
+        await warden.start("gateway", CRASH, env={})
+        await reaches(home, agent, AgentState.FAILED)
+        assert "keeps crashing" in str((await home.roster.get(agent.id)).reason)
+        assert (await warden.processes())["gateway"].restarts >= 3
+        await home.starter.start(agent)
+        await reaches(home, agent, AgentState.RUNNING)
+        assert (await home.roster.get(agent.id)).reason is None
+
+
+async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as home:
+        with pytest.raises(StartFailed) as failure:
+            await home.create("fail-start")
+        agent = failure.value.agent
+        beside = await home.create("beside")
+        await home.runtime.stop(beside.id, grace=0)
+        await reaches(home, beside, AgentState.RUNNING)  # it has looked
+        assert await state(home, agent) is AgentState.FAILED
+        assert agent.id in await home.boxes()
+
+
+async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as first:
+        agents = [await first.create(name) for name in ("one", "two")]
+        with pytest.raises(StartFailed):
+            await first.create("fail-start")
+        await first.queue.stop()
+        await first.reconciler.stop()
+        assert await first.boxes() == {}
+        assert first.relays.open_now == set()
+        assert {agent.state for agent in await first.roster.everyone()} == {AgentState.NOT_RUNNING}
+    async with house(database, folder, reconcile=True) as second:
+        for agent in agents:
+            await reaches(second, agent, AgentState.RUNNING)
+
+
+async def test_a_start_under_way_is_not_started_twice(database: Database, folder: Path) -> None:
+    async with house(database, folder) as first:
+        first.engine.let = False
+        starting = asyncio.create_task(first.create())
+        await until(first.boxes)
+        await first.queue.stop(grace=0)
+        starting.cancel()
+    async with house(database, folder, reconcile=True) as second:
+        (agent,) = await second.roster.everyone()
+        await reaches(second, agent, AgentState.RUNNING)
+        assert len(await second.boxes()) == 1
+        assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
+
+
+async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, folder: Path) -> None:
+    """Also when whoever deleted it gave up long ago."""
+    async with house(database, folder) as first:
+        agent = await first.create()
+        await first.db.write(lambda c: first.roster.dismiss(c, agent.id))
+    async with house(database, folder, reconcile=True) as second:
+
+        async def erased() -> bool:
+            return not await second.roster.everyone()
+
+        await until(erased)
+        assert await second.boxes() == {}
+        assert not (folder / "agents" / agent.id).exists()
+
+
+async def test_trouble_with_one_agent_is_none_for_the_others(database: Database, folder: Path) -> None:
+    async with house(database, folder, reconcile=True) as first:
+        bad, good = await first.create("bad"), await first.create("good")
+    async with house(database, folder) as second:
+        second.relays.broken.add(bad.id)
+        await second.reconciler.start()
+        await reaches(second, bad, AgentState.FAILED)
+        assert await state(second, good) is AgentState.RUNNING
+
+
+async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database: Database, folder: Path) -> None:
+    class Stuck(FakeRuntime):
+        async def stop(self, agent_id: str, grace: float = 5.0) -> None:
+            if agent_id == bad.id:
+                raise RuntimeFailed("it does not end")
+            await super().stop(agent_id, grace)
+
+    async with house(database, folder) as first:
+        bad, good = await first.create("bad"), await first.create("good")
+    async with house(database, folder, runtime=Stuck(folder), reconcile=True) as second:
+        await second.reconciler.stop()
+        assert set(await second.boxes()) == {bad.id}
+        assert await state(second, good) is AgentState.NOT_RUNNING
+        assert await state(second, bad) is AgentState.RUNNING

@@ -1,0 +1,79 @@
+"""Restart: a new gateway, and only for another version a new box."""
+
+import asyncio
+
+import pytest
+
+from roost.agents.lifecycle.errors import InvalidVersion, RestartFailed
+from roost.agents.roster.errors import AgentGone
+from roost.agents.roster.model import AgentState
+from tests.agents.lifecycle.house import House
+
+
+async def test_the_gateway_is_new_and_what_runs_beside_it_goes_on(home: House) -> None:
+    agent = await home.create()
+    box, gateway = await home.boxes(), await home.gateway_pid(agent)
+    await home.warden(agent.id).start("script", ["sleep", "1000"], env={})
+    beside = (await home.warden(agent.id).processes())["script"].pid
+    assert await home.restart(agent.id) == gateway
+    assert await home.gateway_pid(agent) not in {gateway, None}
+    assert await home.boxes() == box
+    assert (await home.warden(agent.id).processes())["script"].pid == beside
+
+
+async def test_the_same_version_is_no_change(home: House) -> None:
+    agent = await home.create()
+    box = await home.boxes()
+    await home.restart(agent.id, "1.0.0")
+    assert await home.boxes() == box
+
+
+async def test_another_version_is_a_new_box(home: House) -> None:
+    agent = await home.create()
+    box = await home.boxes()
+    home.engine.install("1.1.0", lambda *_: None)
+    await home.restart(agent.id, "1.1.0")
+    assert (await home.boxes())[agent.id] != box[agent.id]
+    assert (await home.roster.get(agent.id)).engine_version == "1.1.0"
+    health = await home.engine.health(home.reach.dial(agent.id), await home.roster.internal_token(agent.id))
+    assert health.version == "1.1.0"
+
+
+@pytest.mark.parametrize("version", ["1.1.0", "0", "../1.0.0", "1.0.0\n"])
+async def test_only_an_installed_version_is_one(home: House, version: str) -> None:
+    agent = await home.create()
+    gateway = await home.gateway_pid(agent)
+    with pytest.raises(InvalidVersion):
+        await home.restart(agent.id, version)
+    assert await home.gateway_pid(agent) == gateway
+    assert (await home.roster.get(agent.id)).engine_version == "1.0.0"
+
+
+async def test_one_that_does_not_come_up_again(home: House) -> None:
+    agent = await home.create()
+    home.engine.remove("1.0.0")
+    with pytest.raises(RestartFailed):
+        await home.restart(agent.id)
+    assert (await home.roster.get(agent.id)).state is AgentState.FAILED
+    home.engine.install("1.0.0", lambda *_: None)
+    await home.restart(agent.id)
+    assert (await home.roster.get(agent.id)).state is AgentState.RUNNING
+
+
+async def test_a_lost_box_is_made_again(home: House) -> None:
+    agent = await home.create()
+    await home.runtime.stop(agent.id, grace=0)
+    assert await home.restart(agent.id) is None
+    assert await home.starter.is_up(agent)
+
+
+async def test_several_at_once_end_with_one_gateway(home: House) -> None:
+    agent = await home.create()
+    await asyncio.gather(*(home.restart(agent.id) for _ in range(3)))
+    assert (await home.roster.get(agent.id)).state is AgentState.RUNNING
+    assert await home.starter.is_up(agent)
+
+
+async def test_nobody_cannot_be_restarted(home: House) -> None:
+    with pytest.raises(AgentGone):
+        await home.restart("nobody")

@@ -1,0 +1,95 @@
+"""The way to an agent's parts: only to agents that there are, on ports that somebody listens on."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from roost.agents.roster.errors import AgentGone
+from roost.agents.roster.model import Agent, Profile
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import EngineMissing
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.warden import DialRefused
+from roost.identity import tenants
+from roost.identity.caller import Plan
+
+
+class Other(FakeEngine):
+    id = "other"
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[FakeRuntime]:
+    made = FakeRuntime(tmp_path / "data")
+    yield made
+    for box in await made.list():
+        await made.delete(box.agent_id)
+
+
+@pytest.fixture
+def roster(database: Database) -> Roster:
+    return Roster(database, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+
+
+@pytest.fixture
+def agent(database: Database, roster: Roster) -> Agent:
+    owner = database.run(lambda c: tenants.ensure(c, "acme").id)
+    return database.run(lambda c: roster.admit(c, owner, Profile("Ada"), "fake", "1.0.0"))
+
+
+@pytest.fixture
+def reach(roster: Roster, runtime: FakeRuntime) -> Reach:
+    return Reach(roster, runtime, [Other(), FakeEngine()])
+
+
+async def test_engines_in_the_order_in_which_they_are_offered(reach: Reach) -> None:
+    assert [engine.id for engine in reach.engines()] == ["other", "fake"]
+    reach.engine("other").remove("1.0.0")
+    assert [engine.id for engine in reach.engines()] == ["fake"]
+    assert reach.engine("other").installed() == []
+    with pytest.raises(EngineMissing):
+        reach.engine("unknown")
+
+
+async def test_no_box_no_stream(reach: Reach, agent: Agent) -> None:
+    with pytest.raises(BoxGone):
+        await reach.gateway(agent.id)
+    with pytest.raises(AgentGone):
+        await reach.gateway("nobody")
+
+
+async def test_a_stream_to_the_gateways_port(reach: Reach, runtime: FakeRuntime, agent: Agent) -> None:
+    await runtime.start(BoxSpec(agent.id))
+    with pytest.raises(DialRefused):
+        await reach.gateway(agent.id)
+    listen = (
+        "import socket; s = socket.create_server(('127.0.0.1', 18700)); print('up', flush=True);"
+        "s.accept()[0].sendall(b'hello')"
+    )
+    await reach.warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
+    async for line in reach.warden(agent.id).follow(source="gateway"):
+        if line.text == "up":
+            break
+    reader, writer = await reach.gateway(agent.id)
+    assert await reader.read() == b"hello"
+    writer.close()
+
+
+async def test_the_credential_of_an_agents_gateway(reach: Reach, roster: Roster, agent: Agent) -> None:
+    name, value = await reach.credential(agent.id)
+    assert name == "Authorization"
+    assert value == Sensitive(f"Bearer {(await roster.internal_token(agent.id)).reveal()}")
+    with pytest.raises(AgentGone):
+        await reach.credential("nobody")
