@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -73,7 +74,7 @@ def sse(*data: str) -> bytes:
     return f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{events}".encode()
 
 
-class Provider:
+class Provider(ABC):
     """What the two speakers share: what they saw, and what they say.
 
     `refusal` is answered to everything, where it is set. `/hang` in a text makes a stream stand still after its
@@ -91,8 +92,8 @@ class Provider:
         await self.app(scope, receive, send)
 
     @property
-    def app(self) -> Starlette:
-        raise NotImplementedError
+    @abstractmethod
+    def app(self) -> Starlette: ...
 
     async def seen(self, request: Request) -> dict[str, Any]:
         self.headers = dict(request.headers)
