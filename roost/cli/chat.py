@@ -25,12 +25,9 @@ _SHAPELESS = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 class Conversation:
     """All that was said goes along with every message: an agent's HTTP surface keeps nothing in between."""
 
-    def __init__(self, here: Session, agent_id: str) -> None:
-        detail = here.call("GET", f"/v0/agents/{agent_id}")["agent"]
-        token = detail["gatewayToken"] or here.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
-        headers = {"Host": here.host_of(agent_id), "Authorization": f"Bearer {token}"}
-        self._url = here.url
-        self._client = httpx.Client(base_url=here.url, headers=headers, timeout=_TIMEOUT, trust_env=False)
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._url = str(client.base_url)
         self._model = self._first_model()
         self._said: list[dict[str, str]] = []
 
@@ -69,14 +66,15 @@ def chat(
     """Talk to an agent."""
     here = session(data)
     found = _settled(here, agent)
-    conversation = Conversation(here, found["agentId"])
-    if message is not None:
-        _print(conversation.say(message))
-        return
-    say(f"Talking to {found['name']}. Ctrl-D ends.", errors)
-    while (line := _ask()) is not None:
-        if line.strip():
-            _answer(conversation, line)
+    with _client(here, found["agentId"]) as client:
+        conversation = Conversation(client)
+        if message is not None:
+            _print(conversation.say(message))
+            return
+        say(f"Talking to {found['name']}. Ctrl-D ends.", errors)
+        while (line := _ask()) is not None:
+            if line.strip():
+                _answer(conversation, line)
 
 
 def _settled(here: Session, name: str) -> Mapping[str, Any]:
@@ -92,6 +90,14 @@ def _settled(here: Session, name: str) -> Mapping[str, Any]:
     if found["status"] != "running":
         fail("The agent is still starting." if found["status"] == "starting" else "The agent is not running.")
     return found
+
+
+def _client(here: Session, agent_id: str) -> httpx.Client:
+    """A client of the agent's own address, with its gateway token."""
+    detail = here.call("GET", f"/v0/agents/{agent_id}")["agent"]
+    token = detail["gatewayToken"] or here.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
+    headers = {"Host": here.host_of(agent_id), "Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=here.url, headers=headers, timeout=_TIMEOUT, trust_env=False)
 
 
 def _ask() -> str | None:

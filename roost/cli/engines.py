@@ -59,7 +59,10 @@ def install(which: Which = None, data: Data = None) -> None:
 
 
 @nouns.command()
-def remove(which: Annotated[str, typer.Argument(metavar="ENGINE@VERSION")], data: Data = None) -> None:
+def remove(
+    which: Annotated[str, typer.Argument(metavar="ENGINE@VERSION", help="As `roost engines list` shows it.")],
+    data: Data = None,
+) -> None:
     """Remove one installed version. Agents that use it cannot start until it is installed again."""
     from roost import app, config
 

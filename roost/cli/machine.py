@@ -20,10 +20,11 @@ def up(
     ] = False,
 ) -> None:
     """Start the server. On a new data folder it also creates a first agent."""
-    from roost import config
+    from roost import app, config
     from roost.cli.serve import serve
 
-    serve(config.load(data=data, host=host, port=port, domain=domain), first_agent=not no_first_agent)
+    settings = config.load(data=data, host=host, port=port, domain=domain)
+    serve(settings, app.drivers(settings), first_agent=not no_first_agent)
 
 
 def doctor(data: Data = None, output: Output = Form.TABLE) -> None:

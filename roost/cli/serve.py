@@ -15,6 +15,7 @@ from roost import __version__, app
 from roost.agents.lifecycle.errors import StartFailed
 from roost.agents.lifecycle.model import Order
 from roost.agents.roster.model import Agent, Profile
+from roost.app import Drivers
 from roost.cli.engines import install_one
 from roost.cli.output import errors, say, say_field, screen
 from roost.config import Settings
@@ -28,22 +29,21 @@ from roost.identity.model import DEFAULT_TENANT, Tenant
 _FIRST_AGENT = "First agent"
 
 
-def serve(settings: Settings, *, first_agent: bool) -> None:
+def serve(settings: Settings, outside: Drivers, *, first_agent: bool) -> None:
     """Run until a signal comes."""
     log.setup(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
     with only_one(app.data_folder(settings)):
-        if not any(engine.installed() for engine in app.engines(settings)):
-            default = app.engines(settings)[0]
-            install_one(settings, default, default.default_version)
-        uvloop.run(_serve(settings, first_agent=first_agent))
+        if not any(engine.installed() for engine in outside.engines):
+            install_one(settings, outside.engines[0], outside.engines[0].default_version)
+        uvloop.run(_serve(settings, outside, first_agent=first_agent))
 
 
-async def _serve(settings: Settings, *, first_agent: bool) -> None:
+async def _serve(settings: Settings, outside: Drivers, *, first_agent: bool) -> None:
     listener = listen(settings.host, settings.port)
     settings = app.at_port(settings, listener.getsockname()[1])
     stop = asyncio.Event()
     stop_on_signals(stop)
-    server = app.Roost(settings, app.drivers(settings))
+    server = app.Roost(settings, outside)
     await server.start()
     try:
         tenant = await _leave_key(server)
@@ -81,7 +81,8 @@ def _write_session(path: Path, settings: Settings, token: str) -> None:
     shown = f"[{host}]" if ":" in host else host
     content = {"url": f"http://{shown}:{settings.port}", "token": token, "domain": settings.domain}
     fresh = path.with_suffix(".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump(content, file)
     fresh.rename(path)

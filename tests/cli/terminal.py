@@ -1,0 +1,100 @@
+"""The command line as it is typed: in this process, or on a terminal of its own."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from roost.cli.main import cli
+
+Answer = tuple[int, Any]
+
+
+def run(*arguments: str, input: str | None = None, **environment: str) -> Result:  # noqa: A002 - as in subprocess
+    return CliRunner().invoke(cli, arguments, input=input, env=environment)
+
+
+def on_a_terminal(code: str, *, columns: int = 80) -> str:
+    """What a terminal gets to see of a piece of Python."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while block := os.read(ours, 65536):
+                seen += block
+        except OSError:  # Linux tells the end of a terminal like this
+            pass
+        os.close(ours)
+    assert process.returncode == 0, seen
+    return seen.decode().replace("\r\n", "\n")
+
+
+class Server(ThreadingHTTPServer):
+    """Answers by method and path, and keeps what it was asked. A text is sent as it is, everything else as JSON."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers: dict[str, Answer | list[Answer]] = {}
+        self.asked: list[tuple[str, Mapping[str, str], Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"ROOST_URL": self.url, "ROOST_TOKEN": "key"}
+
+    def run(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as in subprocess
+        return run(*arguments, input=input, **self.environment)
+
+    def bodies(self, what: str) -> list[Any]:
+        return [body for line, _, body in self.asked if line == what]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def _answer(self) -> None:
+        line = f"{self.command} {self.path}"
+        sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.asked.append((line, dict(self.headers), json.loads(sent) if sent else None))
+        answer = self.server.answers.get(line, (404, {"error": "Not found"}))
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        status, body = answer
+        content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - the names that the base class looks for
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    with Server() as made:
+        thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield made
+        finally:
+            made.shutdown()
+            thread.join()

@@ -1,0 +1,145 @@
+"""`roost chat`: what is sent along, how a stream is read, and everything that an answer can be instead."""
+
+import json
+from typing import Any
+
+import pytest
+
+from roost.cli.chat import _pieces
+from tests.cli.terminal import Server, run
+
+ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": "rst_gw_own"}
+CHAT = "POST /v1/chat/completions"
+
+
+def event(content: object) -> str:
+    return "data: " + json.dumps({"choices": [{"delta": {"content": content}}]}) + "\n\n"
+
+
+@pytest.fixture
+def ada(server: Server) -> Server:
+    server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+    server.answers["GET /v0/agents/a1"] = (200, {"agent": ADA})
+    server.answers["GET /v1/models"] = (200, {"data": [{"id": "first"}, {"id": "second"}]})
+    server.answers[CHAT] = (200, event("Hel") + event("lo") + "data: [DONE]\n\n")
+    return server
+
+
+def test_one_message(ada: Server) -> None:
+    said = ada.run("chat", "Ada", "Good morning")
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "Hello\n", "")
+    (body,) = ada.bodies(CHAT)
+    assert body == {"model": "first", "messages": [{"role": "user", "content": "Good morning"}], "stream": True}
+    headers = next(headers for line, headers, _ in ada.asked if line == CHAT)
+    assert headers["Authorization"] == "Bearer rst_gw_own"
+    assert headers["Host"] == f"a1.agents.localhost:{ada.server_port}"
+
+
+def test_the_domain_of_another_server(ada: Server) -> None:
+    run("chat", "Ada", "x", **ada.environment, ROOST_DOMAIN="example.com")
+    assert ada.asked[-1][1]["Host"] == f"a1.agents.example.com:{ada.server_port}"
+
+
+def test_a_token_that_is_not_in_the_record_is_asked_for(ada: Server) -> None:
+    ada.answers["GET /v0/agents/a1"] = (200, {"agent": {**ADA, "gatewayToken": None}})
+    ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_asked"})
+    ada.run("chat", "Ada", "x")
+    assert ada.asked[-1][1]["Authorization"] == "Bearer rst_gw_asked"
+
+
+def test_a_conversation_sends_all_that_was_said(ada: Server) -> None:
+    said = ada.run("chat", "Ada", input="one\n\n  \ntwo\n")
+    assert said.exit_code == 0
+    assert said.stdout == "Hello\nHello\n"
+    assert "Ada" in said.stderr
+    first, second = ada.bodies(CHAT)
+    assert [message["content"] for message in first["messages"]] == ["one"]
+    assert [(message["role"], message["content"]) for message in second["messages"]] == [
+        ("user", "one"),
+        ("assistant", "Hello"),
+        ("user", "two"),
+    ]
+
+
+def test_a_script_leaves_at_the_first_failure(ada: Server) -> None:
+    ada.answers[CHAT] = [(429, {"error": {"message": "Slow down"}}), (200, event("never"))]
+    said = ada.run("chat", "Ada", input="one\ntwo\n")
+    assert (said.exit_code, len(ada.bodies(CHAT))) == (1, 1)
+    assert "Slow down" in said.stderr
+
+
+def test_an_agent_that_is_starting_is_waited_for(ada: Server) -> None:
+    starting = {**ADA, "status": "starting"}
+    ada.answers["GET /v0/agents"] = [
+        (200, {"agents": [starting]}),
+        (200, {"agents": [starting]}),
+        (200, {"agents": [ADA]}),
+    ]
+    assert ada.run("chat", "Ada", "x").stdout == "Hello\n"
+    assert len(ada.bodies("GET /v0/agents")) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "told"),
+    [("failed", "It broke.\x1b[31m Badly.", "It broke. Badly."), ("not_running", None, "not running")],
+)
+def test_an_agent_that_does_not_run(ada: Server, status: str, reason: str | None, told: str) -> None:
+    ada.answers["GET /v0/agents"] = (200, {"agents": [{**ADA, "status": status, "statusReason": reason}]})
+    said = ada.run("chat", "Ada", "x")
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert told in said.stderr
+    assert "\x1b" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "shown", "told"),
+    [
+        ((401, {"error": "Unauthorized"}), 4, "", "Unauthorized"),
+        ((502, "<html>"), 1, "", "502"),
+        ((200, ""), 1, "", "answered nothing"),
+        ((200, "data: [DONE]\n\n"), 1, "", "answered nothing"),
+        ((200, event("part") + 'data: {"error": {"message": "no tokens left"}}\n\n'), 1, "part", "no tokens left"),
+        ((200, event("part") + 'data: {"error": "broken"}\n\n'), 1, "part", "broken"),
+        ((200, event("part") + "data: {\n\n"), 1, "part", "cannot be read"),
+        ((200, event(["no text"])), 1, "", "cannot be read"),
+        ((200, "data: 7\n\n"), 1, "", "cannot be read"),
+        ((200, 'data: {"choices": [7]}\n\n'), 1, "", "cannot be read"),
+        ((200, "data: " + "[" * 100_000 + "\n\n"), 1, "", "cannot be read"),
+    ],
+)
+def test_answers_that_are_none(ada: Server, answer: tuple[int, str], code: int, shown: str, told: str) -> None:
+    ada.answers[CHAT] = answer
+    said = ada.run("chat", "Ada", "x")
+    assert (said.exit_code, said.stdout) == (code, shown + "\n")
+    assert told in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize("models", [{}, {"data": []}, {"data": [{}]}, [], "text", None])
+def test_a_gateway_without_models(ada: Server, models: Any) -> None:
+    ada.answers["GET /v1/models"] = (200, models)
+    said = ada.run("chat", "Ada", "x")
+    assert said.exit_code == 1
+    assert "no model" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('data: {"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}}]}', "ab"),
+        ('data:{"choices": [{"delta": {"content": "tight"}}]}', "tight"),
+        ('data: {"choices": [{"delta": {"role": "assistant"}}]}', None),
+        ('data: {"choices": [{"delta": {"content": null}}]}', None),
+        ('data: {"choices": [{"delta": null}]}', None),
+        ('data: {"choices": [], "usage": {}}', None),
+        ('data: {"choices": null}', None),
+        ('data: {"error": null, "choices": [{"delta": {"content": "fine"}}]}', "fine"),
+        (": a comment", None),
+        ("event: message", None),
+        ("", None),
+        ("data: [DONE]", None),
+        ("data:[DONE]", None),
+    ],
+)
+def test_the_lines_of_a_stream(line: str, text: str | None) -> None:
+    assert list(_pieces(iter([line]))) == ([] if text is None else [text])

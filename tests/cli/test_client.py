@@ -1,0 +1,146 @@
+"""The way to a server: which one is meant, what its refusals are as exit codes, and answers that are none."""
+
+import json
+import socket
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.cli.terminal import Server, run
+
+ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": None}
+
+
+def leave_session(folder: Path, **session: str) -> None:
+    (folder / "cli.json").write_text(json.dumps(session))
+
+
+def test_the_server_of_the_data_folder(server: Server, tmp_path: Path) -> None:
+    leave_session(tmp_path, url=server.url, token="left", domain="localhost")
+    server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+    listed = run("agents", "list", "--data", str(tmp_path))
+    assert listed.exit_code == 0
+    assert "Ada" in listed.stdout
+    assert server.asked[0][1]["Authorization"] == "Bearer left"
+
+
+def test_the_environment_names_another(server: Server, tmp_path: Path) -> None:
+    leave_session(tmp_path, url="http://127.0.0.1:1", token="left", domain="localhost")
+    server.answers["GET /v0/agents"] = (200, {"agents": []})
+    assert server.run("agents", "list", "--data", str(tmp_path)).exit_code == 0
+    assert server.asked[0][1]["Authorization"] == "Bearer key"
+
+
+@pytest.mark.parametrize("half", [{"ROOST_URL": "http://127.0.0.1:1"}, {"ROOST_TOKEN": "key"}])
+def test_half_a_name_is_no_other_server(server: Server, tmp_path: Path, half: dict[str, str]) -> None:
+    """A delete that was meant for a server far away must not reach the one here."""
+    leave_session(tmp_path, url=server.url, token="left", domain="localhost")
+    refused = run("agents", "delete", "Ada", "--yes", "--data", str(tmp_path), **half)
+    assert refused.exit_code == 2
+    assert "ROOST_TOKEN" in refused.stderr
+    assert server.asked == []
+
+
+def test_no_server_yet(tmp_path: Path) -> None:
+    refused = run("agents", "list", "--data", str(tmp_path))
+    assert refused.exit_code == 3
+    assert "roost up" in refused.stderr
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 1}', "null", "\0"])
+def test_a_damaged_session(tmp_path: Path, content: str) -> None:
+    (tmp_path / "cli.json").write_text(content)
+    refused = run("agents", "list", "--data", str(tmp_path))
+    assert refused.exit_code == 3
+    assert "damaged" in refused.stderr
+
+
+def test_a_session_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "cli.json").mkdir()
+    assert run("agents", "list", "--data", str(tmp_path)).exit_code == 4
+
+
+def test_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    refused = run("agents", "list", ROOST_URL=f"http://127.0.0.1:{port}", ROOST_TOKEN="key")
+    assert refused.exit_code == 3
+    assert f"127.0.0.1:{port}" in refused.stderr
+
+
+@pytest.mark.parametrize("url", ["example", "ftp://example", "http://x:port"])
+def test_no_address(url: str) -> None:
+    assert run("agents", "list", ROOST_URL=url, ROOST_TOKEN="key").exit_code == 2
+
+
+@pytest.mark.parametrize("body", ["<html>", "", "\ufeff"])
+def test_something_else_answers(server: Server, body: str) -> None:
+    server.answers["GET /v0/agents"] = (200, body)
+    refused = server.run("agents", "list")
+    assert refused.exit_code == 3
+    assert "not Roost" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, 2), (401, 4), (403, 4), (404, 5), (409, 1), (429, 1), (500, 1), (503, 1)]
+)
+def test_refusals_in_the_servers_words(server: Server, status: int, code: int) -> None:
+    server.answers["GET /v0/agents"] = (status, {"error": "No, [bold]thank you"})
+    refused = server.run("agents", "list")
+    assert refused.exit_code == code
+    assert refused.stderr == "Error: No, [bold]thank you\n"
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"error": {"message": "as OpenAI says it"}}, "as OpenAI says it"),
+        ({"error": {"code": 7}}, "7"),
+        ({"error": "it failed", "agent": {"statusReason": "because"}}, "it failed. because"),
+        ({"error": "it failed", "agent": 7}, "500"),
+        ({}, "500"),
+        ([], "500"),
+        (None, "500"),
+        ("no JSON", "500"),
+    ],
+)
+def test_refusals_of_every_shape(server: Server, body: object, told: str) -> None:
+    server.answers["GET /v0/agents"] = (500, body)
+    refused = server.run("agents", "list")
+    assert refused.exit_code == 1
+    assert told in refused.stderr
+
+
+def test_agents_by_id_and_by_name(server: Server) -> None:
+    twins = [{**ADA, "agentId": "a2", "name": "Twin"}, {**ADA, "agentId": "a3", "name": "Twin"}]
+    named_like_an_id = {**ADA, "agentId": "a4", "name": "a1"}
+    server.answers["GET /v0/agents"] = (200, {"agents": [named_like_an_id, ADA, *twins]})
+    for agent_id in ("a1", "a3"):
+        server.answers[f"GET /v0/agents/{agent_id}/logs"] = (200, {"logs": agent_id})
+    assert server.run("agents", "logs", "Ada").stdout == "a1\n"
+    assert server.run("agents", "logs", "a1").stdout == "a1\n"
+    assert server.run("agents", "logs", "a3").stdout == "a3\n"
+    ambiguous = server.run("agents", "logs", "Twin")
+    assert (ambiguous.exit_code, "2 agents" in ambiguous.stderr) == (2, True)
+    missing = server.run("agents", "logs", "Nobody")
+    assert (missing.exit_code, "Nobody" in missing.stderr) == (5, True)
+
+
+def test_a_connection_that_breaks(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            connection, _ = listener.accept()
+            connection.recv(65536)
+            connection.close()
+
+        thread = Thread(target=hang_up)
+        thread.start()
+        broken = run(
+            "agents", "list", ROOST_URL=f"http://127.0.0.1:{listener.getsockname()[1]}", ROOST_TOKEN="very-secret"
+        )
+        thread.join()
+    assert broken.exit_code == 3
+    assert "very-secret" not in broken.stderr + broken.stdout

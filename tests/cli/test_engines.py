@@ -1,0 +1,88 @@
+"""`roost engines`: what is installed, what is not there, and failures in the installer's words."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer import Exit as Left
+
+from roost import app, config
+from roost.cli.engines import install_one
+from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.drivers.engine.fake import FakeEngine
+from tests.cli.terminal import run
+
+
+class Offline(FakeEngine):
+    def installed(self) -> Sequence[str]:
+        return []
+
+    def install(self, version: str, progress: Progress) -> None:
+        progress("fetching", None)
+        progress("unpacking", 0.5)
+        raise InstallFailed("no network\n[red]last line")
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without engines."""
+    monkeypatch.setenv("ROOST_ENGINES", str(tmp_path / "engines"))
+    monkeypatch.setenv("ROOST_DATA", str(tmp_path / "data"))
+    return tmp_path
+
+
+def test_none_is_installed(nowhere: Path) -> None:
+    rows = json.loads(run("engines", "list", "-o", "json").stdout)
+    assert [row["id"] for row in rows] == ["openclaw", "hermes"]
+    assert [row["installed"] for row in rows] == [[], []]
+    assert [engine.default_version for engine in app.engines(config.load())] == [row["default"] for row in rows]
+    assert not (nowhere / "data").exists()
+
+
+def test_the_table_has_a_column_for_what_it_was_asked(nowhere: Path) -> None:
+    head = run("engines", "list").stdout.splitlines()[0]
+    assert head.split() == ["ID", "LABEL", "DEFAULT", "INSTALLED"]
+    assert not (nowhere / "engines").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        (["install", "unknown"], 5),
+        (["install", "../openclaw"], 5),
+        (["remove", "openclaw@1.0"], 5),
+        (["remove", "openclaw"], 5),
+        (["remove", "unknown@1"], 5),
+        (["remove"], 2),
+    ],
+)
+def test_what_is_not_there(nowhere: Path, typed: list[str], code: int) -> None:
+    answer = run("engines", *typed)
+    assert answer.exit_code == code
+    assert answer.stdout == ""
+    assert list(nowhere.iterdir()) == []
+
+
+def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
+    nowhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine, settings = FakeEngine(), config.load()
+    install_one(settings, engine, "1.1.0")
+    assert "Installed Fake 1.1.0." in capsys.readouterr().err
+    install_one(settings, engine, "1.1.0")
+    assert "Installed" not in capsys.readouterr().err
+    assert engine.installed() == ["1.1.0", "1.0.0"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "told"),
+    [(Offline(), "1.0.0", "no network\n[red]last line"), (FakeEngine(), "9", "no such version")],
+)
+def test_an_install_that_fails(
+    nowhere: Path, capsys: pytest.CaptureFixture[str], engine: FakeEngine, version: str, told: str
+) -> None:
+    with pytest.raises(Left) as left:
+        install_one(config.load(), engine, version)
+    assert left.value.exit_code == 1
+    assert told in capsys.readouterr().err

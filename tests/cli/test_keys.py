@@ -1,0 +1,61 @@
+"""`roost keys`: beside a server or without one, straight on the database."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import jwt
+import pytest
+
+from tests.cli.terminal import run
+
+
+def keys(folder: Path, *arguments: str):
+    return run("keys", *arguments, "--data", str(folder / "data"))
+
+
+def listed(folder: Path, *arguments: str) -> list[dict]:
+    return json.loads(keys(folder, "list", "-o", "json", *arguments).stdout)
+
+
+def test_a_key_is_alone_on_standard_output_and_listed_without_its_token(tmp_path: Path) -> None:
+    made = keys(tmp_path, "create", "--name", "ci", "--scope", "org:agents:read", "--days", "2")
+    assert (made.exit_code, made.stderr) == (0, "")
+    token = made.stdout.removesuffix("\n")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    (key,) = listed(tmp_path)
+    assert claims["jti"] == key["id"]
+    assert (key["name"], key["scopes"], key["revoked"]) == ("ci", ["org:agents:read"], False)
+    lifetime = datetime.fromisoformat(key["expiresAt"]) - datetime.fromisoformat(key["createdAt"])
+    assert lifetime == timedelta(days=2)
+    table = keys(tmp_path, "list").stdout
+    assert key["id"] in table
+    assert token not in table
+
+
+def test_tenants_have_their_own(tmp_path: Path) -> None:
+    keys(tmp_path, "create", "--tenant", "one", "--plan", "paid")
+    keys(tmp_path, "create", "--tenant", "two")
+    assert len(listed(tmp_path, "--tenant", "one")) == 1
+    assert listed(tmp_path) == []
+    assert listed(tmp_path, "--tenant", "unknown") == []
+
+
+def test_a_revoked_key_is_revoked_once(tmp_path: Path) -> None:
+    keys(tmp_path, "create")
+    (key,) = listed(tmp_path)
+    assert keys(tmp_path, "revoke", key["id"]).stdout == "Revoked.\n"
+    assert listed(tmp_path)[0]["revoked"] is True
+    again = keys(tmp_path, "revoke", key["id"])
+    assert (again.exit_code, key["id"] in again.stderr) == (5, True)
+
+
+def test_the_key_of_the_deployment_is_private(tmp_path: Path) -> None:
+    keys(tmp_path, "create")
+    assert (tmp_path / "data" / "keys" / "kek").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("wrong", [["--plan", "golden"], ["--days", "0"], ["--days", "3651"]])
+def test_what_was_typed_wrongly(tmp_path: Path, wrong: list[str]) -> None:
+    assert keys(tmp_path, "create", *wrong).exit_code == 2
+    assert not (tmp_path / "data").exists()
