@@ -17,8 +17,11 @@ _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
 
 
 def main() -> None:
+    names = sys.argv[1:] or list(_PARTS)
+    if unknown := set(names) - _PARTS.keys():
+        sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}.")
     rows: list[Row] = []
-    for name in sys.argv[1:] or _PARTS:
+    for name in names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="roost-bench-") as folder:
             Path(folder).chmod(0o755)

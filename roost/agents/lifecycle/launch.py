@@ -27,8 +27,6 @@ from roost.identity.caller import Caller, Plan
 from roost.identity.gateways import Gateways
 from roost.work import State, Work
 
-_GRACE = 30.0
-
 
 class Launch:
     def __init__(self, db: Database, queue: Work, roster: Roster, gateways: Gateways, reach: Reach) -> None:
@@ -47,7 +45,8 @@ class Launch:
         engine = self._engine(order.engine)
         plan = (await self._db.read(lambda connection: tenants.get(connection, caller.tenant_id))).plan
         _check(order, plan)
-        version = engine.installed()[0] if engine.default_version not in engine.installed() else engine.default_version
+        installed = engine.installed()
+        version = engine.default_version if engine.default_version in installed else installed[0]
 
         def add(connection: Connection) -> tuple[Agent, str]:
             agent = self._roster.admit(connection, caller.tenant_id, order.profile, engine.id, version)
@@ -56,7 +55,7 @@ class Launch:
 
         agent, operation_id = await self._db.write(add)
         self._queue.wake()
-        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
+        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
         agent = await self._roster.get(agent.id)
         if operation.state is not State.DONE:
             raise StartFailed(agent)

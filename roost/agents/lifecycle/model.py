@@ -1,4 +1,4 @@
-"""What the stories pass around: the order for a new agent, and the outside world that they need."""
+"""What the stories pass around: the order for a new agent, its box, and the outside world that they need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,8 @@ CHANNELS = ("telegram", "slack", "discord", "whatsapp")
 START = "agent.start"
 DELETE = "agent.delete"
 NEW_BOX = {"box": True}
+START_GRACE = 30.0
+"""Seconds that a start may take beyond the engine's own deadline: for its turn, its box, its end."""
 
 
 class Relays(Protocol):

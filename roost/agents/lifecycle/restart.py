@@ -12,8 +12,6 @@ from roost.agents.roster.service import Roster
 from roost.core.db import Database
 from roost.work import State, Work
 
-_GRACE = 30.0
-
 
 class Restart:
     def __init__(self, db: Database, queue: Work, roster: Roster, reach: Reach, details: Details) -> None:
@@ -49,7 +47,7 @@ class Restart:
 
         operation_id = await self._db.write(enqueue)
         self._queue.wake()
-        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + _GRACE)
+        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
         await self._roster.get(agent_id)  # it may have been deleted meanwhile
         if operation.state is not State.DONE:
             raise RestartFailed

@@ -1,0 +1,76 @@
+"""What the doctor finds, part by part: what is fine, what is missing, and what stops agents from running."""
+
+from pathlib import Path
+
+import pytest
+
+from roost import config
+from roost.cli import examine
+from roost.drivers.runtime.contract import Capabilities, Enforcement
+from tests.cli.terminal import on_a_terminal, run
+
+
+def settings(folder: Path, **environment: str) -> config.Settings:
+    return config.load({"ROOST_DATA": str(folder / "data"), "ROOST_ENGINES": str(folder / "engines"), **environment})
+
+
+def test_a_runtime_with_what_it_enforces_and_what_not() -> None:
+    found = Capabilities(True, enforcement=[Enforcement("memory", True, "cgroup"), Enforcement("cpu", False, "none")])
+    assert [(row["part"], row["status"], row["detail"]) for row in examine._runtime("bwrap", found)] == [
+        ("runtime bwrap", "ok", "containers start"),
+        ("memory", "ok", "cgroup"),
+        ("cpu", "no", "none"),
+    ]
+
+
+def test_a_runtime_that_starts_nothing() -> None:
+    (row,) = examine._runtime("bwrap", Capabilities(False, "user namespaces are off"))
+    assert (row["status"], row["detail"]) == ("fail", "user namespaces are off")
+
+
+def test_without_an_engine_no_agent_runs(tmp_path: Path) -> None:
+    *engines, all_of_them = examine._engines(settings(tmp_path))
+    assert {row["status"] for row in engines} == {"no"}
+    assert "roost engines install openclaw" in engines[0]["detail"]
+    assert all_of_them["status"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("", "ok"),
+        ("postgresql://nobody:very-secret@127.0.0.1:1/none", "fail"),
+        ("nonsense", "fail"),
+        ("sqlite:////proc/nowhere/roost.db", "fail"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path, url: str, status: str) -> None:
+    row = examine._database(settings(tmp_path, ROOST_DATABASE_URL=url))
+    assert row["status"] == status
+    assert row["detail"]
+    assert "\n" not in row["detail"]
+    assert "very-secret" not in row["detail"]
+
+
+def test_models_without_their_key(tmp_path: Path) -> None:
+    (stand_in,) = examine._models(settings(tmp_path))
+    assert "stand-in" in stand_in["detail"]
+    (row,) = examine._models(
+        settings(tmp_path, ROOST_MODEL_URL="https://models.example/v1", ROOST_MODEL_KEY="sk-very-secret")
+    )
+    assert row["detail"] == "openai at https://models.example/v1"
+
+
+@pytest.mark.container
+def test_the_doctor_ends_with_what_it_found(tmp_path: Path) -> None:
+    ended = run(
+        "doctor", ROOST_DATA=str(tmp_path / "d"), ROOST_ENGINES=str(tmp_path / "e"), ROOST_DATABASE_URL="nonsense"
+    )
+    assert ended.exit_code == 1
+    assert "fail" in ended.stdout
+    assert len({line[:4].strip() for line in ended.stdout.splitlines()} - {"ok", "no", "fail"}) == 0
+
+
+def test_rows_stand_in_columns_on_a_narrow_terminal() -> None:
+    code = "from roost.cli.output import say_field; say_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
+    assert all(len(line) < 120 for line in on_a_terminal(code).splitlines())

@@ -1,0 +1,23 @@
+"""`roost routes`: every endpoint, whoever asks, without a server."""
+
+import json
+
+from roost.hosts.routes import GATEWAY, JWT
+from tests.cli.terminal import run
+
+
+def test_routes_as_table_and_json() -> None:
+    rows = json.loads(run("routes", "-o", "json").stdout)
+    create = next(row for row in rows if (row["method"], row["path"]) == ("POST", "/v0/agents"))
+    assert create == {
+        "method": "POST",
+        "path": "/v0/agents",
+        "credentials": [JWT],
+        "addresses": ["management"],
+        "handler": "roost.agents.lifecycle.api.create_agent",
+    }
+    show = next(row for row in rows if (row["method"], row["path"]) == ("GET", "/v0/agents/{agentId}"))
+    assert show["credentials"] == [JWT, GATEWAY]
+    head, *lines = run("routes").stdout.splitlines()
+    assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "HANDLER"]
+    assert len(lines) == len(rows)
