@@ -49,6 +49,7 @@ class Dispatch:
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
         if address is None:
             return False
+        scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]
         if address.surface is Surface.LOCAL and not _is_from_here(scope):
             address = replace(address, surface=Surface.MANAGEMENT)
         _set(scope, address)
@@ -111,6 +112,14 @@ def _lengthen(scope: Scope, agent_id: str) -> bool:
         scope["path"] = prefix + path.removeprefix("/v0")
         scope["raw_path"] = prefix.encode() + scope.get("raw_path", path.encode()).removeprefix(b"/v0")
     return True
+
+
+def _plain_cookies(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Without what has a backslash, which no cookie has (RFC 6265 4.1.1) and which Python 3.11 takes the square of its
+    length to read.
+    """
+    name, value = header
+    return name, b";".join(pair for pair in value.split(b";") if b"\\" not in pair)
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -14,13 +14,11 @@ from roost.identity.door import Surface
 Check = Callable[[], Awaitable[None]]
 """Raises when the part that it checks cannot be used."""
 
-_DEADLINE = 5.0
-
 _log = log.get("health")
 
 
-def router(checks: Mapping[str, Check], registry: CollectorRegistry) -> APIRouter:
-    """The routes for `checks`, each under the name that `/readyz` shows."""
+def router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: float = 5.0) -> APIRouter:
+    """The routes for `checks`, each under the name that `/readyz` shows, and with `deadline` seconds to pass."""
     routes = APIRouter(tags=["health"])
 
     @routes.get("/healthz")
@@ -31,7 +29,7 @@ def router(checks: Mapping[str, Check], registry: CollectorRegistry) -> APIRoute
     @routes.get("/readyz", responses={503: {}})
     async def ready() -> JSONResponse:
         """Whether every part can be used; 503 names those that cannot."""
-        parts = {name: await _passes(name, check) for name, check in checks.items()}
+        parts = {name: await _passes(name, check, deadline) for name, check in checks.items()}
         good = all(parts.values())
         shown = {name: "ok" if passed else "failing" for name, passed in parts.items()}
         return JSONResponse({"status": "ok" if good else "failing", "checks": shown}, 200 if good else 503)
@@ -46,9 +44,9 @@ def router(checks: Mapping[str, Check], registry: CollectorRegistry) -> APIRoute
     return routes
 
 
-async def _passes(name: str, check: Check) -> bool:
+async def _passes(name: str, check: Check, seconds: float) -> bool:
     try:
-        async with asyncio.timeout(_DEADLINE):
+        async with asyncio.timeout(seconds):
             await check()
     except Exception as error:  # noqa: BLE001 - whatever is wrong, the part is not ready
         _log.warning("not ready", part=name, error=str(error))

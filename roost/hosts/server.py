@@ -50,7 +50,7 @@ def only_one(folder: Path) -> Generator[None]:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else asyncio leaves Nagle on
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

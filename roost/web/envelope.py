@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.core import clock, log
+from roost.core.problem import Problem
 from roost.web import errors
 from roost.web.access import Observe, Passage, write
 from roost.web.request_id import request_id
@@ -35,8 +36,11 @@ class Envelope:
         token = log.request_id.set(letter.request_id)
         try:
             await self._app(scope, letter.receive, letter.send)
-        except Exception:  # noqa: BLE001 - the edge of a request: it logs and answers
-            _log.exception("unexpected failure", method=letter.method, path=letter.path)
+        except Exception as error:  # noqa: BLE001 - the edge of a request: it logs and answers
+            if letter.status and isinstance(error.__cause__, Problem):  # too late to tell: the client sees it break off
+                _log.info("answer cut off", path=letter.path, reason=error.__cause__.message)
+            else:
+                _log.exception("unexpected failure", method=letter.method, path=letter.path)
             if not letter.status:
                 response = JSONResponse(errors.body(scope["path"], 500, "Internal error"), 500)
                 await response(scope, receive, letter.send)

@@ -171,6 +171,11 @@ async def test_forwarding_headers_count_from_trusted_proxies_only() -> None:
     assert answer["scheme"] == "https"
 
 
+async def test_no_cookie_holds_a_backslash() -> None:
+    sent = await call(APP, "/v0/agents", headers=[("cookie", 'a=1; b="\\a\\b"; gw_token=x')])
+    assert dict(sent.scope["headers"])[b"cookie"] == b"a=1; gw_token=x"
+
+
 async def test_other_kinds_of_scope_pass() -> None:
     seen: list[str] = []
 

@@ -1,12 +1,15 @@
 """Listening, the one server of a data folder, health for machines."""
 
+import asyncio
 import socket
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from roost.hosts import health
 from roost.hosts.mount import application
 from roost.hosts.server import AlreadyRunning, CannotListen, listen, only_one
 from roost.web.provide import Rooms
@@ -52,3 +55,26 @@ async def test_readiness_names_the_part_that_fails() -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})
+
+
+async def test_a_part_that_hangs_is_failing() -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    app = FastAPI()
+    app.include_router(health.router({"slow": hangs}, CollectorRegistry(), deadline=0.05))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]) == (503, {"slow": "failing"})
+
+
+async def test_small_answers_do_not_wait_for_each_other() -> None:
+    """Nagle's algorithm is off on what is accepted, under the standard loop too."""
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    with listen("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), sock=listener):
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            writer = await accepted.get()
+            assert writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            writer.close()
+            client.close()

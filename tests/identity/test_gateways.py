@@ -99,3 +99,43 @@ def test_the_database_holds_no_token(database: Database, token: str) -> None:
     assert token.encode() not in b"|".join(
         bytes(v) if isinstance(v, bytes | memoryview) else str(v).encode() for v in rows[0]
     )
+
+
+@pytest.mark.parametrize("change", ["rotate", "forget"])
+async def test_what_is_done_by_a_token_ends_with_it(
+    database: Database, gateways: Gateways, token: str, change: str
+) -> None:
+    begun, left = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        async with gateways.held("agent-1"):
+            try:
+                begun.set()
+                await asyncio.Event().wait()
+            finally:
+                left.append(token)
+
+    tasks = [asyncio.create_task(work()) for _ in range(3)]
+    await begun.wait()
+    async with gateways.held("agent-2"):
+        if change == "rotate":
+            await asyncio.gather(gateways.rotate("agent-1"), gateways.rotate("agent-1"))
+        else:
+            await database.write(lambda connection: gateways.forget(connection, "agent-1"))
+            gateways.changed("agent-1")
+        for task in tasks:
+            with pytest.raises(Unauthorised):
+                await task
+        await asyncio.sleep(0)
+    assert len(left) == 3
+
+
+async def test_what_fails_or_ends_while_held_does_so_as_ever(gateways: Gateways, token: str) -> None:
+    with pytest.raises(TimeoutError):
+        async with gateways.held("agent-1"):
+            raise TimeoutError
+    async with gateways.held("agent-1"):
+        pass
+    await gateways.rotate("agent-1")
+    await asyncio.sleep(0)
+    assert token

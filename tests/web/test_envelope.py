@@ -1,11 +1,13 @@
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 
 from roost.core import log
+from roost.core.problem import Missing
 from roost.web import errors
 from roost.web.access import Passage, write
 from roost.web.envelope import Envelope
@@ -47,6 +49,12 @@ async def test_each_request_is_told_of_once_without_its_query() -> None:
     assert (passage.received, passage.sent) == (5, 5)
     assert passage.seconds >= 0
     assert "secret" not in repr(passage)
+
+
+async def test_the_path_told_is_as_it_was_sent() -> None:
+    told: list[Passage] = []
+    await call(Envelope(hello, told.append), "/x%0a%1b%5b2J")
+    assert told[0].path == "/x%0a%1b%5b2J"
 
 
 async def test_the_path_told_is_the_routes_own() -> None:
@@ -95,6 +103,22 @@ async def test_a_failure_after_the_head_is_not_answered_twice() -> None:
 
     sent = await call(Envelope(app, lambda _: None))
     assert [message["type"] for message in sent.messages] == ["http.response.start"]
+
+
+async def test_a_refusal_after_the_head_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    app = FastAPI()
+    errors.install(app)
+
+    async def held() -> AsyncIterator[None]:
+        yield
+        raise Missing
+
+    @app.get("/", dependencies=[Depends(held)])
+    async def answer() -> None: ...
+
+    sent = await call(Envelope(app, lambda _: None))
+    assert sent.status == 200
+    assert "unexpected failure" not in capsys.readouterr().out
 
 
 async def test_a_client_that_left_first_is_499() -> None:

@@ -236,3 +236,20 @@ async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database:
         assert row.state == "done"
         added[row.subject].append(row.id)
     assert begun == added
+
+
+async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add) -> None:
+    first, second = await add("k", "x"), await add("k", "x")
+    await add("k", "y")
+    await add("other", "x")
+
+    async def waiting() -> list[str]:
+        found = await database.write(lambda connection: store.waiting(connection, "k", "x"))
+        return [operation.id for operation in found]
+
+    assert await waiting() == [first.id, second.id]
+    (taken, _) = await claim(database)
+    assert taken.id == first.id
+    assert await waiting() == [second.id]
+    await database.write(lambda connection: store.retry(connection, taken, {}, clock.now()))
+    assert await waiting() == [second.id]  # begun once, what it does may be half done

@@ -1,10 +1,24 @@
 """The strict HTTP/1.1 of the server, seen from outside: for the application's requests and for agents' alike."""
 
+import threading
 import time
+from typing import Any
 
 import pytest
 
-from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, echo, eventually, request, scripted
+from roost.hosts.edge.gate import Bounds
+from tests.hosts.edge.support import (
+    AGENT,
+    TOKEN,
+    Site,
+    Wire,
+    echo,
+    eventually,
+    hello_app,
+    request,
+    running_site,
+    scripted,
+)
 
 BOTH = pytest.mark.parametrize("host", ["localhost", f"{AGENT}.agents.localhost"])
 
@@ -321,3 +335,30 @@ def test_uvicorns_own_access_log_is_off(site: Site) -> None:
         wire.send(request("/v0/x?token=SECRET", host="localhost"))
         assert wire.reply().status == 200
     assert "SECRET" not in repr(site.passages)
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_client_that_does_not_take_its_answer_is_let_go(takes: bool) -> None:
+    size, over = 32 * 1024**2, threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await hello_app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % (size + 1))]})
+        await send({"type": "http.response.body", "body": bytes(size), "more_body": True})
+        await send(
+            {"type": "http.response.body", "body": b"x"}
+        )  # waits until the client has taken the rest, or is gone
+        over.set()
+
+    with running_site(Bounds(taking=0.3), app=app) as site, site.connect() as sock:
+        sock.sendall(request("/v0/x", host="localhost"))
+        if not takes:
+            assert over.wait(10)
+        received = 0
+        while piece := sock.recv(1 << 20):
+            received += len(piece)
+            if received > size:
+                break
+        assert (received > size) is takes
