@@ -157,6 +157,8 @@ def _data_flag(settings: Settings) -> str:
 def _program() -> str:
     """How this program was called, as a person would type it again."""
     path = Path(sys.argv[0])
+    if path.name == "__main__.py":
+        return f"{Path(sys.executable).name} -m {path.parent.name}"
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:

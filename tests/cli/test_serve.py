@@ -14,7 +14,7 @@ import httpx2 as httpx
 import pytest
 
 from roost import config
-from roost.cli.serve import _data_flag, _write_session
+from roost.cli.serve import _data_flag, _program, _write_session
 from tests.cli.terminal import run
 
 UP = """
@@ -185,3 +185,16 @@ def test_how_to_find_a_server_elsewhere(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     assert _data_flag(config.load({})) == ""
     assert _data_flag(config.load({"ROOST_DATA": "a b"})) == f" --data '{tmp_path}/a b'"
+
+
+@pytest.mark.parametrize(
+    ("called", "typed"),
+    [
+        (".venv/bin/roost", ".venv/bin/roost"),
+        ("/usr/local/bin/roost", "roost"),
+        ("/checkout/roost/__main__.py", f"{Path(sys.executable).name} -m roost"),
+    ],
+)
+def test_how_to_call_this_program_again(monkeypatch: pytest.MonkeyPatch, called: str, typed: str) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "up"])
+    assert _program() == typed
