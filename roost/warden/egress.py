@@ -1,4 +1,4 @@
-"""A way out for programs that know no proxy: DNS gives each name an address of the loopback, and a connection to that
+"""A way out for programs that know no proxy: DNS gives each name an address of this box, and a connection to that
 address is led through the socket of an HTTP CONNECT proxy by its name. Raw addresses lead nowhere.
 """
 
@@ -9,7 +9,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 
 from .protocol import exactly
 from .streams import Handle, bind, reach, serve, splice
@@ -21,10 +21,15 @@ TTL = 60
 HEAD = 4096
 LABEL = re.compile("[a-z0-9_-]{1,63}")
 A_IN = b"\0\1\0\1"
+PUBLIC, LOOPBACK = "28.77", "127.77"
 
 
 class Names:
-    """Addresses that stand for names. Bounded: the name that was asked for longest ago gives its address away."""
+    """Addresses that stand for names. Bounded: the name that was asked for longest ago gives its address away.
+
+    Programs that guard themselves refuse names with loopback addresses, so a public block is taken where the runtime
+    has given it to this box. It has done so before DNS can be served.
+    """
 
     def __init__(self, most: int = NAMES) -> None:
         self._most = most
@@ -37,7 +42,7 @@ class Names:
         address = self._addresses.pop(name, None)
         if address is None:
             number = len(self._addresses) + 1
-            address = f"127.77.{number >> 8}.{number & 255}"
+            address = f"{self._block}.{number >> 8}.{number & 255}"
             if number > self._most:
                 address = self._addresses.popitem(last=False)[1]
             self._names[address] = name
@@ -46,6 +51,15 @@ class Names:
 
     def name(self, address: str) -> str | None:
         return self._names.get(address)
+
+    @cached_property
+    def _block(self) -> str:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            try:
+                sock.bind((f"{PUBLIC}.0.1", 0))
+            except OSError:
+                return LOOPBACK
+        return PUBLIC
 
 
 def dns_answer(query: bytes, names: Names) -> bytes | None:

@@ -17,6 +17,7 @@ _REFUSED_V4 = tuple(
     for block in (
         "0.0.0.0/8",  # "this network"; 0.0.0.0 itself reaches loopback
         "10.0.0.0/8",  # private
+        "28.77.0.0/16",  # stands for names inside a box: who asks for it here has taken a stand-in for the host
         "100.64.0.0/10",  # shared by carriers; some clouds put their metadata service here
         "127.0.0.0/8",  # loopback
         "168.63.129.16/32",  # a public address that one large cloud uses for its platform service

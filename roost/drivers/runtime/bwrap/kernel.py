@@ -1,5 +1,6 @@
-"""The few system calls that Python 3.11 has no name for. A program too, because a process with threads may not enter a
-user namespace: `python3 -S -E -I kernel.py PID` opens the low ports of that process's network namespace.
+"""The few system calls that Python 3.11 has no name for, or only in `socket`, which takes 10 ms to load. A program
+too, because a process with threads may not enter a user namespace: `python3 -S -E -I kernel.py PID` prepares the
+network namespace of that process.
 
 Standard library only. Refuses nothing itself: every call raises OSError as the kernel says it.
 """
@@ -7,6 +8,7 @@ Standard library only. Refuses nothing itself: every call raises OSError as the 
 import ctypes
 import fcntl
 import os
+import struct
 import sys
 from pathlib import Path
 
@@ -14,6 +16,15 @@ _NEWNS, _NEWUSER, _NEWNET = 0x00020000, 0x10000000, 0x40000000
 _BIND, _REC, _SLAVE, _DETACH = 0x1000, 0x4000, 0x80000, 2
 _GET_USERNS = 0xB701
 _LOWEST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+
+STAND_INS = (28, 77)
+"""The /16 out of which the warden takes addresses for names. `docs/egress.md` says why it is a public one."""
+
+# rtnetlink(7)
+_AF_INET, _AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC = 2, 16, 0x80003
+_NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, _ANSWER = 24, 0x405, 2
+_TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
+_DESTINATION, _INTERFACE = 1, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,26 +47,51 @@ def detach(target: Path) -> None:
     _check(_libc.umount2(os.fsencode(target), _DETACH))
 
 
-def open_low_ports(pid: int) -> None:
-    """Let every user bind every port in the network namespace of `pid`; the calling thread stays there.
-
-    Without root the way leads through the user namespace that owns it, which only a process of one thread can enter.
+def prepare_network(pid: int) -> None:
+    """Let every user bind every port in the network namespace of `pid`, and let its loopback have the whole block of
+    stand-ins; the calling thread stays there. The ports are open even when the block cannot be had.
     """
+    _enter_network(pid)
+    try:
+        _add_to_loopback(bytes(STAND_INS))
+    finally:
+        _LOWEST_PORT.write_text("0")
+
+
+def _enter_network(pid: int) -> None:
+    """Without root the way leads through the user namespace that owns it: only for a process of one thread."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         if os.geteuid() != 0:
             _check(_libc.setns(fcntl.ioctl(network, _GET_USERNS), _NEWUSER))
         _check(_libc.setns(network, _NEWNET))
-        _LOWEST_PORT.write_text("0")
     finally:
         os.close(network)
 
 
-def _check(result: int) -> None:
-    if result != 0:
+def _add_to_loopback(prefix: bytes) -> None:
+    """What `ip route add local PREFIX dev lo` does: each address that starts so is one of this machine."""
+    ways = (_TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL)
+    route = struct.pack("=8BI", _AF_INET, len(prefix) * 8, 0, 0, *ways, 0)
+    route += struct.pack("=HH4s", 8, _DESTINATION, prefix)
+    route += struct.pack("=HHI", 8, _INTERFACE, _libc.if_nametoindex(b"lo"))
+    head = struct.pack("=IHHII", 16 + len(route), _NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, 1, 0)
+    netlink = _check(_libc.socket(_AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC, 0))
+    try:
+        os.write(netlink, head + route)
+        kind, error = struct.unpack_from("=4xH10xi", os.read(netlink, 4096))
+    finally:
+        os.close(netlink)
+    if kind != _ANSWER or error:
+        raise OSError(-error, os.strerror(-error))
+
+
+def _check(result: int) -> int:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return result
 
 
 if __name__ == "__main__":
-    open_low_ports(int(sys.argv[1]))
+    prepare_network(int(sys.argv[1]))

@@ -12,7 +12,7 @@ from typing import Any
 
 from roost.core import ids
 from roost.core.problem import Problem
-from roost.drivers.runtime.bwrap import advice
+from roost.drivers.runtime.bwrap import advice, kernel
 from roost.drivers.runtime.bwrap.start import Starter, controllers
 from roost.drivers.runtime.contract import BoxSpec, Capabilities, Enforcement, Limits, Runtime, RuntimeFailed
 from roost.drivers.runtime.warden import Warden
@@ -37,11 +37,12 @@ print(json.dumps({
     "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in %r},
     "interfaces": [name for _, name in socket.if_nameindex()],
     "low_port": number(socket.socket().bind, ("127.0.0.1", 81)),
+    "stand_in": number(socket.socket().bind, (%r, 0)),
     "files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
     "file": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
     "processes": resource.getrlimit(resource.RLIMIT_NPROC)[1],
 }))
-""" % (_NAMESPACES,)  # noqa: UP031 - braces are the program's own
+""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.STAND_INS))  # noqa: UP031 - braces are the program's own
 
 
 async def examine(runtime: Runtime, starter: Starter) -> Capabilities:
@@ -73,7 +74,6 @@ def _walls(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
     shared = [name for name in _NAMESPACES if facts["namespaces"][name] == outside[name]]
     powers, alone = facts["capabilities"], facts["interfaces"] == ["lo"]
     locked = powers == 0 and facts["no_new_privileges"]
-    named = facts["low_port"] == 0
     return [
         Enforcement(
             "namespaces", not shared, f"shared with the host: {', '.join(shared)}" if shared else "all its own"
@@ -81,15 +81,17 @@ def _walls(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
         Enforcement("network", alone, "only its own loopback" if alone else f"it sees {facts['interfaces']}"),
         Enforcement("capabilities", locked, "none, and no way to gain any" if locked else f"it has {powers:x}"),
         Enforcement("seccomp", facts["filtered"], "refused calls were tried" if facts["filtered"] else "no filter"),
-        Enforcement(
-            "egress-by-name",
-            named,
-            "programs that know no proxy are led through it too"
-            if named
-            else f"low ports are closed in the box ({os.strerror(facts['low_port'])}): only programs that honour the "
-            "proxy variables get out",
-        ),
+        Enforcement("egress-by-name", facts["low_port"] == facts["stand_in"] == 0, _by_name(facts)),
     ]
+
+
+def _by_name(facts: Mapping[str, Any]) -> str:
+    if facts["low_port"]:
+        reason = os.strerror(facts["low_port"])
+        return f"low ports are closed in the box ({reason}): only programs that honour the proxy variables get out"
+    if facts["stand_in"]:
+        return "names get loopback addresses: programs that refuse those get out by the proxy variables only"
+    return "programs that know no proxy are led through it too"
 
 
 def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:

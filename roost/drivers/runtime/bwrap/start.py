@@ -21,7 +21,7 @@ from roost.drivers.runtime.bwrap.staging import Stage
 from roost.drivers.runtime.contract import BoxGone, BoxSpec, Mount, RuntimeFailed, Stream
 from roost.drivers.runtime.warden import Warden
 
-_PORTS_SECONDS = 5.0
+_NETWORK_SECONDS = 5.0
 
 _log = log.get("bwrap")
 
@@ -63,7 +63,7 @@ class Starter:
                 launch.limit(warden.pid, spec.limits)
             made = Record(spec.agent_id, boot(), warden, monitor, clock.now(), tuple(self.groups(spec.agent_id)))
             made.save(self._places.record(spec.agent_id))
-            async with _low_ports(warden.pid if spec.egress else None):
+            async with _way_out(warden.pid if spec.egress else None):
                 launched.unblock()
                 await self._answer(spec.agent_id, launched)
         finally:
@@ -117,31 +117,31 @@ class Starter:
 
 
 @asynccontextmanager
-async def _low_ports(pid: int | None) -> AsyncGenerator[None, None]:
-    """Open the low ports of a box while it starts; the warden tries to bind them for a while. Without them programs
-    that know no proxy stay cut off, which is no reason not to start; `probe` tells.
+async def _way_out(pid: int | None) -> AsyncGenerator[None, None]:
+    """Prepare the network of a box while it starts; the warden tries to bind the low ports for a while. Without that
+    programs that know no proxy stay cut off, which is no reason not to start; `probe` tells.
     """
     if pid is None:
         yield
         return
-    opening = asyncio.create_task(_open_low_ports(pid))
+    preparing = asyncio.create_task(_prepare_network(pid))
     try:
         yield
-        await opening
+        await preparing
     except BaseException:
-        opening.cancel()
+        preparing.cancel()
         with suppress(asyncio.CancelledError):
-            await opening
+            await preparing
         raise
 
 
-async def _open_low_ports(pid: int) -> None:
+async def _prepare_network(pid: int) -> None:
     try:
         if geteuid() == 0:
             with ThreadPoolExecutor(1) as pool:  # its thread stays in the box's network, so it does nothing else
-                await asyncio.get_running_loop().run_in_executor(pool, kernel.open_low_ports, pid)
+                await asyncio.get_running_loop().run_in_executor(pool, kernel.prepare_network, pid)
         else:
             command = [sys.executable, "-S", "-E", "-I", kernel.__file__, str(pid)]
-            await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=_PORTS_SECONDS)
+            await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=_NETWORK_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
-        _log.warning("low_ports_stay_closed", reason=str(error))
+        _log.warning("network_not_prepared", reason=str(error))

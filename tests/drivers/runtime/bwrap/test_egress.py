@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,30 @@ async def test_a_program_that_knows_no_proxy_gets_out_by_name(start: Start, tmp_
         direct = await box.run(*NO_PROXY, "curl", "-sS", "-m", "5", "http://192.0.2.1/")
         assert direct.exit_code != 0
         assert len(asked) == 1
+
+
+async def test_names_have_public_addresses_for_programs_that_refuse_others(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+        box = await start("one", egress="proxy", relays={8798: "proxy"})
+        resolve = "tell([a[4][0] for a in socket.getaddrinfo('guarded.example', 80, type=socket.SOCK_STREAM)])"
+        (address,) = await box.ask(resolve)
+        assert ip_address(address).is_global
+        pinned = ("--resolve", f"guarded.example:80:{address}")  # what a guard does: look first, then go just there
+        curl = await box.run(*NO_PROXY, "curl", "-sS", "-m", "10", *pinned, "http://guarded.example/")
+        assert curl.stdout == b"hello\n", curl
+        assert asked == ["CONNECT guarded.example:80 HTTP/1.1"]
+
+
+async def test_an_address_that_stands_for_no_name_leads_nowhere(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+        box = await start("one", egress="proxy", relays={8798: "proxy"})
+        (address,) = await box.ask("tell([socket.gethostbyname('a.example')])")
+        nobody = address.rpartition(".")[0] + ".250"
+        answered = await box.ask(f"s = socket.create_connection(({nobody!r}, 80), 10); tell(len(s.recv(9)))")
+        refused = await box.ask(f"tell(socket.socket().connect_ex(({nobody!r}, 81)) == errno.ECONNREFUSED)")
+        outside = await box.ask("tell(socket.socket().connect_ex(('29.77.0.1', 80)) == errno.ENETUNREACH)")
+        assert (answered, refused, outside) == (0, True, True)
+        assert not asked
 
 
 async def test_a_program_that_knows_the_proxy_uses_it(start: Start, tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from roost.agents.egress.policy import is_public
 from roost.drivers.runtime.bwrap import kernel
+from roost.warden import egress
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Start
 
 
@@ -19,9 +22,37 @@ async def test_low_ports_are_opened_in_the_box_and_not_here(start: Start) -> Non
     assert lowest.read_text() == here
 
 
+@pytest.mark.container
+async def test_the_block_of_stand_ins_is_the_boxes_and_not_ours(start: Start) -> None:
+    bound = "s = socket.socket(); s.bind((os.environ['AT'], 0)); tell(s.getsockname()[0])"
+    at = "{}.{}.255.254".format(*kernel.STAND_INS)
+    closed, opened = await start("closed", env={"AT": at}), await start("opened", egress="proxy", env={"AT": at})
+    assert await opened.ask(bound) == at
+    with pytest.raises(AssertionError, match="Cannot assign requested address"):
+        await closed.ask(bound)
+    assert "-- {}.{}.0.0".format(*kernel.STAND_INS) not in Path("/proc/net/fib_trie").read_text()
+
+
+@pytest.mark.container
+async def test_the_agent_cannot_give_itself_addresses(start: Start) -> None:
+    box = await start("opened", egress="proxy")
+    ours = Path(kernel.__file__).read_text().split("if __name__")[0]
+    more = f"{ours}\ntry:\n    _add_to_loopback(bytes((29, 77)))\nexcept OSError as error:\n    tell(error.errno)"
+    assert await box.ask(more) == errno.EPERM
+
+
+def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
+    """Three rooms name it, and none of them may import another."""
+    block = ip_network("{}.{}.0.0/16".format(*kernel.STAND_INS))
+    assert str(block) == f"{egress.PUBLIC}.0.0/16"
+    assert block.is_global
+    assert not is_public(block[0])
+    assert not is_public(block[-1])
+
+
 def test_a_process_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
-        kernel.open_low_ports(2**22 + 1)
+        kernel.prepare_network(2**22 + 1)
 
 
 def test_errors_are_the_kernels() -> None:
