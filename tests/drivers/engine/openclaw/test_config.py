@@ -51,6 +51,7 @@ def assert_ours(merged: dict[str, Any]) -> None:
     assert merged["models"]["providers"]["roost"]["baseUrl"] == SETUP.model_url
     assert [model["id"] for model in merged["models"]["providers"]["roost"]["models"]] == ["first", "second"]
     assert merged["agents"]["defaults"]["workspace"] == "/workspace"
+    assert merged["proxy"]["proxyUrl"] == SETUP.proxy_url
     assert {"memory-core", "device-pair"} <= set(merged["plugins"]["allow"])
     assert merged["logging"]["file"] == "/home/agent/.openclaw/logs/gateway.log"
 
