@@ -6,6 +6,7 @@ An exception that nobody expected ends here: it is logged with the request's id 
 from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,6 +37,8 @@ class Envelope:
         token = log.request_id.set(letter.request_id)
         try:
             await self._app(scope, letter.receive, letter.send)
+        except ClientDisconnect:
+            _log.debug("the client left before its body was here", path=letter.path)
         except Exception as error:  # noqa: BLE001 - the edge of a request: it logs and answers
             if letter.status and isinstance(error.__cause__, Problem):  # too late to tell: the client sees it break off
                 _log.info("answer cut off", path=letter.path, reason=error.__cause__.message)

@@ -130,6 +130,16 @@ async def test_a_client_that_left_first_is_499() -> None:
     assert told[0].status == 499
 
 
+async def test_a_client_that_left_in_its_body_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    async def app(scope: Any, receive: Any, _send: Any) -> None:
+        await Request(scope, receive).body()
+
+    told: list[Passage] = []
+    await call(Envelope(app, told.append), method="POST", body=[])
+    assert told[0].status == 499
+    assert "unexpected failure" not in capsys.readouterr().out
+
+
 async def test_a_websocket_carries_the_id_too() -> None:
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "websocket.accept"})
