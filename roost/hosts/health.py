@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from roost.core import log
 from roost.core.problem import Missing
 from roost.identity.door import Surface
+from roost.web.wire import ErrorBody
 
 Check = Callable[[], Awaitable[None]]
 """Raises when the part that it checks cannot be used."""
@@ -34,7 +35,7 @@ def router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: f
         shown = {name: "ok" if passed else "failing" for name, passed in parts.items()}
         return JSONResponse({"status": "ok" if good else "failing", "checks": shown}, 200 if good else 503)
 
-    @routes.get("/metrics", response_class=Response)
+    @routes.get("/metrics", response_class=Response, responses={404: {"model": ErrorBody}})
     async def metrics(request: Request) -> Response:
         """Counters for Prometheus."""
         if request.scope["state"]["surface"] is not Surface.LOCAL:
