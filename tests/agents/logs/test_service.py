@@ -1,5 +1,6 @@
 """Logs as people read them: the last lines, plain, with our credentials masked, and a reason where there is no box."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from roost.drivers.runtime.contract import BoxSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity import tenants
 from roost.identity.caller import Plan
+
+DEADLINE = 20.0
 
 
 @pytest.fixture
@@ -39,9 +42,9 @@ class Rig:
         warden = self.reach.warden(self.agent.id)
         program = f"import sys; sys.stdout.buffer.write({text!r} + b'over\\n')"
         await warden.start("gateway", ["python3", "-c", program], env={}, restart=False)
-        async for line in warden.follow(source="gateway"):
-            if line.text == "over":
-                break
+        async with asyncio.timeout(DEADLINE):
+            while "over" not in [line.text for line in await warden.logs(limit=1)]:
+                await asyncio.sleep(0.01)
         told = (await self.logs.tail(self.agent.id)).split("\n")
         return [line.partition(" ")[2] for line in told if not line.endswith("] over")]
 

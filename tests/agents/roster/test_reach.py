@@ -1,5 +1,6 @@
 """The way to an agent's parts: only to agents that there are, on ports that somebody listens on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineMissing
 from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from roost.drivers.runtime.contract import BoxGone, BoxSpec, Stream
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden import DialRefused
 from roost.identity import tenants
@@ -74,15 +75,9 @@ async def test_a_stream_to_the_gateways_port(reach: Reach, runtime: FakeRuntime,
     await runtime.start(BoxSpec(agent.id))
     with pytest.raises(DialRefused):
         await reach.gateway(agent.id)
-    listen = (
-        "import socket; s = socket.create_server(('127.0.0.1', 18700)); print('up', flush=True);"
-        "s.accept()[0].sendall(b'hello')"
-    )
+    listen = "import socket; socket.create_server(('127.0.0.1', 18700)).accept()[0].sendall(b'hello')"
     await reach.warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
-    async for line in reach.warden(agent.id).follow(source="gateway"):
-        if line.text == "up":
-            break
-    reader, writer = await reach.gateway(agent.id)
+    reader, writer = await _once_listening(reach, agent)
     assert await reader.read() == b"hello"
     writer.close()
 
@@ -93,3 +88,12 @@ async def test_the_credential_of_an_agents_gateway(reach: Reach, roster: Roster,
     assert value == Sensitive(f"Bearer {(await roster.internal_token(agent.id)).reveal()}")
     with pytest.raises(AgentGone):
         await reach.credential("nobody")
+
+
+async def _once_listening(reach: Reach, agent: Agent) -> Stream:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await reach.gateway(agent.id)
+            except DialRefused:
+                await asyncio.sleep(0.01)
