@@ -131,7 +131,7 @@ async def test_names(house: Running) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n",
+        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /",
         b"POST /v0/agents HTTP/1.1\r\n@Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}    ",
         b"POST /v0/agents HTTP/1.1\r\n@Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
         b"POST /v0/agents HTTP/1.1\r\n@Content-Length: +5\r\n\r\n{}   ",
@@ -191,7 +191,8 @@ async def test_unknown_methods_and_overrides(house: Running, agent: dict[str, An
     [
         "/v0/agents/{id}/../../metrics", "/v0/agents/{id}/%2e%2e", "/v0/agents/{id}/;/logs", "/v0/agents/{id}//logs",
         "//v0/agents",
-        "/v0/agents/{id}%2flogs", "/v0/agents/{id}/logs%00", "/v0/agents/{id}/logs.", "/v0/agents/{id}/logs/", "/V0/agents",
+        "/v0/agents/{id}%2flogs", "/v0/agents/{id}/logs%00", "/v0/agents/{id}/logs.", "/v0/agents/{id}/logs/",
+        "/V0/agents",
         "/v0/agents/{id}\\logs", "/v0/agents/{id}/logs%20", "/v0/agents/%7bagentId%7d/logs", "/v0/./agents",
         "/v0/agents/{id}/logs;a=b",
     ],
