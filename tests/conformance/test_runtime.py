@@ -40,6 +40,25 @@ async def test_starting_twice_is_starting_once(place: Ground) -> None:
     assert len(await place.runtime.list()) == 1
 
 
+async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> None:
+    """For a moment a new program in a box looks like a second warden of it."""
+    box = await place.box()
+    over = asyncio.Event()
+
+    async def look() -> None:
+        while not over.is_set():
+            await place.runtime.list()
+
+    async def run() -> set[int]:
+        return {(await box.exec(["true"])).exit_code for _ in range(60)}
+
+    looking = asyncio.create_task(look())
+    codes = await asyncio.gather(*(run() for _ in range(3)))
+    over.set()
+    await looking
+    assert set.union(*codes) == {0}
+
+
 async def test_the_folders_persist(place: Ground) -> None:
     box = await place.box()
     await box.write("kept", b"in the workspace")

@@ -91,9 +91,9 @@ class FakeRuntime(Runtime):
         boxes = [box for agent_id in known if (box := self._recorded(agent_id))]
         recorded = {box.pid for box in boxes}
         found = [pid for pid, agent_id in self._wardens() if not self._locks[agent_id].locked()]
-        for pid in found:
-            if pid not in recorded:
-                await _end(pid, 0)
+        # A child of a warden has its command line until it is another program.
+        for pid in [pid for pid in found if recorded.isdisjoint({pid, _parent(pid)})]:
+            await _end(pid, 0)
         return boxes
 
     async def connect(self, agent_id: str) -> Stream:
@@ -162,11 +162,11 @@ class FakeRuntime(Runtime):
 
     def _wardens(self) -> Iterator[tuple[int, str]]:
         """Pid and agent of every warden of this folder, recorded or not."""
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        for pid in _pids():
             with suppress(OSError, ValueError, LookupError, TypeError):
-                config = json.loads(path.read_bytes().split(b"\0")[-2])
+                config = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
                 if config["workspace"] == str(self._place(config["agent"]) / "workspace"):
-                    yield int(path.parent.name), config["agent"]
+                    yield pid, config["agent"]
 
 
 def _checked(name: str) -> str:
@@ -226,12 +226,20 @@ def _kill(pids: set[int]) -> None:
 
 
 def _descendants(pid: int) -> set[int]:
-    stats = {int(path.parent.name): _stat(int(path.parent.name)) for path in Path("/proc").glob("[0-9]*/stat")}
-    parents = {child: int(fields[1]) for child, fields in stats.items() if fields}
+    parents = {child: _parent(child) for child in _pids()}
     family = {pid}
     while more := {child for child, parent in parents.items() if parent in family} - family:
         family |= more
     return family - {pid}
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - only the names
+
+
+def _parent(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else None
 
 
 def _started(pid: int) -> int | None:

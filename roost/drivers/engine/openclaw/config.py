@@ -73,7 +73,6 @@ def _imposed(setup: GatewaySetup) -> Json:
         "agents": {"defaults": {"workspace": WORKSPACE}},
         "plugins": {},
         "logging": {"file": _LOG},  # by default all gateways of a machine share one
-        "proxy": {"proxyUrl": setup.proxy_url},  # else its own tools look names up themselves, and refuse what they get
         "discovery": {"mdns": {"mode": "off"}},
         "update": {"checkOnStart": False},
         "telemetry": {"enabled": False},

@@ -97,7 +97,8 @@ class OpenClaw(Engine):
         }
         if written is not None and users is None:
             files[f"{_CONFIG}.rejected"] = written
-        return GatewayPlan(files=files, argv=_argv(), env=_ENV)
+        # `proxy.proxyUrl` in the file would do the same, and have a fresh agent search itself for old state (2 s).
+        return GatewayPlan(files=files, argv=_argv(), env={**_ENV, "OPENCLAW_PROXY_URL": setup.proxy_url})
 
     async def ready(self, dial: Dial) -> bool:
         return await http.answers(dial, self.port, "/readyz")

@@ -118,7 +118,7 @@ def marked(mark: str) -> list[tuple[str, Process]]:
         if wanted in command:
             owner = plan.owner(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"))
             process = Process.find(int(entry.name))
-            if process and owner and owner[0] == mark:
+            if process and owner and owner[0] == mark and not _runs_under_a_warden(entry.name):
                 found.append((owner[1], process))
     return found
 
@@ -129,6 +129,16 @@ def _stat(pid: int) -> list[bytes]:
         return (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return [b"X"]
+
+
+def _runs_under_a_warden(pid: str) -> bool:
+    """Between fork and exec a program in a box has the command line of its warden; only the warden is pid 1 there."""
+    try:
+        status = (_PROC / pid / "status").read_bytes()
+    except OSError:
+        return True  # it is gone
+    numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), list[bytes]())
+    return len(numbers) > 1 and numbers[-1] != b"1"
 
 
 def _command(pid: str) -> bytes:

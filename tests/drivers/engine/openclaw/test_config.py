@@ -51,7 +51,6 @@ def assert_ours(merged: dict[str, Any]) -> None:
     assert merged["models"]["providers"]["roost"]["baseUrl"] == SETUP.model_url
     assert [model["id"] for model in merged["models"]["providers"]["roost"]["models"]] == ["first", "second"]
     assert merged["agents"]["defaults"]["workspace"] == "/workspace"
-    assert merged["proxy"]["proxyUrl"] == SETUP.proxy_url
     assert {"memory-core", "device-pair"} <= set(merged["plugins"]["allow"])
     assert merged["logging"]["file"] == "/home/agent/.openclaw/logs/gateway.log"
 
@@ -62,6 +61,8 @@ def test_an_agent_without_a_config_gets_the_platforms() -> None:
     assert fresh["agents"]["defaults"]["model"] == {"primary": "roost/first"}
     assert fresh["agents"]["defaults"]["skipBootstrap"] is True
     assert json.loads(config.render(fresh)) == fresh
+    # With one of these in its file a new gateway searches for the state of an older one, which takes 2 s.
+    assert not {"channels", "cron", "env", "memory", "messages", "proxy", "session", "tools", "web"} & fresh.keys()
 
 
 @given(st.dictionaries(SECTIONS, ANY, max_size=6))

@@ -30,6 +30,7 @@ def test_a_fresh_agent_gets_the_platforms_config(tmp_path: Path) -> None:
     assert plan.files[CONFIG] == plan.files[".roost/openclaw/openclaw.json"]
     assert json.loads(plan.files[CONFIG])["gateway"]["auth"]["token"] == "internal-token"
     assert "internal-token" not in str(plan.argv) + str(plan.env)
+    assert plan.env["OPENCLAW_PROXY_URL"] == setup().proxy_url
 
 
 def test_a_users_config_is_merged_and_one_that_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:
