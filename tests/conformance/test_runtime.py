@@ -48,6 +48,7 @@ async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> No
     async def look() -> None:
         while not over.is_set():
             await place.runtime.list()
+            await asyncio.sleep(0)
 
     async def run() -> set[int]:
         return {(await box.exec(["true"])).exit_code for _ in range(60)}
