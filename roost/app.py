@@ -13,6 +13,7 @@ from roost.agents.egress.proxy import EgressProxy
 from roost.agents.egress.resolver import SystemResolver
 from roost.agents.lifecycle import model as lifecycle
 from roost.agents.lifecycle.detail import Details
+from roost.agents.lifecycle.equip import Equip
 from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.launch import Launch
 from roost.agents.lifecycle.reconcile import Reconciler
@@ -138,7 +139,7 @@ class Roost:
         policy = Policy(allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts)
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
-        starter = GatewayStarter(self.roster, self.reach, origin, self.models.ids)
+        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models))
         self.details = Details(self.roster, self.reach, self.gateways, origin)
         self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach)
         restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)

@@ -33,7 +33,14 @@ RANKS: Mapping[str, int] = {
     "agents.logs": 2,
     "agents.models": 2,
     "agents.workspace": 2,
+    "agents.secrets": 2,
+    "agents.channels": 2,
+    "agents.devices": 2,
+    "agents.runtime_config": 2,
+    "agents.tasks": 2,
+    "agents.scripts": 2,
     "agents.lifecycle": 4,
+    "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf
 }
 
 PRIVATE = ("store", "wire", "api")
@@ -77,4 +84,4 @@ def driver_kind(module: str) -> str | None:
 
 def _is_contract(module: str) -> bool:
     parts = module.split(".")
-    return len(parts) <= 3 or parts[3] == "contract" or module in SHARED_BY_DRIVERS
+    return len(parts) <= 3 or parts[3] in ("contract", "abilities") or module in SHARED_BY_DRIVERS

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL
+from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, Equipment
 from roost.agents.logs.service import shown
 from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
@@ -20,8 +20,7 @@ _TAIL = 12
 
 Origin = Callable[[str], str]
 """An agent's id to its public origin (`http://{agentId}.agents.localhost:8642`)."""
-Models = Callable[[], Awaitable[Sequence[str]]]
-"""The ids that the model gateway serves, the default first."""
+Equip = Callable[[Agent], Awaitable[Equipment]]
 
 
 class GatewayFailed(Problem):
@@ -32,30 +31,33 @@ class GatewayFailed(Problem):
 
 
 class GatewayStarter:
-    def __init__(self, roster: Roster, reach: Reach, origin: Origin, models: Models) -> None:
+    def __init__(self, roster: Roster, reach: Reach, origin: Origin, equip: Equip) -> None:
         self._roster = roster
         self._reach = reach
         self._origin = origin
-        self._models = models
+        self._equip = equip
 
     async def start(self, agent: Agent) -> None:
         """(Re)start the gateway and return once it answers. The box must be running. Raises GatewayFailed."""
         engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
         await warden.stop(PROCESS)
+        equipment = await self._equip(agent)
         setup = GatewaySetup(
             agent_id=agent.id,
             name=agent.profile.name,
             origin=self._origin(agent.id),
             token=await self._roster.internal_token(agent.id),
             model_url=MODEL_URL,
-            models=await self._models(),
+            models=equipment.models,
             proxy_url=PROXY_URL,
+            channels=equipment.channels,
             existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
         )
         plan = engine.plan(agent.engine_version, setup)
         for path, content in plan.files.items():
             await warden.write(path, content, root="home", mode=0o600)
-        await warden.start(PROCESS, plan.argv, env=plan.env)
+        given = {name: value.reveal() for name, value in equipment.environment.items()}
+        await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
         await self._until_ready(engine, warden)
 
     async def is_up(self, agent: Agent) -> bool:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from roost.agents.roster.model import Profile
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import ChannelSetup
 from roost.drivers.runtime.contract import BoxSpec, Limits, Mount
 
 API_PORT = 8799
@@ -30,6 +31,19 @@ class Relays(Protocol):
 
     async def open(self, agent_id: str) -> None: ...
     async def close(self, agent_id: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What an agent has, as its gateway gets it at a start.
+
+    models: the ids that the model gateway serves to it, the default first.
+    environment: secrets and variables by name.
+    """
+
+    models: Sequence[str]
+    environment: Mapping[str, Sensitive[str]] = field(default_factory=dict[str, Sensitive[str]])
+    channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
 
 
 @dataclass(frozen=True)

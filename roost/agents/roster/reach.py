@@ -5,6 +5,7 @@ from functools import partial
 
 from roost.agents.roster.service import Roster
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import Dial, Engine, EngineMissing
 from roost.drivers.runtime.contract import Runtime, Stream
 from roost.drivers.runtime.warden import Warden
@@ -33,6 +34,12 @@ class Reach:
             return self._engines[engine_id]
         except KeyError:
             raise EngineMissing from None
+
+    async def inside(self, agent_id: str) -> tuple[Engine, Inside]:
+        """The agent's engine, and the way to it for the engine's abilities. Raises AgentGone."""
+        agent = await self._roster.get(agent_id)
+        token = await self._roster.internal_token(agent_id)
+        return self.engine(agent.engine), Inside(self.warden(agent_id), token, agent.engine_version)
 
     async def gateway(self, agent_id: str) -> Stream:
         """A stream to the port on which the agent's gateway serves. Raises AgentGone, BoxGone or DialRefused."""

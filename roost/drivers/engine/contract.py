@@ -5,8 +5,8 @@ talks to a running gateway only over byte streams that it is handed (`Dial`). It
 starts a process on the host except to install, and keeps no state of its own: everything of an agent lives in the
 agent's home.
 
-Optional abilities (devices, tasks, channels, config ...) are separate small classes beside this one, so that what an
-engine can do is a type and not a flag.
+Abilities (devices, tasks, channels, config ...) are separate small contracts in `abilities/`. An engine has an
+attribute for each, None where it lacks it: what an engine can do is a type and not a flag.
 """
 
 from abc import ABC, abstractmethod
@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from roost.core.problem import Kind, Problem
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import ChannelSetup
 from roost.drivers.runtime.contract import Mount, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
@@ -61,6 +62,7 @@ class GatewaySetup:
     token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
     model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
     models: the model ids it serves, the default first.
+    channels: the chat channels that are on, by name; the engine knows how to connect each that it supports.
     existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
         ones are left out. Hostile: an agent wrote them.
     """
@@ -72,6 +74,7 @@ class GatewaySetup:
     model_url: str
     models: Sequence[str]
     proxy_url: str
+    channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
     existing: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
@@ -102,6 +105,8 @@ class Engine(ABC):
     """The loopback port in the box on which the gateway serves its HTTP and WebSocket surface."""
     start_deadline: ClassVar[float]
     """Seconds after which a gateway that does not answer has failed."""
+    state: ClassVar[Sequence[str]] = ()
+    """Folders (relative to the home) that hold all that the gateway remembers: what an update may spoil."""
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
 

@@ -36,6 +36,7 @@ class FakeEngine(Engine):
     label = "Fake"
     default_version = "1.0.0"
     start_deadline = 10.0
+    state: ClassVar[Sequence[str]] = (_FOLDER,)
     reads: ClassVar[Sequence[str]] = (_SETTINGS,)
 
     def __init__(self, port: int = 18700) -> None:

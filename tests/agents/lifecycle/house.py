@@ -12,7 +12,7 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.detail import Details
 from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.launch import Launch
-from roost.agents.lifecycle.model import Order
+from roost.agents.lifecycle.model import Equipment, Order
 from roost.agents.lifecycle.reconcile import Reconciler
 from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.start import Start
@@ -76,7 +76,7 @@ class House:
         self.roster = Roster(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
         self.gateways = Gateways(db, SEALER)
         self.reach = Reach(self.roster, runtime, [self.engine])
-        self.starter = GatewayStarter(self.roster, self.reach, _origin, _models)
+        self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
         self.details = Details(self.roster, self.reach, self.gateways, _origin)
         self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach)
         self.restart = Restart(db, self.queue, self.roster, self.reach, self.details)
@@ -150,5 +150,5 @@ def _origin(agent_id: str) -> str:
     return f"http://{agent_id}.agents.localhost"
 
 
-async def _models() -> list[str]:
-    return ["scripted"]
+async def _equip(_agent: Agent) -> Equipment:
+    return Equipment(models=["scripted"])

@@ -47,6 +47,7 @@ class Hermes(Engine):
     default_version = "0.19.0"
     port = 18842
     start_deadline = 60.0
+    state: ClassVar[Sequence[str]] = (".hermes",)
     reads: ClassVar[Sequence[str]] = (_USERS_ENV,)
     target: ClassVar[str] = "/engine/hermes"
 

@@ -43,6 +43,7 @@ class OpenClaw(Engine):
     default_version = software.DEFAULT_VERSION
     port = config.PORT
     start_deadline = 120.0
+    state: ClassVar[Sequence[str]] = (_STATE,)
     reads: ClassVar[Sequence[str]] = (_CONFIG,)
 
     def __init__(self, root: Path) -> None:

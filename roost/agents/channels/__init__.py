@@ -1,0 +1,1 @@
+"""Chat channels of an agent: telegram, slack, discord, whatsapp."""

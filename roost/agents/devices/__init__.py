@@ -1,0 +1,1 @@
+"""Devices that want to talk to an agent, and those that may."""

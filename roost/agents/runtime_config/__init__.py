@@ -1,0 +1,1 @@
+"""The runtime configuration of an agent's engine."""

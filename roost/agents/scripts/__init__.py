@@ -1,0 +1,1 @@
+"""The `build` and `start` scripts of an agent's manifest."""

@@ -1,0 +1,1 @@
+"""Secrets and variables of a tenant, and which agents have them."""

@@ -1,0 +1,1 @@
+"""Scheduled tasks of an agent, kept and run by its engine."""
