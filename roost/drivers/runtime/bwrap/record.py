@@ -109,7 +109,8 @@ def marked(mark: str) -> list[tuple[str, Process]]:
     """Every process that says on its command line that it is a monitor or a warden of this data folder: (agent,
     process).
 
-    What an agent runs can say so too: believe this of what will be ended, never of what will be kept.
+    What an agent runs as pid 1 of a namespace of its own can say so too: believe this of what will be ended, never of
+    what will be kept.
     """
     found: list[tuple[str, Process]] = []
     wanted = mark.encode()
@@ -132,7 +133,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _runs_under_a_warden(pid: str) -> bool:
-    """Between fork and exec a program in a box has the command line of its warden; only the warden is pid 1 there."""
+    """Whether it is a program in a box: between fork and exec it has the command line of its warden, which is pid 1."""
     try:
         status = (_PROC / pid / "status").read_bytes()
     except OSError:
