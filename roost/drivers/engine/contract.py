@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from roost.core.problem import Kind, Problem
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.channels import ChannelSetup
+from roost.drivers.engine.abilities.channels import Channels, ChannelSetup
 from roost.drivers.runtime.contract import Mount, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
@@ -62,7 +62,8 @@ class GatewaySetup:
     token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
     model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
     models: the model ids it serves, the default first.
-    channels: the chat channels that are on, by name; the engine knows how to connect each that it supports.
+    channels: the chat channels that are on, by name, and all of them: what is not there is off. Only names of the
+        engine's `channels.supported`.
     existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
         ones are left out. Hostile: an agent wrote them.
     """
@@ -109,6 +110,7 @@ class Engine(ABC):
     """Folders (relative to the home) that hold all that the gateway remembers: what an update may spoil."""
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
+    channels: Channels | None = None
 
     @abstractmethod
     def installed(self) -> Sequence[str]:
