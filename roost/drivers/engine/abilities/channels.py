@@ -1,6 +1,6 @@
 """Chat channels: how an engine is connected to the platforms where people talk to it.
 
-A gateway gets its channels twice: at a start, in `GatewaySetup.channels`, and where the engine can do so (`HotChannels`)
+A gateway gets its channels at a start, in `GatewaySetup.channels`, and where the engine can do so (`HotChannels`) also
 while it runs. Either way the mapping is everything: a channel that is not in it is off, whatever an earlier start or
 the agent itself left in the engine's files. Users' other settings of a channel (groups, prefixes ...) stay.
 """
