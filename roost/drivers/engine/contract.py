@@ -63,7 +63,7 @@ class GatewaySetup:
     model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
     models: the model ids it serves, the default first.
     channels: the chat channels that are on, by name, and all of them: what is not there is off. Only names of the
-        engine's `channels.supported`.
+        engine's `channels.supported(version)`.
     existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
         ones are left out. Hostile: an agent wrote them.
     """

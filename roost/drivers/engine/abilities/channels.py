@@ -8,7 +8,7 @@ the agent itself left in the engine's files. Users' other settings of a channel 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.inside import Inside
@@ -53,8 +53,9 @@ class ChannelState:
 class Channels(ABC):
     """What an engine that has channels can do. Without more, a change takes a restart of the gateway."""
 
-    supported: ClassVar[frozenset[str]]
-    """The names, of CHANNELS, that the engine can connect."""
+    @abstractmethod
+    def supported(self, version: str) -> frozenset[str]:
+        """The names, of CHANNELS, that this version can connect as it is installed. Cheap: looks at folders."""
 
     @abstractmethod
     async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
