@@ -12,6 +12,7 @@ from roost.agents.egress.policy import Policy
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.egress.resolver import SystemResolver
 from roost.agents.lifecycle import model as lifecycle
+from roost.agents.lifecycle import trust
 from roost.agents.lifecycle.detail import Details
 from roost.agents.lifecycle.equip import Equip
 from roost.agents.lifecycle.gateway import GatewayStarter
@@ -136,7 +137,11 @@ class Roost:
         served = application(rooms, self.addresses.agents_url, self._checks(), self.registry)
         self._observed = self._count()
         self.asgi = front(served, self.addresses, door.model, observe=self._observed)
-        policy = Policy(allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts)
+        policy = Policy(
+            allow_private=settings.egress_allow,
+            deny_hosts=settings.egress_deny_hosts,
+            hosts=settings.egress_hosts,
+        )
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
         starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models))
@@ -145,7 +150,8 @@ class Roost:
         restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)
         teardown = Teardown(self.db, self.queue, self.roster, self.gateways, self.runtime, self.relays)
         self.reconciler = Reconciler(self.db, self.queue, self.roster, self.reach, self.runtime, self.relays, starter)
-        start = Start(self.roster, self.reach, self.runtime, self.relays, starter, _limits(settings))
+        trusted = trust.establish(settings.ca_file, data_folder(settings) / "trust")
+        start = Start(self.roster, self.reach, self.runtime, self.relays, starter, _limits(settings), trusted)
         self.queue.handle(lifecycle.START, start)
         self.queue.handle(lifecycle.DELETE, teardown.handle, retries=10)
         for room in (

@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,8 +19,10 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Place = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int | None]
 _GIB = 1024**3
 _LEAST_MEMORY = 64 * 1024**2
+_HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
 _DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
@@ -63,6 +66,11 @@ OPTIONS: Sequence[Option] = (
     Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
     Option("egress_allow", "Private networks that agents may reach, comma-separated CIDRs."),
     Option("egress_deny_hosts", "Host names (and all below them) that agents may not reach, comma-separated."),
+    Option(
+        "egress_hosts",
+        "Where names lead for agents whatever DNS says: `name=address` or `name=address:port`, comma-separated.",
+    ),
+    Option("ca_file", "A PEM file of certificate authorities that agents trust beside the system's."),
     Option("model_url", "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."),
     Option("model_api", "`openai` or `anthropic`: what the endpoint speaks.", "openai"),
     Option("model_key", "The key for that endpoint. It stays on the host."),
@@ -90,6 +98,8 @@ class Settings:
     agent_pids: int
     egress_allow: tuple[Network, ...]
     egress_deny_hosts: tuple[str, ...]
+    egress_hosts: Mapping[str, Place]
+    ca_file: Path | None
     upstreams: tuple[ModelSettings, ...]
 
     @property
@@ -132,6 +142,8 @@ class _Reader:
             agent_pids=self._number("agent_pids", 512, low=16),
             egress_allow=self._networks("egress_allow"),
             egress_deny_hosts=self._list("egress_deny_hosts"),
+            egress_hosts=dict(map(_host, self._list("egress_hosts"))),
+            ca_file=self._path("ca_file"),
             upstreams=self._upstreams(),
         )
         self._refuse_unsafe(settings)
@@ -200,6 +212,10 @@ class _Reader:
         except ValueError as error:
             raise BadSettings(f"{name}: {error}") from None
 
+    def _path(self, name: str) -> Path | None:
+        text = self._text(name)
+        return Path(text).expanduser().resolve() if text else None
+
     def _kek(self) -> Sensitive[bytes] | None:
         text = self._text("kek")
         if not text:
@@ -254,6 +270,18 @@ def _as_text(name: str, value: Any) -> str:
     if not isinstance(value, str | int | float):
         raise BadSettings(f"{name}: a text, a number or a list, please, not {value!r}")
     return str(value).strip()
+
+
+def _host(item: str) -> tuple[str, Place]:
+    """`name=192.0.2.7`, `name=192.0.2.7:8443` or `name=[2001:db8::7]:8443`."""
+    found = _HOST.fullmatch(item.lower())
+    if found is not None:
+        name, six, four, port = found.groups()
+        with suppress(ValueError):
+            address = ipaddress.ip_address(six or four)
+            if port is None or 1 <= int(port) <= 65535:
+                return name.removesuffix("."), (address, int(port) if port else None)
+    raise BadSettings(f"egress_hosts: name=address or name=address:port, please, not {item!r}")
 
 
 def _default_engines(environment: Mapping[str, str]) -> str:

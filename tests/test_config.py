@@ -1,5 +1,6 @@
 """Configuration: where a setting comes from, and what is refused."""
 
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,12 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_KEK", "short", "kek"),
         ("ROOST_KEK_FILE", "/nowhere/at/all", "ROOST_KEK_FILE"),
         ("ROOST_EGRESS_ALLOW", "10.0.0.1/8", "egress_allow"),
+        ("ROOST_EGRESS_HOSTS", "git.example", "egress_hosts"),
+        ("ROOST_EGRESS_HOSTS", "git.example=elsewhere.example", "egress_hosts"),
+        ("ROOST_EGRESS_HOSTS", "git.example=10.1.2.300", "egress_hosts"),
+        ("ROOST_EGRESS_HOSTS", "git.example=10.1.2.3:0", "egress_hosts"),
+        ("ROOST_EGRESS_HOSTS", "git.example=fd00::7:443", "egress_hosts"),
+        ("ROOST_EGRESS_HOSTS", "=10.1.2.3", "egress_hosts"),
         ("ROOST_MODEL_URL", "models.example", "model_url"),
         ("ROOST_PUBLIC_SCHEME", "gopher", "public_scheme"),
     ],
@@ -109,6 +116,18 @@ def test_a_file_that_is_none_is_refused_and_none_is_fine(tmp_path: Path) -> None
     assert settings(tmp_path / "file").port == 8642
     with pytest.raises(BadSettings, match="data"):
         app.data_folder(settings(tmp_path / "file"))
+
+
+def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
+    text = "Git.Example.=10.1.2.3, api.example=127.0.0.1:8443, six.example=[fd00::7], both.example=[fd00::8]:444"
+    found = settings(tmp_path, ROOST_EGRESS_HOSTS=text).egress_hosts
+    assert found == {
+        "git.example": (ip_address("10.1.2.3"), None),
+        "api.example": (ip_address("127.0.0.1"), 8443),
+        "six.example": (ip_address("fd00::7"), None),
+        "both.example": (ip_address("fd00::8"), 444),
+    }
+    assert settings(tmp_path).egress_hosts == {}
 
 
 def test_a_secret_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -47,29 +47,37 @@ class Dialer:
 
     async def dial(self, agent_id: str, target: Target) -> Stream:
         """Raises Refused, NameNotResolved, Unreachable, TooSlow."""
-        addresses = await self._checked(agent_id, target)
+        addresses, port = await self._checked(agent_id, target)
         try:
             async with asyncio.timeout(self._timeout):
-                return await _connect(addresses, target)
+                return await _connect(addresses, port, target)
         except TimeoutError:
             raise TooSlow(target.host) from None
 
-    async def _checked(self, agent_id: str, target: Target) -> Sequence[Address]:
+    async def _checked(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
         if not self._policy.admits_host(target.host):
             raise HostRefused(target.host)
         if not self._policy.admits_port(target.port):
             raise PortRefused(target.host, target.port)
-        literal = target.address
-        answers = [literal] if literal else await self._resolver.resolve(agent_id, target.host)
+        answers, port = await self._found(agent_id, target)
         if not all(map(self._policy.admits_address, answers)):
             raise AddressRefused(target.host)
         chosen = answers[:_TRIED]
         if any(self._is_own(address) and not self._policy.opens(address) for address in chosen):
             raise AddressRefused(target.host)
-        return chosen
+        return chosen, port
+
+    async def _found(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
+        """Where the target is, not yet judged: a literal is itself, then the operator's word, then DNS."""
+        if target.address:
+            return [target.address], target.port
+        if place := self._policy.hosts.get(target.host):
+            address, port = place
+            return [address], port or target.port
+        return await self._resolver.resolve(agent_id, target.host), target.port
 
 
-async def _connect(addresses: Sequence[Address], target: Target) -> Stream:
+async def _connect(addresses: Sequence[Address], port: int, target: Target) -> Stream:
     """The first connection that stands. The next address is tried when the last one failed or is slow."""
     waiting = list(addresses)
     attempts: list[asyncio.Task[Stream]] = []
@@ -78,7 +86,7 @@ async def _connect(addresses: Sequence[Address], target: Target) -> Stream:
     try:
         while winner is None and (waiting or running):
             if waiting:
-                attempts.append(asyncio.create_task(_open(waiting.pop(0), target.port)))
+                attempts.append(asyncio.create_task(_open(waiting.pop(0), port)))
                 running.add(attempts[-1])
             done, running = await asyncio.wait(
                 running, timeout=_STAGGER if waiting else None, return_when=asyncio.FIRST_COMPLETED

@@ -5,12 +5,14 @@ registries (RFC 6890 and its updates), because what `ipaddress` calls global dif
 includes multicast and translation prefixes. When in doubt a block is refused.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+Place = tuple[Address, int | None]
+"""An address, and the port there when it is another one than was asked for."""
 
 _REFUSED_V4 = tuple(
     IPv4Network(block)
@@ -64,12 +66,15 @@ class Policy:
     deny_hosts, allow_hosts: a name stands for itself and all names below it; an IP address for itself. With
         `allow_hosts` nothing else is reachable. A denied name does not keep an agent from the address behind it.
     deny_ports: 25 alone by default: mail between servers, of use to spam only. Submission (465, 587) is open.
+    hosts: canonical names that lead to a place of the operator's choice instead of to what DNS says; exactly these
+        names, and the address must be admitted like any other. `deny_ports` judges the port that was asked for.
     """
 
     allow_private: Sequence[Network] = ()
     deny_hosts: Sequence[str] = ()
     allow_hosts: Sequence[str] | None = None
     deny_ports: frozenset[int] = frozenset({25})
+    hosts: Mapping[str, Place] = field(default_factory=dict[str, Place])
 
     def admits_host(self, host: str) -> bool:
         """`host` is canonical: lower case, no trailing dot."""

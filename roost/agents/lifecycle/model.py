@@ -34,6 +34,14 @@ class Relays(Protocol):
 
 
 @dataclass(frozen=True)
+class Trust:
+    """The certificate authorities of a box where they are not the system's alone: folders and variables."""
+
+    mounts: Sequence[Mount] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
 class Equipment:
     """What an agent has, as its gateway gets it at a start.
 
@@ -64,7 +72,7 @@ class Order:
     channels: Mapping[str, ChannelSettings] = field(default_factory=dict[str, ChannelSettings])
 
 
-def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits) -> BoxSpec:
+def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits, trust: Trust = Trust()) -> BoxSpec:
     """The box of an agent: its engine's folders, the two relays, and the proxy variables for all that runs in it."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
     local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
@@ -73,8 +81,8 @@ def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits) -> BoxSpec:
     base["NODE_USE_ENV_PROXY"] = "1"  # Node looks at the variables only when it is told to
     return BoxSpec(
         agent_id=agent_id,
-        env=base | proxies | local | both_cases,
-        mounts=mounts,
+        env={**base, **proxies, **local, **both_cases, **trust.env},
+        mounts=(*mounts, *trust.mounts),
         relays={API_PORT: API_RELAY, PROXY_PORT: PROXY_RELAY},
         egress=PROXY_RELAY,
         limits=limits,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import NEW_BOX, Relays, box_spec
+from roost.agents.lifecycle.model import NEW_BOX, Relays, Trust, box_spec
 from roost.agents.roster.errors import AgentGone
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
@@ -27,6 +27,7 @@ class Start:
         relays: Relays,
         gateways: GatewayStarter,
         limits: Limits,
+        trust: Trust,
     ) -> None:
         self._roster = roster
         self._reach = reach
@@ -34,6 +35,7 @@ class Start:
         self._relays = relays
         self._gateways = gateways
         self._limits = limits
+        self._trust = trust
 
     async def __call__(self, operation: Claim) -> dict[str, Any]:
         """Idempotent: can be cut off anywhere and run again."""
@@ -57,5 +59,5 @@ class Start:
         if fresh_box:
             await self._runtime.stop(agent.id)
         await self._relays.open(agent.id)
-        await self._runtime.start(box_spec(agent.id, mounts, self._limits))
+        await self._runtime.start(box_spec(agent.id, mounts, self._limits, self._trust))
         await self._gateways.start(agent)

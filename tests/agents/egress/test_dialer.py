@@ -187,3 +187,41 @@ async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None
     with pytest.raises(Unreachable):
         await Dialer(OPEN, Names({"many.example": many}), is_own=own).dial("a1", parse("many.example:9"))
     assert len(asked) == 8
+
+
+async def test_a_name_that_the_operator_placed_is_not_asked_for() -> None:
+    names = Names({"api.example": ["8.8.8.8"]})
+    async with serving(greet) as port:
+        placed = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
+        assert await dialled(Dialer(placed, names), "api.example:443") == b"hi"
+        assert await dialled(Dialer(placed, names), "API.Example.:80") == b"hi"
+        same = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), None)})
+        assert await dialled(Dialer(same, names), f"api.example:{port}") == b"hi"
+    assert not names.asked
+
+
+async def test_a_place_covers_its_name_alone() -> None:
+    names = Names({"below.api.example": ["127.0.0.66"]})
+    async with watched() as (port, came):
+        placed = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
+        with pytest.raises(Unreachable):
+            await Dialer(placed, names).dial("a1", parse(f"below.api.example:{port}"))
+        with pytest.raises(NameNotResolved):
+            await Dialer(placed, names).dial("a1", parse(f"xapi.example:{port}"))
+        assert not came
+    assert names.asked == ["below.api.example", "xapi.example"]
+
+
+async def test_a_place_opens_nothing_by_itself() -> None:
+    async with watched() as (port, came):
+        place = {"api.example": (ip_address("127.0.0.1"), port)}
+        with pytest.raises(AddressRefused):
+            await Dialer(Policy(hosts=place), Names()).dial("a1", parse("api.example:443"))
+        opened = Policy(allow_private=OPEN.allow_private, hosts=place, deny_hosts=["example"])
+        with pytest.raises(HostRefused):
+            await Dialer(opened, Names()).dial("a1", parse("api.example:443"))
+        with pytest.raises(PortRefused):
+            await Dialer(Policy(allow_private=OPEN.allow_private, hosts=place), Names()).dial(
+                "a1", parse("api.example:25")
+            )
+        assert not came

@@ -12,7 +12,7 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.detail import Details
 from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.launch import Launch
-from roost.agents.lifecycle.model import Equipment, Order
+from roost.agents.lifecycle.model import Equipment, Order, Trust
 from roost.agents.lifecycle.reconcile import Reconciler
 from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.start import Start
@@ -81,7 +81,7 @@ class House:
         self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach)
         self.restart = Restart(db, self.queue, self.roster, self.reach, self.details)
         self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
-        self.start = Start(self.roster, self.reach, runtime, self.relays, self.starter, Limits())
+        self.start = Start(self.roster, self.reach, runtime, self.relays, self.starter, Limits(), Trust())
         self.reconciler = Reconciler(
             db, self.queue, self.roster, self.reach, runtime, self.relays, self.starter, every=every
         )

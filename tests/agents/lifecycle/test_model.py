@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from roost.agents.lifecycle.model import API_PORT, PROXY_PORT, PROXY_URL, box_spec
+from roost.agents.lifecycle.model import API_PORT, PROXY_PORT, PROXY_URL, Trust, box_spec
 from roost.drivers.runtime.contract import Limits, Mount
 
 
@@ -24,5 +24,14 @@ def test_programs_find_the_proxy_however_they_spell_it() -> None:
 def test_what_is_given_is_passed_on() -> None:
     mounts, limits = [Mount(Path("/opt/e"), "/engine/e")], Limits(pids=7)
     spec = box_spec("ada", mounts, limits)
-    assert (spec.agent_id, spec.mounts, spec.limits) == ("ada", mounts, limits)
+    assert (spec.agent_id, spec.mounts, spec.limits) == ("ada", tuple(mounts), limits)
     assert spec.env["AGENT_ID"] == "ada"
+
+
+def test_what_is_trusted_is_added_and_nothing_when_nothing_is() -> None:
+    mount = Mount(Path("/opt/e"), "/engine/e")
+    trust = Trust([Mount(Path("/data/trust"), "/run/trust")], {"SSL_CERT_FILE": "/run/trust/bundle.pem"})
+    bare, spec = box_spec("ada", [mount], Limits()), box_spec("ada", [mount], Limits(), trust)
+    assert spec.mounts == (mount, *trust.mounts)
+    assert spec.env == {**bare.env, **trust.env}
+    assert not {"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} & bare.env.keys()
