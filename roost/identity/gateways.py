@@ -92,13 +92,14 @@ class Gateways:
 
     async def rotate(self, agent_id: str) -> Sensitive[str]:
         """A new token; the old one is refused from the moment this returns. Raises UnknownAgent."""
-        token, sealed = self._new(agent_id)
 
-        def replace(connection: Connection) -> bool:
-            return store.replace_gateway_token(connection, agent_id, digest(token.reveal()), sealed, clock.now())
+        def replace(connection: Connection) -> Sensitive[str]:
+            token, sealed = self._new(agent_id)
+            if not store.replace_gateway_token(connection, agent_id, digest(token.reveal()), sealed, clock.now()):
+                raise UnknownAgent
+            return token
 
-        if not await self._db.write(replace):
-            raise UnknownAgent
+        token = await self._db.write(replace)
         self.changed(agent_id)
         return token
 
@@ -131,4 +132,4 @@ class Gateways:
 
 
 def _place(agent_id: str) -> str:
-    return f"gateway_tokens/{agent_id}"
+    return store.GATEWAY_TOKEN_PLACE.format(agent_id=agent_id)

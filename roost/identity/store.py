@@ -8,8 +8,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, Tenant
+
+SIGNING_KEY_PLACE = "signing_keys/{id}"
+GATEWAY_TOKEN_PLACE = "gateway_tokens/{agent_id}"  # noqa: S105 - where a token is, not the token
 
 tenants = sa.Table(
     "tenants",
@@ -36,7 +40,7 @@ signing_keys = sa.Table(
     "signing_keys",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sealed_column("sealed", SIGNING_KEY_PLACE),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
@@ -46,7 +50,7 @@ gateway_tokens = sa.Table(
     sa.Column("agent_id", sa.String(36), primary_key=True),
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
     sa.Column("digest", sa.LargeBinary(32), nullable=False, unique=True),
-    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sealed_column("sealed", GATEWAY_TOKEN_PLACE),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 

@@ -58,6 +58,13 @@ class Roster:
         store.add(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
         return agent
 
+    def hold(self, connection: Connection, agent_id: str) -> Agent:
+        """The agent, locked until the transaction ends: it is not deleted meanwhile. Raises AgentGone."""
+        agent = store.hold(connection, agent_id)
+        if agent is None or agent.deleted:
+            raise AgentGone
+        return agent
+
     def move(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
         """Set the state where the transition exists; whether it did (not for an agent that is gone or there already).
 
@@ -101,4 +108,4 @@ class Roster:
 
 
 def _place(agent_id: str) -> str:
-    return f"agents/{agent_id}/internal"
+    return store.INTERNAL_PLACE.format(id=agent_id)

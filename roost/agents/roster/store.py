@@ -8,6 +8,9 @@ from sqlalchemy import Connection
 
 from roost.agents.roster.model import Agent, AgentState, Profile
 from roost.core.db import UtcTime, metadata
+from roost.core.db.sealed import sealed_column
+
+INTERNAL_PLACE = "agents/{id}/internal"
 
 agents = sa.Table(
     "agents",
@@ -20,7 +23,7 @@ agents = sa.Table(
     sa.Column("emoji", sa.String(32)),
     sa.Column("engine", sa.String(32), nullable=False),
     sa.Column("engine_version", sa.String(64), nullable=False),
-    sa.Column("internal_sealed", sa.LargeBinary, nullable=False),
+    sealed_column("internal_sealed", INTERNAL_PLACE),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("deleted", sa.Boolean, nullable=False),
@@ -53,6 +56,12 @@ def add(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
 def get(connection: Connection, agent_id: str) -> Agent | None:
     """Deleted ones too."""
     row = connection.execute(agents.select().where(agents.c.id == agent_id)).first()
+    return None if row is None else _agent(row)
+
+
+def hold(connection: Connection, agent_id: str) -> Agent | None:
+    """`get`, with the row locked until the transaction ends."""
+    row = connection.execute(agents.select().where(agents.c.id == agent_id).with_for_update()).first()
     return None if row is None else _agent(row)
 
 

@@ -1,8 +1,18 @@
 """The tables of secrets and every line of SQL about them."""
 
-import sqlalchemy as sa
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.agents.secrets.model import Secret, SecretKind
 from roost.core.db import UtcTime, metadata
+from roost.core.db.sealed import sealed_column
+
+PLACE = "secrets/{tenant_id}/{id}/{version}"
 
 secrets = sa.Table(
     "secrets",
@@ -11,7 +21,7 @@ secrets = sa.Table(
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
     sa.Column("name", sa.String(128), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sealed_column("sealed", PLACE),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
@@ -26,3 +36,100 @@ agent_secrets = sa.Table(
     sa.Column("attached_at", UtcTime, nullable=False),
     sa.Column("synced_version", sa.Integer),
 )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A secret with its envelope; `synced_version` is of the attachment through which it was found."""
+
+    secret: Secret
+    sealed: bytes
+    synced_version: int | None = None
+
+
+def add(connection: Connection, secret: Secret, envelope: bytes) -> None:
+    connection.execute(
+        secrets.insert().values(
+            id=secret.id,
+            tenant_id=secret.tenant_id,
+            name=secret.name,
+            kind=secret.kind.value,
+            sealed=envelope,
+            version=secret.version,
+            created_at=secret.created_at,
+            updated_at=secret.updated_at,
+        )
+    )
+
+
+def get(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None:
+    query = secrets.select().where(secrets.c.id == secret_id, secrets.c.tenant_id == tenant_id)
+    row = connection.execute(query).first()
+    return None if row is None else _secret(row)
+
+
+def of_tenant(connection: Connection, tenant_id: str) -> list[Row]:
+    """By name."""
+    query = secrets.select().where(secrets.c.tenant_id == tenant_id).order_by(secrets.c.name)
+    return [Row(_secret(row), row.sealed) for row in connection.execute(query)]
+
+
+def names(connection: Connection, tenant_id: str) -> set[str]:
+    return set(connection.execute(sa.select(secrets.c.name).where(secrets.c.tenant_id == tenant_id)).scalars())
+
+
+def set_value(connection: Connection, secret: Secret, envelope: bytes) -> None:
+    """The new value, version and time of a secret."""
+    query = secrets.update().where(secrets.c.id == secret.id)
+    connection.execute(query.values(sealed=envelope, version=secret.version, updated_at=secret.updated_at))
+
+
+def remove(connection: Connection, secret_id: str) -> None:
+    connection.execute(secrets.delete().where(secrets.c.id == secret_id))
+
+
+def of_agent(connection: Connection, agent_id: str) -> list[Row]:
+    """By name."""
+    joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
+    query = sa.select(secrets, agent_secrets.c.synced_version).select_from(joined)
+    rows = connection.execute(query.where(agent_secrets.c.agent_id == agent_id).order_by(secrets.c.name))
+    return [Row(_secret(row), row.sealed, row.synced_version) for row in rows]
+
+
+def agents_with(connection: Connection, secret_id: str) -> list[str]:
+    query = sa.select(agent_secrets.c.agent_id).where(agent_secrets.c.secret_id == secret_id)
+    return list(connection.execute(query).scalars())
+
+
+def attachments(connection: Connection, tenant_id: str) -> list[tuple[str, str]]:
+    """Pairs of secret and agent."""
+    joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
+    query = sa.select(agent_secrets.c.secret_id, agent_secrets.c.agent_id).select_from(joined)
+    return [(row.secret_id, row.agent_id) for row in connection.execute(query.where(secrets.c.tenant_id == tenant_id))]
+
+
+def attach(connection: Connection, agent_id: str, secret_ids: Iterable[str], at: datetime) -> None:
+    for secret_id in secret_ids:
+        connection.execute(agent_secrets.insert().values(agent_id=agent_id, secret_id=secret_id, attached_at=at))
+
+
+def detach(connection: Connection, agent_id: str, secret_id: str) -> bool:
+    query = agent_secrets.delete().where(agent_secrets.c.agent_id == agent_id, agent_secrets.c.secret_id == secret_id)
+    return connection.execute(query).rowcount == 1
+
+
+def detach_all(connection: Connection, agent_id: str) -> None:
+    connection.execute(agent_secrets.delete().where(agent_secrets.c.agent_id == agent_id))
+
+
+def set_synced(connection: Connection, agent_id: str, versions: Mapping[str, int]) -> None:
+    """What the agent's gateway has got: secret id -> version."""
+    for secret_id, version in versions.items():
+        query = agent_secrets.update().where(
+            agent_secrets.c.agent_id == agent_id, agent_secrets.c.secret_id == secret_id
+        )
+        connection.execute(query.values(synced_version=version))
+
+
+def _secret(row: Any) -> Secret:
+    return Secret(row.id, row.tenant_id, row.name, SecretKind(row.kind), row.version, row.created_at, row.updated_at)

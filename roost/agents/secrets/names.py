@@ -1,0 +1,40 @@
+"""Names that no secret may have: they change how programs load, where they look, or how the platform works. Data.
+
+What is set in an agent's environment is set for every program that runs there, the engine's own among them.
+"""
+
+from typing import Final
+
+ALLOWED: Final = frozenset({"NODE_AUTH_TOKEN"})
+"""Exceptions to the prefixes below: a registry's token, not a switch."""
+
+SUFFIXES: Final = ("_PROXY",)
+
+PREFIXES: Final = (
+    *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),  # the loader and the C library
+    *("BASH_", "NODE_", "NPM_CONFIG_", "PYTHON", "PERL5", "PERL_", "RUBY", "BUNDLE_", "LUA_"),  # interpreters
+    *("SSL_CERT_", "GIT_CONFIG", "GIT_SSL_", "GIT_TRACE", "GIT_PROXY_"),
+    *("ROOST_", "OPENCLAW_", "CLAWDBOT_", "MOLTBOT_", "HERMES_", "API_SERVER_", "TERMINAL_"),  # platform and engines
+    "XDG_",  # where programs look for their settings
+)
+
+NAMES: Final = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "OLDPWD", "TMPDIR", "AGENT_ID"),
+        *("ENV", "IFS", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "ZDOTDIR"),
+        *("EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSOPEN", "LESSCLOSE", "SUDO_ASKPASS", "SSH_ASKPASS"),
+        *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER"),
+        *("GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+        *("PERLLIB", "GEM_HOME", "GEM_PATH", "PHPRC", "PHP_INI_SCAN_DIR", "CLASSPATH", "RUSTC_WRAPPER", "MAKEFLAGS"),
+        *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS"),
+        *("GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "TZDIR"),
+        *("OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "SSLKEYLOGFILE"),
+        *("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "CURL_HOME", "WGETRC", "INPUTRC", "VIRTUAL_ENV"),
+    }
+)
+
+
+def is_refused(name: str) -> bool:
+    if name in ALLOWED:
+        return False
+    return name in NAMES or name.startswith(PREFIXES) or name.endswith(SUFFIXES)

@@ -1,0 +1,76 @@
+"""Providers and the names under which their credentials are known. Data; the rules stand in `model.py`.
+
+One row is one provider: two names of it on one agent are a conflict, because nobody could tell which one counts.
+Credentials of a model provider stay on the host, where the model gateway uses them. `GH_TOKEN` and `GITHUB_TOKEN` are
+in no row: they are general credentials that happen to open a model service as well.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Provider:
+    """`names` in the order in which they count; `models` tells whether it serves chat models."""
+
+    id: str
+    names: Sequence[str]
+    models: bool = True
+
+    @property
+    def base_urls(self) -> Sequence[str]:
+        """The variables that give the provider another address: `OPENAI_BASE_URL` beside `OPENAI_API_KEY`."""
+        return list(dict.fromkeys(f"{_KIND.sub('', name)}_BASE_URL" for name in self.names))
+
+
+_KIND = re.compile(r"_(API_KEY|OAUTH_TOKEN|AUTH_TOKEN|HUB_TOKEN|TOKEN)$")
+
+PROVIDERS: Sequence[Provider] = (
+    Provider(
+        "anthropic",
+        ("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    ),
+    Provider("openai", ("OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN")),
+    Provider("azure-openai", ("AZURE_OPENAI_API_KEY",)),
+    Provider("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    Provider("google-vertex", ("GOOGLE_CLOUD_API_KEY",), models=False),
+    Provider("github-copilot", ("COPILOT_GITHUB_TOKEN",), models=False),
+    Provider("openrouter", ("OPENROUTER_API_KEY",)),
+    Provider("groq", ("GROQ_API_KEY",)),
+    Provider("cerebras", ("CEREBRAS_API_KEY",)),
+    Provider("xai", ("XAI_API_KEY",)),
+    Provider("mistral", ("MISTRAL_API_KEY",)),
+    Provider("deepseek", ("DEEPSEEK_API_KEY",)),
+    Provider("together", ("TOGETHER_API_KEY",)),
+    Provider("fireworks", ("FIREWORKS_API_KEY",)),
+    Provider("moonshot", ("MOONSHOT_API_KEY",)),
+    Provider("kimi-coding", ("KIMI_API_KEY", "KIMICODE_API_KEY")),
+    Provider("nvidia", ("NVIDIA_API_KEY",)),
+    Provider("venice", ("VENICE_API_KEY",)),
+    Provider("synthetic", ("SYNTHETIC_API_KEY",)),
+    Provider("xiaomi", ("XIAOMI_API_KEY",)),
+    Provider("zai", ("ZAI_API_KEY", "Z_AI_API_KEY")),
+    Provider("minimax", ("MINIMAX_OAUTH_TOKEN", "MINIMAX_API_KEY")),
+    Provider("qianfan", ("QIANFAN_API_KEY",)),
+    Provider("qwen-portal", ("QWEN_OAUTH_TOKEN", "QWEN_PORTAL_API_KEY")),
+    Provider("volcengine", ("VOLCANO_ENGINE_API_KEY",)),
+    Provider("byteplus", ("BYTEPLUS_API_KEY",)),
+    Provider("chutes", ("CHUTES_OAUTH_TOKEN", "CHUTES_API_KEY")),
+    Provider("opencode", ("OPENCODE_API_KEY", "OPENCODE_ZEN_API_KEY")),
+    Provider("kilocode", ("KILOCODE_API_KEY",)),
+    Provider("vercel-ai-gateway", ("AI_GATEWAY_API_KEY",)),
+    Provider("cloudflare-ai-gateway", ("CLOUDFLARE_AI_GATEWAY_API_KEY",)),
+    Provider("litellm", ("LITELLM_API_KEY",)),
+    Provider("ollama", ("OLLAMA_API_KEY",)),
+    Provider("vllm", ("VLLM_API_KEY",)),
+    Provider("huggingface", ("HUGGINGFACE_HUB_TOKEN", "HF_TOKEN"), models=False),
+    Provider("voyage", ("VOYAGE_API_KEY",), models=False),
+    Provider("deepgram", ("DEEPGRAM_API_KEY",), models=False),
+)
+
+PROVIDER_OF: Mapping[str, Provider] = {name: provider for provider in PROVIDERS for name in provider.names}
+HELD: frozenset[str] = frozenset(
+    name for provider in PROVIDERS if provider.models for name in (*provider.names, *provider.base_urls)
+)
+"""The names that stay on the host: an agent's container does not get them."""

@@ -1,0 +1,217 @@
+"""Secrets and variables of a tenant, which agents have them, and what reaches an agent of them.
+
+A tenant's row is held while its secrets or their attachments change, so that limits, names and conflicts are exact
+under any number of parallel calls. A value leaves this room towards a gateway's start, the agent's commands and the
+model gateway; a variable's also to its owner.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from roost.agents.roster.model import AgentState
+from roost.agents.roster.service import Roster
+from roost.agents.secrets import model, store
+from roost.agents.secrets.errors import (
+    DuplicateName,
+    SecretAttached,
+    SecretLimitReached,
+    SecretsNotConfigured,
+    UnknownSecret,
+    UnreadableSecret,
+)
+from roost.agents.secrets.model import Attached, Environment, Listed, ProviderKey, Secret, SecretKind
+from roost.core import clock, ids, log
+from roost.core.db import Database
+from roost.core.seal import OVERHEAD, KeyMissing, Sealer, Unsealable
+from roost.core.sensitive import Sensitive
+from roost.identity import tenants
+
+_log = log.get("secrets")
+Listener = Callable[[str], None]
+
+
+class Secrets:
+    def __init__(self, db: Database, sealer: Sealer, roster: Roster) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._roster = roster
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        """`listener(agent_id)` is called right after what the agent has was attached, detached or updated."""
+        self._listeners.append(listener)
+
+    def changed(self, agent_id: str) -> None:
+        """Tell the subscribers, after the commit."""
+        for listener in self._listeners:
+            listener(agent_id)
+
+    async def list(self, tenant_id: str) -> tuple[Sequence[Listed], int]:
+        """The tenant's secrets by name, and how many it may have."""
+        agents = {agent.id: agent.profile.name for agent in await self._roster.list(tenant_id)}
+        rows, pairs, tenant = await self._db.read(
+            lambda connection: (
+                store.of_tenant(connection, tenant_id),
+                store.attachments(connection, tenant_id),
+                tenants.get(connection, tenant_id),
+            )
+        )
+        having: dict[str, dict[str, str]] = {row.secret.id: {} for row in rows}
+        for secret_id, agent_id in pairs:
+            if agent_id in agents:
+                having[secret_id][agent_id] = agents[agent_id]
+        listed = [Listed(row.secret, having[row.secret.id], self._shown(row)) for row in rows]
+        return listed, model.SECRET_LIMIT[tenant.plan]
+
+    async def create(self, tenant_id: str, name: str, value: str, kind: SecretKind) -> Secret:
+        """Raises InvalidSecret, SecretLimitReached, DuplicateName, SecretsNotConfigured."""
+        name, checked = model.checked_name(name), model.checked_value(value)
+
+        def add(connection: Connection) -> Secret:
+            tenant = tenants.hold(connection, tenant_id)
+            taken = store.names(connection, tenant_id)
+            if name in taken:
+                raise DuplicateName
+            if len(taken) >= model.SECRET_LIMIT[tenant.plan]:
+                raise SecretLimitReached
+            now = clock.now()
+            secret = Secret(ids.new_id(), tenant_id, name, kind, 1, now, now)
+            store.add(connection, secret, self._seal(secret, checked))
+            return secret
+
+        return await self._db.write(add)
+
+    async def update(self, tenant_id: str, secret_id: str, value: str) -> Secret:
+        """A new value. Raises InvalidSecret, UnknownSecret, SecretsNotConfigured."""
+        checked = model.checked_value(value)
+
+        def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
+            tenants.hold(connection, tenant_id)
+            old = self._get(connection, tenant_id, secret_id)
+            secret = replace(old, version=old.version + 1, updated_at=clock.now())
+            store.set_value(connection, secret, self._seal(secret, checked))
+            agents = store.agents_with(connection, secret_id)
+            for agent_id in agents:
+                _check(connection, agent_id)
+            return secret, agents
+
+        secret, agents = await self._db.write(change)
+        for agent_id in agents:
+            self.changed(agent_id)
+        return secret
+
+    async def delete(self, tenant_id: str, secret_id: str) -> None:
+        """Raises UnknownSecret, SecretAttached."""
+
+        def remove(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)
+            self._get(connection, tenant_id, secret_id)
+            if store.agents_with(connection, secret_id):
+                raise SecretAttached
+            store.remove(connection, secret_id)
+
+        await self._db.write(remove)
+
+    async def of(self, agent_id: str) -> Sequence[Attached]:
+        """An agent's secrets by name. Raises AgentGone."""
+        running = (await self._roster.get(agent_id)).state is AgentState.RUNNING
+        rows = await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+        return [Attached(row.secret, _synced(row, running=running)) for row in rows]
+
+    async def attach(self, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
+        """How many were not there before. Raises UnknownSecret, ConflictingSecrets, InvalidSecret, AgentGone."""
+        added = await self._db.write(lambda connection: self.give(connection, tenant_id, agent_id, secret_ids))
+        self.changed(agent_id)
+        return added
+
+    def give(self, connection: Connection, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
+        """`attach` inside the caller's transaction; call `changed` after the commit."""
+        tenants.hold(connection, tenant_id)
+        self._roster.hold(connection, agent_id)
+        wanted = [self._get(connection, tenant_id, secret_id).id for secret_id in dict.fromkeys(secret_ids)]
+        there = {row.secret.id for row in store.of_agent(connection, agent_id)}
+        fresh = [secret_id for secret_id in wanted if secret_id not in there]
+        store.attach(connection, agent_id, fresh, clock.now())
+        _check(connection, agent_id)
+        return len(fresh)
+
+    async def detach(self, agent_id: str, secret_id: str) -> None:
+        """Raises UnknownSecret when the agent does not have it."""
+        if not await self._db.write(lambda connection: store.detach(connection, agent_id, secret_id)):
+            raise UnknownSecret
+        self.changed(agent_id)
+
+    @staticmethod
+    def release(connection: Connection, agent_id: str) -> None:
+        """Detach all from an agent that goes, inside the transaction that hides it."""
+        store.detach_all(connection, agent_id)
+
+    async def environment(self, agent_id: str) -> Environment:
+        """What the agent's programs get. Raises UnreadableSecret."""
+        rows = [row for row in await self._of_agent(agent_id) if model.reaches_agent(row.secret.name)]
+        return Environment(
+            values={row.secret.name: self._open(row) for row in rows},
+            versions={row.secret.id: row.secret.version for row in rows},
+        )
+
+    async def taken(self, agent_id: str, given: Environment) -> None:
+        """The agent's gateway has come up with this environment."""
+        if given.versions:
+            await self._db.write(lambda connection: store.set_synced(connection, agent_id, given.versions))
+
+    async def providers(self, agent_id: str) -> Sequence[ProviderKey]:
+        """The credentials of model providers that the agent has. Raises UnreadableSecret."""
+        rows = [row for row in await self._of_agent(agent_id) if not model.reaches_agent(row.secret.name)]
+        return model.provider_keys({row.secret.name: self._open(row) for row in rows})
+
+    async def _of_agent(self, agent_id: str) -> Sequence[store.Row]:
+        return await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+
+    def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
+        if (secret := store.get(connection, tenant_id, secret_id)) is None:
+            raise UnknownSecret
+        return secret
+
+    def _seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
+        try:
+            return self._sealer.seal(value.reveal().encode(), _place(secret))
+        except KeyMissing:
+            raise SecretsNotConfigured from None
+
+    def _open(self, row: store.Row) -> Sensitive[str]:
+        """An envelope that does not open where it is may mean that somebody changed the database: it is told loudly."""
+        try:
+            return Sensitive(self._sealer.open(row.sealed, _place(row.secret)).reveal().decode())
+        except (Unsealable, UnicodeDecodeError):
+            _log.error("a stored secret does not open", secret=row.secret.id, tenant=row.secret.tenant_id)
+            raise UnreadableSecret(
+                f"The secret {row.secret.name} could not be opened; give it its value anew"
+            ) from None
+
+    def _shown(self, row: store.Row) -> Sensitive[str] | None:
+        if row.secret.kind is SecretKind.SECRET:
+            return None
+        try:
+            return self._open(row)
+        except UnreadableSecret:  # logged; the list has to be readable, or the row could not be found and mended
+            return None
+
+
+def _check(connection: Connection, agent_id: str) -> None:
+    """Whether what an agent has now goes together. Raises ConflictingSecrets, InvalidSecret."""
+    sizes = {row.secret.name: len(row.sealed) - OVERHEAD for row in store.of_agent(connection, agent_id)}
+    model.check_together(sizes)
+    model.check_size(sizes)
+
+
+def _synced(row: store.Row, *, running: bool) -> bool:
+    """What stays on the host is in use at once; the rest when a gateway runs that was started with it."""
+    if not model.reaches_agent(row.secret.name):
+        return True
+    return running and row.synced_version == row.secret.version
+
+
+def _place(secret: Secret) -> str:
+    return store.PLACE.format(tenant_id=secret.tenant_id, id=secret.id, version=secret.version)
