@@ -222,6 +222,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/agents/models/meter.py",  # counts are written behind, in batches
+            "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",
         ),
         "what outlives a request is a row in operations (roost/work), never a bare task",

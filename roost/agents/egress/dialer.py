@@ -47,14 +47,15 @@ class Dialer:
 
     async def dial(self, agent_id: str, target: Target) -> Stream:
         """Raises Refused, NameNotResolved, Unreachable, TooSlow."""
-        addresses, port = await self._checked(agent_id, target)
+        addresses, port = await self.places(agent_id, target)
         try:
             async with asyncio.timeout(self._timeout):
                 return await _connect(addresses, port, target)
         except TimeoutError:
             raise TooSlow(target.host) from None
 
-    async def _checked(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
+    async def places(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
+        """The addresses, all of them admitted, and the port to connect to. Raises Refused, NameNotResolved, TooSlow."""
         if not self._policy.admits_host(target.host):
             raise HostRefused(target.host)
         if not self._policy.admits_port(target.port):

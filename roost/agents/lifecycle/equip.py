@@ -9,5 +9,6 @@ class Equip:
     def __init__(self, models: ModelGateway) -> None:
         self._models = models
 
-    async def __call__(self, agent: Agent) -> Equipment:  # noqa: ARG002 - every agent has the same models
-        return Equipment(models=await self._models.ids())
+    async def __call__(self, agent: Agent) -> Equipment:
+        offer = await self._models.offer(agent.id)
+        return Equipment(models=offer.ids)

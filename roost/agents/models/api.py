@@ -45,13 +45,13 @@ async def _chat(request: Request, slot: Annotated[Slot, Depends(_slot)]) -> Chat
 
 
 @router.get("/models")
-async def models(_caller: ModelCaller, gateway: _Gateway) -> ModelsBody:
-    return ModelsBody.of(await gateway.list())
+async def models(caller: ModelCaller, gateway: _Gateway) -> ModelsBody:
+    return ModelsBody.of((await gateway.offer(caller.agent_id)).models)
 
 
 @router.get("/models/{model:path}")
-async def model(_caller: ModelCaller, gateway: _Gateway, model: str) -> ModelBody:
-    return ModelBody.of(await gateway.get(model))
+async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> ModelBody:
+    return ModelBody.of(await gateway.get(model, caller.agent_id))
 
 
 @router.post("/chat/completions", response_class=Response, openapi_extra=CHAT)

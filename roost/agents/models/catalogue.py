@@ -1,90 +1,72 @@
-"""Which models there are: asks the upstreams and remembers their answers for a while.
+"""Which models there are, and their names: `upstream/model`, and for the default upstream also the model's own id.
 
-Every model is called `upstream/model`; those of the default upstream also by their own name.
+An agent that has providers of its own has a catalogue above the deployment's. What both call by one name is its own.
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from roost.agents.models.errors import UnknownModel
-from roost.agents.models.model import ModelInfo
-from roost.core import clock, log
-from roost.drivers.model.contract import Upstream, UpstreamProblem, UpstreamUnavailable
-
-_FRESH = 30.0
-_FAILED = 5.0
-_PATIENCE = 15.0
-"""Seconds: how long an answer counts, how long a failure, and how long an upstream may take."""
-
-_log = log.get(__name__)
-
-
-@dataclass(frozen=True)
-class _Known:
-    until: float
-    models: Sequence[str]
-    problem: str | None = None
+from roost.agents.models.listing import Listing
+from roost.agents.models.model import ModelInfo, Offer
+from roost.drivers.model.contract import Upstream, UpstreamUnavailable
 
 
 class Catalogue:
-    def __init__(self, upstreams: Sequence[Upstream], default: str | None) -> None:
+    def __init__(
+        self, listings: Sequence[Listing], default: str | None = None, *, below: "Catalogue | None" = None
+    ) -> None:
         """`default` is the name of an upstream (else it is the first), or `upstream/model` to put that model first."""
-        self._upstreams = {upstream.name: upstream for upstream in upstreams}
-        if not upstreams or len(self._upstreams) < len(upstreams):
+        self._listings = {listing.upstream.name: listing for listing in listings}
+        if not listings or len(self._listings) < len(listings):
             raise ValueError("the model gateway has upstreams, each with a name of its own")
-        name, _, self._preferred = (default or upstreams[0].name).partition("/")
-        if name not in self._upstreams:
+        name, _, self._preferred = (default or listings[0].upstream.name).partition("/")
+        if name not in self._listings:
             raise ValueError(f"there is no upstream {name}")
-        self._default = self._upstreams[name]
-        self._known: dict[str, _Known] = {}
-        self._asking = {name: asyncio.Lock() for name in self._upstreams}
+        self._default = self._listings[name]
+        self._below = below
+        more: Sequence[Listing] = () if below is None else below.listings
+        self.listings: Sequence[Listing] = [
+            *listings,
+            *(one for one in more if one.upstream.name not in self._listings),
+        ]
+        """All that is listed: the own ones, and those below that none of the same name hides."""
 
-    async def list(self) -> Sequence[ModelInfo]:
-        """The default model first. Upstreams that do not answer are left out."""
-        found: list[ModelInfo] = []
-        for upstream in self._upstreams.values():
-            try:
-                models = await self._models(upstream)
-            except UpstreamUnavailable:
-                continue
-            if upstream is self._default:
-                own = sorted(models, key=lambda model: model != self._preferred)
-                found[:0] = [ModelInfo(model, upstream.name) for model in own]
-            found += [ModelInfo(f"{upstream.name}/{model}", upstream.name) for model in models]
-        return found
+    async def offer(self) -> Offer:
+        """Every model by every id that it has, the default first. Upstreams that do not answer are left out."""
+        told = await asyncio.gather(*map(_told, self.listings))
+        found: dict[str, str] = {}
+        for listing, models in zip(self.listings, told, strict=True):
+            if listing is self._default:
+                own = sorted(models or (), key=lambda model: model != self._preferred)
+                found = dict.fromkeys(own, listing.upstream.name)
+        for listing, models in zip(self.listings, told, strict=True):
+            for model in models or ():
+                found.setdefault(f"{listing.upstream.name}/{model}", listing.upstream.name)
+        return Offer([ModelInfo(model, upstream) for model, upstream in found.items()], complete=None not in told)
 
     async def find(self, model: str) -> tuple[Upstream, str]:
         """The upstream and its own id of the model. Raises UnknownModel, UpstreamUnavailable."""
         name, _, own = model.partition("/")
-        upstream = self._upstreams.get(name)
-        if upstream is not None and own in await self._models(upstream):
-            return upstream, own
-        if model in await self._models(self._default):
-            return self._default, model
-        raise UnknownModel(model)
+        listing = self._listings.get(name)
+        if listing is not None and own in await listing.models():
+            return listing.upstream, own
+        try:
+            if model in await self._default.models():
+                return self._default.upstream, model
+            problem: UnknownModel | UpstreamUnavailable = UnknownModel(model)
+        except UpstreamUnavailable as unavailable:
+            problem = unavailable
+        if self._below is None:
+            raise problem
+        try:
+            return await self._below.find(model)
+        except UnknownModel:
+            raise problem from None
 
-    async def _models(self, upstream: Upstream) -> Sequence[str]:
-        async with self._asking[upstream.name]:
-            known = self._known.get(upstream.name)
-            if known is None or known.until < clock.monotonic():
-                known = self._known[upstream.name] = await _asked(upstream, known.models if known else ())
-        if known.problem is not None and not known.models:
-            raise UpstreamUnavailable(known.problem)
-        return known.models
 
-
-async def _asked(upstream: Upstream, former: Sequence[str]) -> _Known:
-    """What the upstream serves now; where it does not tell, what it served before."""
-    problem = f"The model provider {upstream.name} does not list its models"
+async def _told(listing: Listing) -> Sequence[str] | None:
     try:
-        async with asyncio.timeout(_PATIENCE):
-            models = await upstream.models()
-    except UpstreamProblem as error:
-        problem = f"{problem}: {error.message}"
-    except TimeoutError:
-        problem = f"{problem} in time"
-    else:
-        return _Known(clock.monotonic() + _FRESH, models)
-    _log.warning("models unknown", upstream=upstream.name, problem=problem)
-    return _Known(clock.monotonic() + _FAILED, former, problem)
+        return await listing.models()
+    except UpstreamUnavailable:
+        return None

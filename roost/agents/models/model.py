@@ -1,6 +1,9 @@
 """What the model gateway offers and counts, and its limits."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+
+from roost.drivers.model.contract import ModelSettings, Upstream
 
 LARGEST_BODY = 32 * 1024**2
 MOST_VALUES = 500_000
@@ -15,6 +18,10 @@ IDLE = 120.0
 WHOLE = 600.0
 """Seconds for an answer in one piece."""
 USAGE_DAYS = 31
+MOST_OFFERED = 1000
+"""Models that an agent's engine is told of."""
+NONE_KNOWN = "none"
+"""What stands for a model where no upstream can say what it serves; a request for it is told why."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,31 @@ class ModelInfo:
 
     id: str
     upstream: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The models, the default first. Not `complete` where an upstream could not be asked, so that some are missing."""
+
+    models: Sequence[ModelInfo]
+    complete: bool
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """For an engine: at least one, and not too many."""
+        return [model.id for model in self.models[:MOST_OFFERED]] or [NONE_KNOWN]
+
+
+@dataclass(frozen=True)
+class Own:
+    """The way to what agents bring themselves.
+
+    settings: the model providers of an agent, the default first, as they are now.
+    connect: an upstream for one of them, on the agent's behalf; nothing is sent yet.
+    """
+
+    settings: Callable[[str], Awaitable[Sequence[ModelSettings]]]
+    connect: Callable[[str, ModelSettings], Upstream]
 
 
 @dataclass(frozen=True)

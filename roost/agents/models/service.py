@@ -5,14 +5,16 @@ It refuses what is too much at once for one agent. Keys, and what an upstream sp
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 
 from roost.agents.models import store
 from roost.agents.models.catalogue import Catalogue
 from roost.agents.models.errors import Silent
+from roost.agents.models.listing import Listing
 from roost.agents.models.meter import Meter
-from roost.agents.models.model import IDLE, USAGE_DAYS, WHOLE, ModelInfo, Usage
+from roost.agents.models.model import IDLE, USAGE_DAYS, WHOLE, ModelInfo, Offer, Own, Usage
+from roost.agents.models.own import OwnCatalogues
 from roost.agents.models.slots import Slot, Slots
 from roost.agents.models.tally import Tally
 from roost.core import clock
@@ -39,12 +41,22 @@ class Answer:
 
 class ModelGateway:
     def __init__(
-        self, db: Database, upstreams: Sequence[Upstream], default: str | None = None, *, idle: float = IDLE
+        self,
+        db: Database,
+        upstreams: Sequence[Upstream],
+        default: str | None = None,
+        *,
+        own: Own | None = None,
+        idle: float = IDLE,
     ) -> None:
-        """`default` is the name of an upstream, or `upstream/model` to put that model first; `idle` is in seconds."""
+        """`upstreams` are the deployment's, for everybody; `own` is what agents bring for themselves.
+
+        `default` is the name of an upstream, or `upstream/model` to put that model first; `idle` is in seconds.
+        """
         self._db = db
         self._upstreams = upstreams
-        self._catalogue = Catalogue(upstreams, default)
+        self._deployment = Catalogue([Listing(upstream) for upstream in upstreams], default)
+        self._own = None if own is None else OwnCatalogues(own, self._deployment)
         self._slots = Slots()
         self._meter = Meter(db)
         self._idle = idle
@@ -55,21 +67,26 @@ class ModelGateway:
     async def stop(self) -> None:
         """Write down what has been counted and close the upstreams. Idempotent."""
         await self._meter.stop()
+        if self._own is not None:
+            await self._own.close()
         for upstream in self._upstreams:
             await upstream.close()
 
-    async def list(self) -> Sequence[ModelInfo]:
-        """Every model by every id that it has, the default first."""
-        return await self._catalogue.list()
+    async def offer(self, agent_id: str | None = None) -> Offer:
+        """Every model by every id that it has: the deployment's, for an agent with its own before them."""
+        async with self._catalogue(agent_id) as catalogue:
+            return await catalogue.offer()
 
-    async def ids(self) -> Sequence[str]:
-        """Every id, the default model's first."""
-        return [model.id for model in await self._catalogue.list()]
+    async def get(self, model: str, agent_id: str | None = None) -> ModelInfo:
+        """Raises UnknownModel, UpstreamUnavailable."""
+        async with self._catalogue(agent_id) as catalogue:
+            upstream, _ = await catalogue.find(model)
+            return ModelInfo(model, upstream.name)
 
-    async def get(self, model: str) -> ModelInfo:
-        """Raises UnknownModel."""
-        upstream, _ = await self._catalogue.find(model)
-        return ModelInfo(model, upstream.name)
+    def changed(self, agent_id: str) -> None:
+        """Call it when an agent's own providers or keys are others: its next request goes by them."""
+        if self._own is not None:
+            self._own.forget(agent_id)
 
     def admit(self, caller: Caller) -> AbstractContextManager[Slot]:
         """Hold one of the caller's slots for as long as a request lasts. Raises TooManyAtOnce."""
@@ -82,12 +99,13 @@ class ModelGateway:
 
     async def complete(self, caller: Caller, request: ChatRequest) -> Json:
         """A `chat.completion`. Raises UnknownModel, UpstreamProblem, Silent."""
-        upstream, model = await self._catalogue.find(request.model)
-        try:
-            async with asyncio.timeout(WHOLE):
-                answer = await upstream.complete(request.directed(model))
-        except TimeoutError:
-            raise Silent from None
+        async with self._catalogue(caller.agent_id) as catalogue:
+            upstream, model = await catalogue.find(request.model)
+            try:
+                async with asyncio.timeout(WHOLE):
+                    answer = await upstream.complete(request.directed(model))
+            except TimeoutError:
+                raise Silent from None
         tally = Tally(request)
         tally.see(answer)
         self._count(caller, f"{upstream.name}/{model}", tally)
@@ -98,20 +116,26 @@ class ModelGateway:
 
         Raises UnknownModel, UpstreamProblem, Silent.
         """
-        upstream, model = await self._catalogue.find(request.model)
-        chunks = upstream.stream(request.directed(model))
-        first = await self._next(chunks)  # a generator that raises has ended: nothing is left open then
-        tally = Tally(request)
-        held = AsyncExitStack()
-        held.callback(self._count, caller, f"{upstream.name}/{model}", tally)
-        held.push_async_callback(chunks.aclose)
-        return Answer(self._pieces(first, chunks, tally, shows_usage=request.wants_usage), held)
+        async with AsyncExitStack() as held:
+            catalogue = await held.enter_async_context(self._catalogue(caller.agent_id))
+            upstream, model = await catalogue.find(request.model)
+            chunks = upstream.stream(request.directed(model))
+            first = await self._next(chunks)  # a generator that raises has ended: nothing is left open then
+            tally = Tally(request)
+            held.callback(self._count, caller, f"{upstream.name}/{model}", tally)
+            held.push_async_callback(chunks.aclose)
+            return Answer(self._pieces(first, chunks, tally, shows_usage=request.wants_usage), held.pop_all())
 
     async def usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[Usage]:
         """The tenant's, or one agent's, of the last 31 days, newest first; up to this moment."""
         await self._meter.flush()
         since = (clock.now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
         return await self._db.read(lambda connection: store.usage(connection, tenant_id, agent_id, since))
+
+    def _catalogue(self, agent_id: str | None) -> AbstractAsyncContextManager[Catalogue]:
+        if agent_id is None or self._own is None:
+            return nullcontext(self._deployment)
+        return self._own.held(agent_id)
 
     async def _pieces(
         self, chunk: Json | None, chunks: AsyncGenerator[Json, None], tally: Tally, *, shows_usage: bool

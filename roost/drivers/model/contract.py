@@ -30,6 +30,8 @@ class ModelSettings:
     name: the first part of its model ids (`name/model`).
     url: for `openai` the address with the version (`https://host/v1`), for `anthropic` without (`https://host`).
     models: the ids that it serves; empty means that it is asked.
+    prefer: patterns (`gpt-*`) of the ids to put first when it is asked, in this order.
+    bearer: the key is a token, for `Authorization: Bearer` also where the API has a header of its own for keys.
     """
 
     name: str
@@ -37,6 +39,8 @@ class ModelSettings:
     url: str
     key: Sensitive[str] | None = None
     models: tuple[str, ...] = ()
+    prefer: tuple[str, ...] = ()
+    bearer: bool = False
 
 
 class UpstreamProblem(Problem):

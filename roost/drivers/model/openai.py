@@ -2,6 +2,9 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from fnmatch import fnmatchcase
+
+import httpx2
 
 from roost.drivers.model import loose
 from roost.drivers.model.chat import ChatRequest
@@ -13,14 +16,17 @@ _LONGEST_ID = 200
 
 
 class OpenAI(Upstream):
-    def __init__(self, settings: ModelSettings, *, idle: float = IDLE) -> None:
+    def __init__(
+        self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        """`transport` carries all requests, where the network that the process sees is not to be used."""
         super().__init__(settings.name)
-        self._models = settings.models
+        self._settings = settings
         key = {} if settings.key is None else {"Authorization": f"Bearer {settings.key.reveal()}"}
-        self._remote = Remote(settings, key, idle=idle)
+        self._remote = Remote(settings, key, idle=idle, transport=transport)
 
     async def models(self) -> Sequence[str]:
-        return self._models or listed(await self._remote.get("/models"))
+        return self._settings.models or listed(await self._remote.get("/models"), self._settings.prefer)
 
     async def complete(self, request: ChatRequest) -> Json:
         answer = await self._remote.post("/chat/completions", request.body(stream=False))
@@ -43,10 +49,15 @@ class OpenAI(Upstream):
         await self._remote.close()
 
 
-def listed(answer: Json) -> Sequence[str]:
-    """The ids of a list of models; both protocols write it the same."""
+def listed(answer: Json, prefer: Sequence[str]) -> Sequence[str]:
+    """The ids of a list of models, the preferred first; both protocols write it the same."""
     found = (loose.string(loose.obj(entry).get("id")) for entry in loose.items(answer.get("data"))[:_MOST_MODELS])
-    return [model for model in found if 0 < len(model) <= _LONGEST_ID]
+    models = [model for model in found if 0 < len(model) <= _LONGEST_ID]
+    return sorted(models, key=lambda model: _place(model, prefer))
+
+
+def _place(model: str, prefer: Sequence[str]) -> int:
+    return next((place for place, pattern in enumerate(prefer) if fnmatchcase(model, pattern)), len(prefer))
 
 
 def _finishes(chunk: Json) -> bool:

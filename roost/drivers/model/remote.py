@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from roost.core import log
+from roost.core.problem import Problem
 from roost.drivers.model import loose
 from roost.drivers.model.contract import (
     Json,
@@ -41,8 +42,18 @@ _log = log.get(__name__)
 
 
 class Remote:
-    def __init__(self, settings: ModelSettings, headers: Mapping[str, str], *, idle: float = IDLE) -> None:
-        """`headers` carry the key in the form that the provider wants; `idle` is in seconds."""
+    def __init__(
+        self,
+        settings: ModelSettings,
+        headers: Mapping[str, str],
+        *,
+        idle: float = IDLE,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`headers` carry the key in the form that the provider wants; `idle` is in seconds.
+
+        `transport` takes the place of the process's own network with its proxies. It may refuse by a Problem.
+        """
         self._name = settings.name
         self._key = settings.key
         self._idle = idle
@@ -50,6 +61,7 @@ class Remote:
             base_url=settings.url,
             headers={"User-Agent": "roost", "Accept-Encoding": "identity", **headers},
             limits=_CONNECTIONS,
+            transport=transport,
             trust_env=not _on_loopback(settings.url),
         )
 
@@ -138,6 +150,10 @@ class Remote:
     def _translated(self) -> Generator[None, None, None]:
         try:
             yield
+        except UpstreamProblem:
+            raise
+        except Problem as refusal:
+            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
         except httpx2.RequestError as error:
             why = f"{UpstreamUnavailable.message} ({self._name}): {type(error).__name__}"
             raise UpstreamUnavailable(why) from error

@@ -72,7 +72,10 @@ async def housed(
 
 
 class Puppet(Upstream):
-    """An upstream whose every move a test sets. An answer stands still (a stream after its chunks) while it `holds`."""
+    """An upstream whose every move a test sets.
+
+    An answer stands still (a stream after its chunks) while it `holds`, a list of models while it `stalls`.
+    """
 
     def __init__(self, name: str = "puppet", models: Sequence[str] = ("one", "two")) -> None:
         super().__init__(name)
@@ -80,13 +83,15 @@ class Puppet(Upstream):
         self.chunks: Sequence[Json | UpstreamProblem] = [piece("hello"), piece(finish="stop")]
         self.answer: Json = {"choices": [{"message": {"role": "assistant", "content": "hello"}}]}
         self.fails: UpstreamProblem | None = None
-        self.holds = False
+        self.holds = self.stalls = False
         self.asked = self.waiting = self.left = self.closed = 0
         self.requests: list[ChatRequest] = []
 
     async def models(self) -> Sequence[str]:
         self.asked += 1
         await asyncio.sleep(0)
+        while self.stalls:
+            await asyncio.sleep(0.005)
         if isinstance(self.serves, UpstreamProblem):
             raise self.serves
         return self.serves

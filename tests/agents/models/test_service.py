@@ -57,8 +57,9 @@ async def _counted(gateway: ModelGateway) -> list[tuple[Any, ...]]:
 
 
 async def test_it_lists_and_shows_models(gateway: ModelGateway) -> None:
-    assert await gateway.ids() == ["one", "two", "puppet/one", "puppet/two"]
-    assert (await gateway.list())[0] == ModelInfo("one", "puppet")
+    offer = await gateway.offer()
+    assert offer.ids == ["one", "two", "puppet/one", "puppet/two"]
+    assert offer.models[0] == ModelInfo("one", "puppet")
     assert await gateway.get("puppet/two") == ModelInfo("puppet/two", "puppet")
     with pytest.raises(UnknownModel):
         await gateway.get("three")

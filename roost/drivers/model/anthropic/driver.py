@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+import httpx2
+
 from roost.drivers.model.anthropic.answer import Chunks, completion
 from roost.drivers.model.anthropic.request import messages_request
 from roost.drivers.model.chat import ChatRequest
@@ -14,14 +16,18 @@ _VERSION = "2023-06-01"
 
 
 class Anthropic(Upstream):
-    def __init__(self, settings: ModelSettings, *, idle: float = IDLE) -> None:
+    def __init__(
+        self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        """`transport` carries all requests, where the network that the process sees is not to be used."""
         super().__init__(settings.name)
-        self._models = settings.models
-        key = {} if settings.key is None else {"x-api-key": settings.key.reveal()}
-        self._remote = Remote(settings, {"anthropic-version": _VERSION, **key}, idle=idle)
+        self._settings = settings
+        self._remote = Remote(
+            settings, {"anthropic-version": _VERSION, **_key(settings)}, idle=idle, transport=transport
+        )
 
     async def models(self) -> Sequence[str]:
-        return self._models or listed(await self._remote.get("/v1/models?limit=1000"))
+        return self._settings.models or listed(await self._remote.get("/v1/models?limit=1000"), self._settings.prefer)
 
     async def complete(self, request: ChatRequest) -> Json:
         answer = await self._remote.post("/v1/messages", messages_request(request))
@@ -44,3 +50,10 @@ class Anthropic(Upstream):
 
     async def close(self) -> None:
         await self._remote.close()
+
+
+def _key(settings: ModelSettings) -> dict[str, str]:
+    if settings.key is None:
+        return {}
+    key = settings.key.reveal()
+    return {"Authorization": f"Bearer {key}"} if settings.bearer else {"x-api-key": key}

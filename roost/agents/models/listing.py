@@ -1,0 +1,55 @@
+"""The models of one upstream: it is asked, and its answer remembered for a while."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.core import clock, log
+from roost.drivers.model.contract import Upstream, UpstreamProblem, UpstreamUnavailable
+
+_FRESH = 30.0
+_FAILED = 5.0
+PATIENCE = 15.0
+"""Seconds: how long an answer counts, how long a failure, and how long an upstream may take."""
+
+_log = log.get(__name__)
+
+
+@dataclass(frozen=True)
+class _Known:
+    until: float
+    models: Sequence[str]
+    problem: str | None = None
+
+
+class Listing:
+    def __init__(self, upstream: Upstream, patience: float = PATIENCE) -> None:
+        """`patience` is how many seconds the upstream may take to answer."""
+        self.upstream = upstream
+        self._patience = patience
+        self._known: _Known | None = None
+        self._asking = asyncio.Lock()
+
+    async def models(self) -> Sequence[str]:
+        """What it serves; where it does not tell, what it served before. Raises UpstreamUnavailable."""
+        async with self._asking:
+            if self._known is None or self._known.until < clock.monotonic():
+                self._known = await self._asked(self._known.models if self._known else ())
+            known = self._known
+        if known.problem is not None and not known.models:
+            raise UpstreamUnavailable(known.problem)
+        return known.models
+
+    async def _asked(self, former: Sequence[str]) -> _Known:
+        problem = f"The model provider {self.upstream.name} does not list its models"
+        try:
+            async with asyncio.timeout(self._patience):
+                models = await self.upstream.models()
+        except UpstreamProblem as error:
+            problem = f"{problem}: {error.message}"
+        except TimeoutError:
+            problem = f"{problem} in time"
+        else:
+            return _Known(clock.monotonic() + _FRESH, models)
+        _log.warning("models unknown", upstream=self.upstream.name, problem=problem)
+        return _Known(clock.monotonic() + _FAILED, former, problem)

@@ -1,0 +1,82 @@
+"""Model providers as data: what each speaks, where, and which of its many models to put first.
+
+A provider that is not in the table is one that speaks OpenAI's protocol, and needs a base URL.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import httpx2
+
+from roost.core import log
+from roost.core.sensitive import Sensitive
+from roost.drivers.model.contract import ModelSettings
+
+
+@dataclass(frozen=True)
+class Provider:
+    """url: for `openai` with the version, for `anthropic` without. prefer: patterns, in the order of choice."""
+
+    url: str
+    api: Literal["openai", "anthropic"] = "openai"
+    prefer: tuple[str, ...] = ()
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "anthropic": Provider("https://api.anthropic.com", "anthropic", ("claude-sonnet-*", "claude-*")),
+    "openai": Provider("https://api.openai.com/v1", prefer=("gpt-5.[0-9]", "gpt-5", "gpt-4.1", "gpt-4o", "gpt-*")),
+    "openrouter": Provider("https://openrouter.ai/api/v1", prefer=("openrouter/auto", "anthropic/claude-sonnet-*")),
+    "google": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        prefer=("models/gemini-*-pro", "models/gemini-*-flash", "models/gemini-*"),
+    ),
+    "groq": Provider("https://api.groq.com/openai/v1", prefer=("openai/gpt-oss-120b", "llama-*-versatile")),
+    "mistral": Provider("https://api.mistral.ai/v1", prefer=("mistral-large-latest", "mistral-medium-latest")),
+    "deepseek": Provider("https://api.deepseek.com/v1", prefer=("deepseek-chat", "deepseek-v*-pro")),
+    "xai": Provider("https://api.x.ai/v1", prefer=("grok-[0-9]", "grok-[0-9].[0-9]", "grok-[0-9]*")),
+    "together": Provider("https://api.together.xyz/v1", prefer=("openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V*")),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", prefer=("*/deepseek-v*", "*/gpt-oss-120b")),
+    "cerebras": Provider("https://api.cerebras.ai/v1", prefer=("gpt-oss-120b",)),
+    "moonshot": Provider("https://api.moonshot.ai/v1", prefer=("kimi-k[0-9]*", "kimi-*")),
+    "venice": Provider("https://api.venice.ai/api/v1", prefer=("venice-uncensored", "llama-*")),
+    "nvidia": Provider("https://integrate.api.nvidia.com/v1", prefer=("nvidia/*nemotron*", "meta/llama-*-instruct")),
+    "zai": Provider("https://api.z.ai/api/paas/v4", prefer=("glm-[0-9]*",)),
+    "minimax": Provider("https://api.minimax.io/v1"),
+    "kimi-coding": Provider("https://api.kimi.com/coding/v1"),
+    "synthetic": Provider("https://api.synthetic.new/openai/v1"),
+    "xiaomi": Provider("https://api.xiaomimimo.com/v1"),
+    "qianfan": Provider("https://qianfan.baidubce.com/v2"),
+    "qwen-portal": Provider("https://portal.qwen.ai/v1"),
+    "volcengine": Provider("https://ark.cn-beijing.volces.com/api/v3"),
+    "byteplus": Provider("https://ark.ap-southeast.bytepluses.com/api/v3"),
+    "chutes": Provider("https://llm.chutes.ai/v1"),
+    "opencode": Provider("https://opencode.ai/zen/v1"),
+    "vercel-ai-gateway": Provider("https://ai-gateway.vercel.sh/v1", prefer=("anthropic/claude-sonnet-*",)),
+}
+_BEARER = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+"""Names of credentials that are tokens and not keys."""
+_PRINTABLE = re.compile(r"[!-~]+")
+
+_log = log.get(__name__)
+
+
+def settings(provider: str, name: str, value: Sensitive[str], base_url: str | None) -> ModelSettings | None:
+    """How to reach a provider with the credential of that name; None for what can be no address or no credential."""
+    known = PROVIDERS.get(provider, Provider(""))
+    url, key = (base_url or known.url).strip(), Sensitive(value.reveal().strip())
+    if not _is_address(url) or not _PRINTABLE.fullmatch(key.reveal()):
+        _log.warning("model provider left out", provider=provider, credential=name)
+        return None
+    return ModelSettings(provider, known.api, url, key, prefer=known.prefer, bearer=name in _BEARER)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        found = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        return False
+    return (
+        found.scheme in ("http", "https") and bool(found.host) and not (found.userinfo or found.query or found.fragment)
+    )

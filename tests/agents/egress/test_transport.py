@@ -1,0 +1,153 @@
+"""Requests of ours that go where a tenant sends them: what is refused, what is pinned, who is believed."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address, ip_network
+
+import httpx2 as httpx
+import pytest
+
+from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.errors import AddressRefused, BadRequest, EgressProblem, HostRefused, PortRefused, Unreachable
+from roost.agents.egress.policy import Policy
+from roost.agents.egress.transport import GuardedTransport
+from tests.agents.egress.loopback import OPEN, Names, Origin, serving
+from tests.agents.egress.test_dialer import silent, watched
+from tests.platforms.tls import Authority
+
+
+@asynccontextmanager
+async def guarded(
+    policy: Policy = OPEN,
+    names: Mapping[str, Sequence[str]] | Names | None = None,
+    trust: ssl.SSLContext | None = None,
+    **options: bool,
+) -> AsyncIterator[httpx.AsyncClient]:
+    resolver = names if isinstance(names, Names) else Names(names)
+    transport = GuardedTransport(Dialer(policy, resolver), "a1", trust or ssl.create_default_context())
+    async with httpx.AsyncClient(transport=transport, **options) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0", "[::1]", "[::ffff:127.0.0.1]"),
+        *("10.0.0.8", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.100.100.200", "[fd00::1]", "[fe80::1]"),
+        *("inside.example", "mixed.example", "metadata.example"),
+    ],
+)
+async def test_what_is_not_public_is_refused_and_nothing_is_sent(host: str) -> None:
+    names = {
+        "inside.example": ["127.0.0.1"],
+        "mixed.example": ["8.8.8.8", "127.0.0.1"],
+        "metadata.example": ["169.254.169.254"],
+    }
+    async with watched() as (port, came), guarded(Policy(), names) as client:
+        with pytest.raises(AddressRefused):
+            await client.get(f"http://{host}:{port}/v1/models")
+        assert not came
+
+
+async def test_the_operators_other_rules_count_too() -> None:
+    async with guarded(Policy(deny_hosts=["bad.example"])) as client:
+        with pytest.raises(HostRefused):
+            await client.get("https://api.bad.example/")
+        with pytest.raises(PortRefused):
+            await client.get("http://good.example:25/")
+
+
+@pytest.mark.parametrize("url", ["http://user:pass@x.example/", "http://x_%20y.example/"])
+async def test_what_is_no_plain_address_is_refused(url: str) -> None:
+    async with guarded() as client:
+        with pytest.raises((BadRequest, httpx.InvalidURL)):
+            await client.get(url)
+
+
+async def test_a_request_goes_to_the_address_under_the_name() -> None:
+    origin = Origin()
+    async with serving(origin) as port, guarded(names={"x.example": ["127.0.0.1"]}) as client:
+        answer = await client.post(f"http://x.example:{port}/a?b=1", content=b"body")
+        assert answer.text == "hello"
+    assert origin.heads[0].startswith(b"POST /a?b=1 HTTP/1.1\r\n")
+    assert b"\r\nHost: x.example:%d\r\n" % port in origin.heads[0]
+    assert origin.bodies == [b"body"]
+
+
+async def test_a_name_that_changes_its_answer_is_judged_at_every_request() -> None:
+    names = Names({"x.example": ["127.0.0.1"]})
+    only = Policy(allow_private=[ip_network("127.0.0.1/32")])
+    keeps = Origin(reply=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    async with serving(keeps) as port, guarded(only, names) as client:
+        await client.get(f"http://x.example:{port}/")
+        names.names["x.example"] = ["127.0.0.2"]
+        with pytest.raises(AddressRefused):
+            await client.get(f"http://x.example:{port}/")
+    assert names.asked == ["x.example"] * 2
+
+
+async def test_every_hop_of_a_redirect_is_judged() -> None:
+    async with watched() as (inner, came):
+        away = Origin(
+            reply=b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n" % inner
+        )
+        only = Policy(allow_private=[ip_network("127.0.0.1/32")])
+        async with serving(away) as port, guarded(only, follow_redirects=True) as client:
+            with pytest.raises(AddressRefused):
+                await client.get(f"http://127.0.0.1:{port}/")
+        assert away.heads
+        assert not came
+
+
+async def test_the_next_address_is_tried_and_the_body_sent_again() -> None:
+    origin = Origin()
+    async with serving(origin) as port, guarded(names={"x.example": ["127.0.0.66", "127.0.0.1"]}) as client:
+        assert (await client.post(f"http://x.example:{port}/", content=b"body")).text == "hello"
+    assert origin.bodies == [b"body"]
+
+
+async def test_what_does_not_answer_ends_in_time_and_names_no_address() -> None:
+    with silent("127.0.0.2") as port:
+        async with guarded(names={"x.example": ["127.0.0.2"], "y.example": ["127.0.0.66"]}) as client:
+            with pytest.raises(EgressProblem, match=r"x\.example did not answer in time"):
+                await client.get(f"http://x.example:{port}/", timeout=httpx.Timeout(5, connect=0.05))
+            with pytest.raises(Unreachable, match=r"y\.example could not be reached"):
+                await client.get(f"http://y.example:{port}/")
+
+
+async def test_a_place_of_the_operators_has_its_own_port() -> None:
+    origin = Origin()
+    async with serving(origin) as port:
+        policy = Policy(allow_private=OPEN.allow_private, hosts={"x.example": (ip_address("127.0.0.1"), port)})
+        async with guarded(policy) as client:
+            assert (await client.get("http://x.example/")).text == "hello"
+    assert b"\r\nHost: x.example\r\n" in origin.heads[0]
+
+
+async def test_the_certificate_has_to_be_the_names() -> None:
+    authority = Authority("Test")
+    there = authority.server("x.example")
+    trust = ssl.create_default_context(cadata=authority.certificate.decode())
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(attend, "127.0.0.1", 0, ssl=there)
+    port = server.sockets[0].getsockname()[1]
+    names = {"x.example": ["127.0.0.1"], "y.example": ["127.0.0.1"]}
+    async with guarded(names=names, trust=trust) as client:
+        assert (await client.get(f"https://x.example:{port}/")).text == "ok"
+    for host in ("y.example", "127.0.0.1"):
+        async with guarded(names=names, trust=trust) as client:
+            with pytest.raises(httpx.ConnectError, match="certificate"):
+                await client.get(f"https://{host}:{port}/")
+    async with guarded(names=names) as client:
+        with pytest.raises(httpx.ConnectError, match="certificate"):
+            await client.get(f"https://x.example:{port}/")
+    server.close()
+    await server.wait_closed()
