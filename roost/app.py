@@ -25,6 +25,7 @@ from roost.agents.logs.service import Logs
 from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.secrets.service import Secrets
 from roost.agents.workspace.service import Workspace
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
@@ -129,6 +130,7 @@ class Roost:
         self.queue = Work(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
         self.keys, self.gateways = Keys(self.db, seal), Gateways(self.db, seal)
         self.roster = Roster(self.db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
+        self.secrets = Secrets(self.db, seal, self.roster)
         self.reach = Reach(self.roster, self.runtime, outside.engines)
         self.models = ModelGateway(self.db, outside.upstreams)
         self.resolver = SystemResolver()
@@ -144,9 +146,9 @@ class Roost:
         )
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
-        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models))
-        self.details = Details(self.roster, self.reach, self.gateways, origin)
-        self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach)
+        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models, self.secrets))
+        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, origin)
+        self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
         restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)
         teardown = Teardown(self.db, self.queue, self.roster, self.gateways, self.runtime, self.relays)
         self.reconciler = Reconciler(self.db, self.queue, self.roster, self.reach, self.runtime, self.relays, starter)
@@ -157,6 +159,7 @@ class Roost:
         for room in (
             door,
             self.gateways,
+            self.secrets,
             self.reach,
             self.models,
             self.details,

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
+from roost.agents.secrets import api as secrets
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
@@ -21,6 +22,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     errors.install(app)
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
+    app.include_router(secrets.router)
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(health.router(checks, registry))

@@ -5,6 +5,7 @@ from roost.agents.lifecycle.gateway import PROCESS, Origin
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.secrets.service import Secrets
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
@@ -12,10 +13,11 @@ from roost.identity.gateways import Gateways
 
 
 class Details:
-    def __init__(self, roster: Roster, reach: Reach, gateways: Gateways, origin: Origin) -> None:
+    def __init__(self, roster: Roster, reach: Reach, gateways: Gateways, secrets: Secrets, origin: Origin) -> None:
         self._roster = roster
         self._reach = reach
         self._gateways = gateways
+        self._secrets = secrets
         self._origin = origin
 
     async def list(self, caller: Caller) -> wire.AgentList:
@@ -27,7 +29,9 @@ class Details:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         status, pid = await self.process(agent)
-        return wire.AgentDetail(agent=await self.record(caller, agent), process_status=status, process_id=pid)
+        record = await self.record(caller, agent)
+        secrets = [wire.attached(one) for one in await self._secrets.of(agent_id)]
+        return wire.AgentDetail(agent=record, process_status=status, process_id=pid, secrets=secrets)
 
     async def record(self, caller: Caller, agent: Agent) -> wire.AgentRecord:
         return wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id))

@@ -3,12 +3,15 @@
 from roost.agents.lifecycle.model import Equipment
 from roost.agents.models.service import ModelGateway
 from roost.agents.roster.model import Agent
+from roost.agents.secrets.service import Secrets
 
 
 class Equip:
-    def __init__(self, models: ModelGateway) -> None:
+    def __init__(self, models: ModelGateway, secrets: Secrets) -> None:
         self._models = models
+        self._secrets = secrets
 
     async def __call__(self, agent: Agent) -> Equipment:
         offer = await self._models.offer(agent.id)
-        return Equipment(models=offer.ids)
+        given = await self._secrets.environment(agent.id)
+        return Equipment(models=offer.ids, environment=given.values, taken=lambda: self._secrets.taken(agent.id, given))

@@ -40,11 +40,6 @@ class UnknownSkill(Problem):
     message = "Skill not found"
 
 
-class UnknownSecret(Problem):
-    kind = Kind.MISSING
-    message = "Secret not found"
-
-
 class UnsupportedChannel(Problem):
     kind = Kind.INVALID
     message = "Unsupported channel"

@@ -59,6 +59,7 @@ class GatewayStarter:
         given = {name: value.reveal() for name, value in equipment.environment.items()}
         await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
         await self._until_ready(engine, warden)
+        await equipment.taken()
 
     async def is_up(self, agent: Agent) -> bool:
         """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""

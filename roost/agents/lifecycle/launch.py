@@ -12,7 +12,6 @@ from roost.agents.lifecycle.errors import (
     StartFailed,
     TooManySkills,
     UnknownEngine,
-    UnknownSecret,
     UnknownSkill,
     UnsupportedChannel,
 )
@@ -20,6 +19,7 @@ from roost.agents.lifecycle.model import ChannelSettings, Order
 from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.secrets.service import Secrets
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineMissing
 from roost.identity import tenants
@@ -29,18 +29,21 @@ from roost.work import State, Work
 
 
 class Launch:
-    def __init__(self, db: Database, queue: Work, roster: Roster, gateways: Gateways, reach: Reach) -> None:
+    def __init__(
+        self, db: Database, queue: Work, roster: Roster, gateways: Gateways, reach: Reach, secrets: Secrets
+    ) -> None:
         self._db = db
         self._queue = queue
         self._roster = roster
         self._gateways = gateways
         self._reach = reach
+        self._secrets = secrets
 
     async def create(self, caller: Caller, order: Order) -> Agent:
         """The running agent.
 
-        Raises Invalid and its kin for a bad order, AgentLimitReached, EngineMissing, and StartFailed with the agent
-        in `agent` when the gateway did not come up.
+        Raises Invalid and its kin for a bad order, AgentLimitReached, EngineMissing, UnknownSecret, ConflictingSecrets,
+        and StartFailed with the agent in `agent` when the gateway did not come up.
         """
         engine = self._engine(order.engine)
         plan = (await self._db.read(lambda connection: tenants.get(connection, caller.tenant_id))).plan
@@ -51,6 +54,7 @@ class Launch:
         def add(connection: Connection) -> tuple[Agent, str]:
             agent = self._roster.admit(connection, caller.tenant_id, order.profile, engine.id, version)
             self._gateways.mint(connection, agent.id, caller.tenant_id)
+            self._secrets.give(connection, caller.tenant_id, agent.id, order.secret_ids)
             return agent, work.add(connection, model.START, agent.id).id
 
         agent, operation_id = await self._db.write(add)
@@ -78,8 +82,6 @@ def _check(order: Order, plan: Plan) -> None:
         raise TooManySkills
     if order.skill_cids:
         raise UnknownSkill
-    if order.secret_ids:
-        raise UnknownSecret
     if order.channels:
         _check_channels(order.channels, plan)
 

@@ -1,6 +1,6 @@
 """What the stories pass around: the order for a new agent, its box, and the outside world that they need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,17 +41,23 @@ class Trust:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+async def _nothing() -> None:
+    """What most have to do when a gateway has come up."""
+
+
 @dataclass(frozen=True)
 class Equipment:
     """What an agent has, as its gateway gets it at a start.
 
     models: the ids that the model gateway serves to it, the default first.
     environment: secrets and variables by name.
+    taken: called when the gateway has come up with all this.
     """
 
     models: Sequence[str]
     environment: Mapping[str, Sensitive[str]] = field(default_factory=dict[str, Sensitive[str]])
     channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
+    taken: Callable[[], Awaitable[None]] = _nothing
 
 
 @dataclass(frozen=True)

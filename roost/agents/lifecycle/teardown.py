@@ -10,6 +10,7 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import DeleteFailed
 from roost.agents.lifecycle.model import Relays
 from roost.agents.roster.service import Roster
+from roost.agents.secrets.service import Secrets
 from roost.core.db import Database
 from roost.core.problem import Problem, Unavailable
 from roost.drivers.runtime.contract import Runtime
@@ -36,6 +37,7 @@ class Teardown:
         def dismiss(connection: Connection) -> str:
             self._roster.dismiss(connection, agent_id)
             self._gateways.forget(connection, agent_id)
+            Secrets.release(connection, agent_id)
             return work.add(connection, model.DELETE, agent_id).id
 
         operation_id = await self._db.write(dismiss)

@@ -15,6 +15,7 @@ from roost.agents.roster.model import (
     Profile,
     checked_name,
 )
+from roost.agents.secrets.model import Attached, SecretKind
 from roost.core.sensitive import Sensitive
 from roost.web.wire import Moment, Text, Wire
 
@@ -95,12 +96,23 @@ class StartFailure(Wire):
     agent: AgentRecord
 
 
+class AttachedSecret(Wire):
+    """As in the list of an agent's secrets."""
+
+    id: str
+    name: str
+    type: SecretKind
+    created_at: Moment
+    updated_at: Moment
+    synced: bool
+
+
 class AgentDetail(Wire):
     agent: AgentRecord
     process_status: str
     process_id: int | None = None
     skills: Sequence[Any] = ()
-    secrets: Sequence[Any] = ()
+    secrets: Sequence[AttachedSecret] = ()
     snapshots: Sequence[Any] = ()
     port_forwarding: Sequence[Any] = ()
 
@@ -146,6 +158,17 @@ def record(agent: Agent, url: str, token: Sensitive[str] | None = None) -> Agent
         created_at=agent.created_at,
         updated_at=agent.updated_at,
         gateway_token=token.reveal() if token else None,
+    )
+
+
+def attached(one: Attached) -> AttachedSecret:
+    return AttachedSecret(
+        id=one.secret.id,
+        name=one.secret.name,
+        type=one.secret.kind,
+        created_at=one.secret.created_at,
+        updated_at=one.secret.updated_at,
+        synced=one.synced,
     )
 
 

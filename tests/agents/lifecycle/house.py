@@ -20,6 +20,7 @@ from roost.agents.lifecycle.teardown import Teardown
 from roost.agents.roster.model import Agent, Profile
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.secrets.service import Secrets
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -75,10 +76,11 @@ class House:
         self.queue = Work(db, owner="server", lease=lease)
         self.roster = Roster(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
         self.gateways = Gateways(db, SEALER)
+        self.secrets = Secrets(db, SEALER, self.roster)
         self.reach = Reach(self.roster, runtime, [self.engine])
         self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
-        self.details = Details(self.roster, self.reach, self.gateways, _origin)
-        self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach)
+        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin)
+        self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
         self.restart = Restart(db, self.queue, self.roster, self.reach, self.details)
         self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
         self.start = Start(self.roster, self.reach, runtime, self.relays, self.starter, Limits(), Trust())

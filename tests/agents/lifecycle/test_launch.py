@@ -10,13 +10,13 @@ from roost.agents.lifecycle.errors import (
     StartFailed,
     TooManySkills,
     UnknownEngine,
-    UnknownSecret,
     UnknownSkill,
     UnsupportedChannel,
 )
 from roost.agents.lifecycle.model import ChannelSettings, Order
 from roost.agents.roster.errors import AgentLimitReached
 from roost.agents.roster.model import AgentState, Profile
+from roost.agents.secrets.errors import UnknownSecret
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineMissing
