@@ -28,6 +28,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 
 RANKS: Mapping[str, int] = {
     # slice: its rank; it imports lower ranks only, and never its equals
+    "storage.unixfs": 1,
+    "storage.content": 2,
+    "storage.groups": 3,
+    "storage.files": 4,
     "agents.roster": 1,
     "agents.egress": 2,
     "agents.logs": 2,
@@ -39,6 +43,7 @@ RANKS: Mapping[str, int] = {
     "agents.runtime_config": 2,
     "agents.tasks": 2,
     "agents.scripts": 2,
+    "agents.versions": 2,
     "agents.lifecycle": 4,
     "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf
 }

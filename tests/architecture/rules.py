@@ -218,9 +218,12 @@ RULES: tuple[Rule, ...] = (
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
+            "roost/agents/logs/feed.py",  # one reader of a box's log for all who follow it
+            "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
+            "roost/storage/content/receiver.py",  # hashing beside writing
             "roost/agents/models/meter.py",  # counts are written behind, in batches
             "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",

@@ -21,6 +21,11 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
+    "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
+    "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
+    "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
+    "roost/storage/files/store.py": "tests/storage/files/test_service.py",
+    "roost/migrations/versions/0008_storage.py": "tests/migrations/test_match.py",
     "roost/migrations/__init__.py": "tests/migrations/test_upgrade.py",
 }
 

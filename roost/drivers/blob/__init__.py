@@ -1,0 +1,1 @@
+"""Where bytes are kept: whole objects by key, durable when they are committed."""

@@ -1,0 +1,207 @@
+"""Objects as files of one folder: written beside, synced, renamed, and the folder synced, before they count.
+
+`DATA/blobs/ab/abcdef...` are the objects, `DATA/blobs/new/` is what is being written. A file is handed to the disk
+while it comes, so that the last sync has little left to wait for.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from roost.core import clock, ids
+from roost.drivers.blob.contract import KEY, Blob, BlobFailed, BlobMissing, BlobStore, Writer
+
+T = TypeVar("T")
+_SYNC_EVERY = 64 * 1024**2
+_PAGE = 256
+
+
+class FolderStore(BlobStore):
+    name: ClassVar[str] = "folder"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._new = root / "new"
+
+    async def probe(self) -> None:
+        key = ids.random_bytes(16).hex()
+        async with await self.create(key) as writer:
+            await writer.write(b"roost")
+            await writer.commit()
+        try:
+            if await self.read(key, 0, 5) != b"roost":
+                raise BlobFailed(f"What is written to {self._root} is not what is read there")
+        finally:
+            await self.delete(key)
+
+    async def create(self, key: str) -> Writer:
+        opening = asyncio.create_task(_in_thread(lambda: _FileWriter(self._new / key, self._path(key))))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:  # the thread opens it all the same
+            await (await opening).abort()
+            raise
+
+    async def read(self, key: str, offset: int, length: int) -> bytes:
+        return await _in_thread(lambda: _read(self._path(key), offset, length))
+
+    async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
+        file = await _in_thread(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            end = offset + length
+            while offset < end:
+                want = min(piece, end - offset)
+                yield await _in_thread(lambda at=offset, want=want: _exactly(file, at, want))
+                offset += want
+        finally:
+            os.close(file)
+
+    async def delete(self, key: str) -> None:
+        await _in_thread(lambda: self._path(key).unlink(missing_ok=True))
+
+    async def list(self) -> AsyncIterator[Blob]:
+        files = self._files()
+        while page := await _in_thread(lambda: [blob for _, blob in zip(range(_PAGE), files, strict=False)]):
+            for blob in page:
+                yield blob
+
+    async def sweep(self, older: timedelta) -> int:
+        return await _in_thread(lambda: self._sweep(clock.now() - older))
+
+    async def close(self) -> None:
+        """There are none."""
+
+    def _path(self, key: str) -> Path:
+        if KEY.fullmatch(key) is None:
+            raise BlobMissing
+        return self._root / key[:2] / key
+
+    def _files(self) -> Iterator[Blob]:
+        for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")):
+            for path in folder.iterdir():
+                with suppress(FileNotFoundError):
+                    if KEY.fullmatch(path.name):
+                        yield _blob(path)
+
+    def _sweep(self, before: datetime) -> int:
+        left = [path for path in self._new.glob("*") if _blob(path).modified_at < before]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return len(left)
+
+
+class _FileWriter(Writer):
+    def __init__(self, draft: Path, path: Path) -> None:
+        self._draft, self._path = draft, path
+        draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file: int | None = os.open(draft, flags, 0o600)
+        self._unsynced = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._syncing: asyncio.Task[None] | None = None
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        file = self._open()
+        await self._do(lambda: _write_all(file, data))
+        self._unsynced += len(data)
+        if self._unsynced >= _SYNC_EVERY:
+            self._unsynced = 0
+            await self._synced()
+            self._syncing = asyncio.create_task(_in_thread(lambda: os.fdatasync(file)))
+
+    async def commit(self) -> None:
+        file = self._open()
+        await self._synced()
+        await self._do(lambda: _publish(file, self._draft, self._path))
+        os.close(file)
+        self._file = None
+
+    async def abort(self) -> None:
+        """Waits for what a thread still does with the file: its number may be another's a moment later."""
+        if self._file is None:
+            return
+        pending = [task for task in (self._writing, self._syncing) if task is not None]
+        await asyncio.gather(*pending, return_exceptions=True)
+        os.close(self._file)
+        self._file = None
+        self._draft.unlink(missing_ok=True)
+
+    def _open(self) -> int:
+        if self._file is None:
+            raise BlobFailed("The object is finished")
+        return self._file
+
+    async def _do(self, fn: Callable[[], None]) -> None:
+        """Runs to its end although the caller is cancelled."""
+        self._writing = asyncio.create_task(_in_thread(fn))
+        await asyncio.shield(self._writing)
+
+    async def _synced(self) -> None:
+        if self._syncing is not None:
+            await asyncio.shield(self._syncing)
+
+
+def _publish(file: int, draft: Path, path: Path) -> None:
+    os.fsync(file)
+    os.link(draft, path)  # unlike a rename, it replaces nothing
+    draft.unlink()
+    for folder in (path.parent, path.parent.parent):
+        _sync_folder(folder)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_all(file: int, data: bytes | bytearray | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _read(path: Path, offset: int, length: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _exactly(file, offset, length)
+    finally:
+        os.close(file)
+
+
+def _exactly(file: int, offset: int, length: int) -> bytes:
+    found = os.pread(file, length, offset)
+    while len(found) < length:
+        more = os.pread(file, length - len(found), offset + len(found))
+        if not more:
+            raise BlobMissing
+        found += more
+    return found
+
+
+def _blob(path: Path) -> Blob:
+    info = path.stat()
+    return Blob(path.name, info.st_size, datetime.fromtimestamp(info.st_mtime, UTC))
+
+
+async def _in_thread(fn: Callable[[], T]) -> T:
+    """What may wait for a disk. Raises BlobMissing, BlobFailed."""
+    with _translated():
+        return await asyncio.to_thread(fn)
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise BlobMissing from None
+    except OSError as error:
+        raise BlobFailed(f"The storage backend is not available: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""The storage wing: files with CIDs."""

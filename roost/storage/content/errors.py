@@ -1,0 +1,32 @@
+"""What can go wrong with content."""
+
+from roost.core.problem import Kind, Problem
+
+
+class ContentMissing(Problem):
+    """Not here, or not for this caller: nobody is told which."""
+
+    kind = Kind.MISSING
+    message = "Content not found"
+
+
+class ContentDamaged(Problem):
+    """What is stored is not what its CID says. It is never served."""
+
+    kind = Kind.FAILED
+    message = "The stored content is damaged"
+
+
+class NotAFolder(Problem):
+    kind = Kind.MISSING
+    message = "Not a folder"
+
+
+class NotAFile(Problem):
+    kind = Kind.INVALID
+    message = "Not a file"
+
+
+class TooDeep(Problem):
+    kind = Kind.INVALID
+    message = "The content is nested too deeply"

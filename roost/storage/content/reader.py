@@ -1,0 +1,212 @@
+"""Reading content back: blocks, files by range, folders by name. What does not re-hash to its CID is never given out.
+
+The content of a file that was imported here is one range of its pack, so the first byte of any range is one look-up and
+one read away; other graphs are walked link by link. A reader sees what its scope holds and nothing else.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from roost.core import log
+from roost.core.db import Database
+from roost.drivers.blob.contract import BlobMissing, BlobStore
+from roost.storage.content import store
+from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep
+from roost.storage.content.model import Found, Scope, TreeRow, Where
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, SHA2_256, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Node
+from roost.storage.unixfs.folder import FANOUT
+from roost.storage.unixfs.murmur3 import hash64
+from roost.storage.unixfs.profile import named
+
+_DIGEST = 32
+_PAGE = 64  # chunks whose digests are asked for at a time
+_DEPTH = 64
+
+_log = log.get("content")
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What a CID is. size: bytes of a file; of a folder, None. `node` is None for bytes without a node."""
+
+    cid: Cid
+    kind: Kind
+    size: int | None
+    found: Found
+    node: Node | None = None
+
+
+class Reader:
+    def __init__(self, db: Database, blobs: BlobStore) -> None:
+        self._db = db
+        self._blobs = blobs
+
+    async def block(self, scope: Scope, cid: Cid) -> bytes:
+        """One block. Raises ContentMissing, ContentDamaged, BlobFailed."""
+        if cid.hash == IDENTITY:
+            return cid.digest
+        return await self._load(await self.find(scope, cid))
+
+    async def find(self, scope: Scope, cid: Cid) -> Found:
+        """Raises ContentMissing."""
+        found = await self._db.read(lambda connection: store.find(connection, scope, cid))
+        if found is None:
+            raise ContentMissing
+        return found
+
+    async def stat(self, scope: Scope, cid: Cid) -> Stat:
+        """Raises ContentMissing, ContentDamaged, Malformed."""
+        found = await self.find(scope, cid)
+        if cid.codec != DAG_PB:
+            return Stat(cid, Kind.RAW, found.row.length, found)
+        node = dagpb.decode(await self._load(found))
+        kind = node.unixfs.kind
+        folder = kind in {Kind.DIRECTORY, Kind.SHARD}
+        return Stat(cid, kind, None if folder else node.unixfs.size or len(node.unixfs.data), found, node)
+
+    async def resolve(self, scope: Scope, root: Cid, path: Sequence[str]) -> Sequence[Stat]:
+        """The root and what each segment of the path leads to. Raises ContentMissing, NotAFolder."""
+        steps = [await self.stat(scope, root)]
+        for name in path:
+            link = await self._entry(scope, steps[-1], name)
+            steps.append(await self.stat(scope, link.cid))
+        return steps
+
+    async def entries(self, scope: Scope, folder: Stat) -> AsyncGenerator[Link]:
+        """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder."""
+        if folder.node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
+            raise NotAFolder
+        async for link in self._links(scope, folder.node, 0):
+            yield link
+
+    async def content(self, scope: Scope, file: Stat, begin: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        """The bytes `begin` to `end` of a file, in pieces. Raises NotAFile, ContentMissing, ContentDamaged."""
+        if file.size is None or file.kind not in {Kind.FILE, Kind.RAW}:
+            raise NotAFile
+        end = file.size if end is None else min(end, file.size)
+        tree = await self._db.read(lambda connection: store.tree(connection, file.found.pack_id, file.cid))
+        pieces = (
+            self._walk(scope, file.cid, begin, end, 0)
+            if tree is None
+            else self._run(file.found.pack_id, tree, begin, end)
+        )
+        async for piece in pieces:
+            yield piece
+
+    async def _run(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
+        """A range of a file that is one range of its pack."""
+        try:
+            async for piece in self._chunks(pack_id, tree, begin, end):
+                yield piece
+        except BlobMissing:
+            await self._report(pack_id)
+
+    async def _chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
+        """The range chunk by chunk, each verified."""
+        profile = named(tree.profile)
+        first, last = begin // profile.chunk, -(-end // profile.chunk)
+        for page in range(first, last, _PAGE):
+            count = min(_PAGE, last - page)
+            digests = await self._db.read(
+                lambda connection, page=page, count=count: store.leaves(connection, pack_id, tree.cid, page, count)
+            )
+            at = page * profile.chunk
+            length = min(count * profile.chunk, tree.size - at)
+            number = 0
+            async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
+                digest = digests[number * _DIGEST : (number + 1) * _DIGEST]
+                framed = piece if profile.raw else _framed(piece)
+                if not Cid(1, RAW, SHA2_256, digest).names(framed):
+                    await self._report(pack_id)
+                yield piece[max(0, begin - at) : end - at]
+                at += profile.chunk
+                number += 1
+
+    async def _walk(self, scope: Scope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
+        """A range of a file whose blocks lie anywhere."""
+        if depth > _DEPTH:
+            raise TooDeep
+        block = await self.block(scope, cid)
+        if cid.codec != DAG_PB:
+            yield block[begin:end]
+            return
+        node = dagpb.decode(block)
+        if node.unixfs.kind not in {Kind.FILE, Kind.RAW} or len(node.links) != len(node.unixfs.sizes):
+            raise NotAFile
+        own = node.unixfs.data
+        if own[begin:end]:
+            yield own[begin:end]
+        at = len(own)
+        for link, size in zip(node.links, node.unixfs.sizes, strict=True):
+            if at < end and at + size > begin:
+                async for piece in self._walk(scope, link.cid, max(0, begin - at), min(size, end - at), depth + 1):
+                    yield piece
+            at += size
+
+    async def _entry(self, scope: Scope, folder: Stat, name: str) -> Link:
+        node, key = folder.node, hash64(name.encode())
+        if node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
+            raise NotAFolder
+        for place in key:
+            if node.unixfs.kind is Kind.DIRECTORY:
+                break
+            label = _label(node, place)
+            below = next((link for link in node.links if link.name == label), None)
+            if below is None:
+                return _named(node, label + name)
+            node = dagpb.decode(await self.block(scope, below.cid))
+        return _named(node, name)
+
+    async def _links(self, scope: Scope, node: Node, depth: int) -> AsyncGenerator[Link]:
+        if depth > len(hash64(b"")):
+            raise TooDeep
+        for link in node.links:
+            if node.unixfs.kind is Kind.DIRECTORY:
+                yield link
+            elif len(link.name) > 2:
+                yield Link(link.cid, link.name[2:], link.size)
+            else:
+                async for below in self._links(scope, dagpb.decode(await self.block(scope, link.cid)), depth + 1):
+                    yield below
+
+    async def _load(self, found: Found) -> bytes:
+        row = found.row
+        if row.where is Where.INLINE:
+            data = row.data or b""
+        else:
+            try:
+                data = await self._blobs.read(found.pack_id, row.offset, row.length)
+            except BlobMissing:
+                await self._report(found.pack_id)
+            data = data if row.where is Where.SLICE else _framed(data)
+        if not row.cid.names(data):
+            await self._report(found.pack_id)
+        return data
+
+    async def _report(self, pack_id: str) -> NoReturn:
+        """Raises ContentDamaged. From now on another copy is preferred, if there is one."""
+        _log.error("stored content is damaged", pack=pack_id)
+        await self._db.write(lambda connection: store.mark_damaged(connection, pack_id))
+        raise ContentDamaged
+
+
+def _framed(content: bytes) -> bytes:
+    before, after = dagpb.leaf_frame(len(content))
+    return before + content + after
+
+
+def _label(shard: Node, place: int) -> str:
+    """How a place is written in front of names. Raises NotAFolder for shards of another width than everybody's."""
+    if shard.unixfs.fanout != FANOUT:
+        raise NotAFolder
+    return f"{place:02X}"
+
+
+def _named(node: Node, name: str) -> Link:
+    for link in node.links:
+        if link.name == name:
+            return link
+    raise ContentMissing

@@ -1,0 +1,102 @@
+"""The receiver: files one after another into one pack, hashed while they are written, visible all at once.
+
+What comes is written and hashed side by side, a piece at a time; nothing is held beyond that piece. The pack is an
+object of the blob store before one transaction makes it content: a crash leaves nothing that anybody sees.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.blob.contract import Writer
+from roost.storage.content import store
+from roost.storage.content.model import PIECE, BlockRow, Pack, TreeRow, Where
+from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
+from roost.storage.unixfs.folder import Entry, folder
+from roost.storage.unixfs.importer import Block, Importer, Tree
+from roost.storage.unixfs.profile import Profile
+
+T = TypeVar("T")
+_DIGEST = 32
+
+
+class Receiver:
+    """Got from `Content.receive`. `write` the bytes of a file, `end_file`, and so on; then `commit` once."""
+
+    def __init__(self, db: Database, writer: Writer, key: str, profile: Profile) -> None:
+        self._db = db
+        self._writer = writer
+        self._profile = profile
+        self._importer = Importer(profile)
+        self._piece = bytearray()
+        self._begin = 0
+        self._blocks: list[BlockRow] = []
+        self._trees: list[TreeRow] = []
+        self.pack_id = key
+        self.size = 0
+        """Bytes received."""
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes of the present file. Raises BlobFailed."""
+        self._piece += data
+        self.size += len(data)
+        if len(self._piece) >= PIECE:
+            await self._flush()
+
+    async def end_file(self) -> Tree:
+        """The file that ends here; the next byte begins another."""
+        if self._importer.size or len(self._piece) >= PIECE:
+            await self._flush()
+        else:  # a small file is not worth two threads
+            self._importer.update(self._piece)
+            await self._written()
+        tree = self._importer.finish()
+        self._keep(tree)
+        self._importer, self._begin = Importer(self._profile), self.size
+        return tree
+
+    def add_folder(self, entries: Iterable[Entry]) -> Tree:
+        """A folder of what is in this pack. Raises InvalidName, Malformed."""
+        tree = folder(self._profile, entries)
+        self._inline(tree.nodes)
+        return tree
+
+    async def commit(self, then: Callable[[Connection], T]) -> T:
+        """Keep the pack, and in one transaction make it content and do `then`, which has it held by somebody.
+
+        Raises BlobFailed and what `then` raises; nothing is to be seen in either case.
+        """
+        await self._writer.commit()
+        pack = Pack(self.pack_id, self.size, clock.now())
+
+        def publish(connection: Connection) -> T:
+            store.add_pack(connection, pack, self._blocks, self._trees)
+            return then(connection)
+
+        return await self._db.write(publish)
+
+    async def _flush(self) -> None:
+        piece, self._piece = self._piece, bytearray()
+        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
+
+    async def _written(self) -> None:
+        if self._piece:
+            piece, self._piece = self._piece, bytearray()
+            await self._writer.write(piece)
+
+    def _keep(self, tree: Tree) -> None:
+        chunk, offset = self._profile.chunk, self._begin
+        codec, where = (RAW, Where.SLICE) if self._profile.raw else (DAG_PB, Where.FRAMED)
+        for at in range(0, len(tree.leaves), _DIGEST):
+            cid = Cid(self._profile.version, codec, SHA2_256, tree.leaves[at : at + _DIGEST])
+            begin = at // _DIGEST * chunk
+            self._blocks.append(BlockRow(cid, where, offset + begin, min(chunk, tree.size - begin)))
+        self._inline(tree.nodes)
+        self._trees.append(TreeRow(tree.cid, self._profile.name, offset, tree.size, tree.leaves))
+
+    def _inline(self, nodes: Iterable[Block]) -> None:
+        self._blocks += [BlockRow(node.cid, Where.INLINE, length=len(node.data), data=node.data) for node in nodes]

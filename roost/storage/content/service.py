@@ -1,0 +1,58 @@
+"""Content: receive it, hold it, let it go. Reading is the reader's."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids, log
+from roost.core.db import Database
+from roost.drivers.blob.contract import BlobStore
+from roost.storage.content import store
+from roost.storage.content.model import ABANDONED, Hold
+from roost.storage.content.reader import Reader
+from roost.storage.content.receiver import Receiver
+from roost.storage.unixfs.profile import Profile
+
+_AT_ONCE = 100
+_log = log.get("content")
+
+
+class Content:
+    def __init__(self, db: Database, blobs: BlobStore) -> None:
+        self._db = db
+        self._blobs = blobs
+        self.reader = Reader(db, blobs)
+
+    @asynccontextmanager
+    async def receive(self, profile: Profile) -> AsyncGenerator[Receiver]:
+        """A pack to write into; what is not committed at the end of the context is gone. Raises BlobFailed."""
+        key = ids.random_bytes(16).hex()
+        async with await self._blobs.create(key) as writer:
+            yield Receiver(self._db, writer, key, profile)
+
+    async def sweep(self) -> int:
+        """Remove what nobody has held for a day, and what crashes left. How many objects went."""
+        before = clock.now() - ABANDONED
+        gone = await self._blobs.sweep(ABANDONED)
+        for pack_id in await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
+            if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
+                await self._blobs.delete(pack_id)
+                gone += 1
+        async for blob in self._blobs.list():
+            if blob.modified_at < before and not await self._db.read(
+                lambda connection, key=blob.key: store.known(connection, [key])
+            ):
+                await self._blobs.delete(blob.key)
+                gone += 1
+        return gone
+
+
+def hold(connection: Connection, hold: Hold) -> None:
+    """Keep a pack for somebody, inside the transaction that makes that somebody."""
+    store.hold(connection, hold)
+
+
+def release(connection: Connection, holder: str) -> None:
+    """Let go of what somebody held, inside a transaction of the caller's; what nobody else holds goes with a sweep."""
+    store.release(connection, holder)

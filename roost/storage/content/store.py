@@ -1,0 +1,191 @@
+"""The index of content and every line of SQL about it."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import UtcTime, metadata
+from roost.storage.content.model import BlockRow, Found, Hold, Pack, Scope, TreeRow, Where
+from roost.storage.unixfs.cid import Cid
+
+packs = sa.Table(
+    "packs",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("damaged", sa.Boolean, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False, index=True),
+    sa.Column("checked_at", UtcTime, index=True),
+)
+
+holds = sa.Table(
+    "holds",
+    metadata,
+    sa.Column("pack_id", sa.String(32), sa.ForeignKey("packs.id"), primary_key=True),
+    sa.Column("holder", sa.String(80), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("network", sa.String(8), nullable=False),
+    sa.Index("ix_holds_holder", "holder"),
+)
+
+blocks = sa.Table(
+    "blocks",
+    metadata,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("pack_id", sa.String(32), sa.ForeignKey("packs.id", ondelete="CASCADE"), primary_key=True, index=True),
+    sa.Column("codec", sa.Integer, nullable=False),
+    sa.Column("hash", sa.Integer, nullable=False),
+    sa.Column("place", sa.SmallInteger, nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    sa.Column("length", sa.Integer, nullable=False),
+    sa.Column("data", sa.LargeBinary),
+)
+
+trees = sa.Table(
+    "trees",
+    metadata,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("pack_id", sa.String(32), sa.ForeignKey("packs.id", ondelete="CASCADE"), primary_key=True, index=True),
+    sa.Column("profile", sa.String(16), nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("leaves", sa.LargeBinary, nullable=False),
+)
+
+_AT_ONCE = 2000
+
+
+def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
+    """A block or file that is in the pack twice is kept once: its bytes are the same."""
+    connection.execute(
+        packs.insert().values(id=pack.id, size=pack.size, damaged=False, created_at=pack.created_at, checked_at=None)
+    )
+    unique_blocks = {row.cid.digest: _block_values(pack.id, row) for row in rows}
+    unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files}
+    for table, values in ((blocks, list(unique_blocks.values())), (trees, list(unique_trees.values()))):
+        for at in range(0, len(values), _AT_ONCE):
+            connection.execute(table.insert(), values[at : at + _AT_ONCE])
+
+
+def hold(connection: Connection, hold: Hold) -> None:
+    values = {"pack_id": hold.pack_id, "holder": hold.holder, "tenant_id": hold.tenant_id, "network": hold.network}
+    connection.execute(holds.insert().values(values))
+
+
+def release(connection: Connection, holder: str) -> None:
+    connection.execute(holds.delete().where(holds.c.holder == holder))
+
+
+def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
+    """The block, wherever the scope's packs have it; undamaged packs first."""
+    query = (
+        sa.select(blocks)
+        .join(holds, holds.c.pack_id == blocks.c.pack_id)
+        .join(packs, packs.c.id == blocks.c.pack_id)
+        .where(blocks.c.digest == cid.digest, blocks.c.codec == cid.codec, blocks.c.hash == cid.hash, *_within(scope))
+        .order_by(packs.c.damaged, blocks.c.pack_id)
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return None if row is None else Found(row.pack_id, _block(row, cid))
+
+
+def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
+    """The file of that root in the pack, without its leaves."""
+    columns = [column for column in trees.c if column is not trees.c.leaves]
+    query = sa.select(*columns).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    row = connection.execute(query).first()
+    return None if row is None else TreeRow(cid, row.profile, row.offset, row.size, b"")
+
+
+def leaves(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
+    """The digests of some of a file's chunks, 32 bytes each."""
+    part = sa.func.substr(trees.c.leaves, first * 32 + 1, count * 32)
+    return connection.execute(
+        sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    ).scalar_one()
+
+
+def mark_damaged(connection: Connection, pack_id: str) -> None:
+    connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True))
+
+
+def mark_checked(connection: Connection, pack_id: str, at: datetime) -> None:
+    connection.execute(packs.update().where(packs.c.id == pack_id).values(checked_at=at))
+
+
+def next_to_check(connection: Connection, before: datetime) -> Pack | None:
+    """The pack that was not checked for the longest time, if that is before the moment."""
+    due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
+    query = packs.select().where(due, packs.c.damaged.is_(False)).order_by(packs.c.checked_at.nulls_first()).limit(1)
+    row = connection.execute(query).first()
+    return None if row is None else _pack(row)
+
+
+def rows_of(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:
+    """Blocks of a pack in the order of their digests, those after one."""
+    query = blocks.select().where(blocks.c.pack_id == pack_id, blocks.c.digest > after)
+    found = connection.execute(query.order_by(blocks.c.digest).limit(limit))
+    return [_block(row, Cid(1, row.codec, row.hash, row.digest)) for row in found]
+
+
+def unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
+    """Packs that nobody holds and that were made before the moment."""
+    query = (
+        sa.select(packs.c.id)
+        .outerjoin(holds, holds.c.pack_id == packs.c.id)
+        .where(holds.c.pack_id.is_(None), packs.c.created_at < before)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def known(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that are packs."""
+    return set(connection.execute(sa.select(packs.c.id).where(packs.c.id.in_(keys))).scalars())
+
+
+def remove_unheld(connection: Connection, pack_id: str) -> bool:
+    """Remove the pack from the index unless somebody holds it by now; whether it is gone."""
+    held = sa.exists().where(holds.c.pack_id == pack_id)
+    return connection.execute(packs.delete().where(packs.c.id == pack_id, ~held)).rowcount == 1
+
+
+def _within(scope: Scope) -> list[Any]:
+    mine = [holds.c.network == scope.network]
+    return mine if scope.tenant_id is None else [*mine, holds.c.tenant_id == scope.tenant_id]
+
+
+def _block_values(pack_id: str, row: BlockRow) -> dict[str, Any]:
+    return {
+        "digest": row.cid.digest,
+        "pack_id": pack_id,
+        "codec": row.cid.codec,
+        "hash": row.cid.hash,
+        "place": int(row.where),
+        "offset": row.offset,
+        "length": row.length,
+        "data": row.data,
+    }
+
+
+def _tree_values(pack_id: str, file: TreeRow) -> dict[str, Any]:
+    return {
+        "digest": file.cid.digest,
+        "pack_id": pack_id,
+        "profile": file.profile,
+        "offset": file.offset,
+        "size": file.size,
+        "leaves": file.leaves,
+    }
+
+
+def _block(row: Any, cid: Cid) -> BlockRow:
+    return BlockRow(cid, Where(row.place), row.offset, row.length, row.data)
+
+
+def _pack(row: Any) -> Pack:
+    return Pack(row.id, row.size, row.created_at, row.damaged)

@@ -1,0 +1,1 @@
+"""Files: what tenants uploaded or pinned, each a name for a CID."""

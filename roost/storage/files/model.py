@@ -1,0 +1,101 @@
+"""A file of a tenant's: a name for a CID on one network, with what the tenant noted about it."""
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self
+
+from roost.storage.content.model import Network
+from roost.storage.files.errors import InvalidMetadata, InvalidPage
+
+NAME_LIMIT = 255
+KEYVALUES_LIMIT = 10
+KEY_LIMIT = 255
+VALUE_LIMIT = 1024
+PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
+UNGROUPED = "null"
+"""The group of files that are in none, as list filters write it."""
+
+Keyvalues = Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a tenant may say and change about a file."""
+
+    name: str | None = None
+    keyvalues: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
+    group_id: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    """`size` is the content's, in bytes; `number_of_files` is 1 but for folders, whose `mime_type` is `directory`.
+
+    created_at: when this tenant first had this CID on this network. Signatures speak of it: it never changes.
+    is_duplicate: whether the tenant had it already when it came this time.
+    """
+
+    id: str
+    tenant_id: str
+    network: Network
+    cid: str
+    size: int
+    number_of_files: int
+    mime_type: str
+    note: Note
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None = None
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True)
+class Filter:
+    """`name` is a part of the name; `group_id` may be UNGROUPED; `cid` are the spellings of one CID."""
+
+    name: str | None = None
+    group_id: str | None = None
+    mime_type: str | None = None
+    cid: Sequence[str] | None = None
+    keyvalues: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
+    ascending: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page ended."""
+
+    created_at: datetime
+    id: str
+
+    @classmethod
+    def parse(cls, token: str) -> Self:
+        """Raises InvalidPage."""
+        try:
+            micros, _, file_id = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
+            return cls(datetime.fromtimestamp(int(micros) / 1_000_000, UTC), file_id[:36])
+        except (ValueError, OverflowError, OSError, binascii.Error):
+            raise InvalidPage from None
+
+    def token(self) -> str:
+        micros = round(self.created_at.timestamp() * 1_000_000)
+        return base64.urlsafe_b64encode(f"{micros}:{self.id}".encode()).decode()
+
+
+def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
+    """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
+    if len(given) > KEYVALUES_LIMIT:
+        raise InvalidMetadata(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
+    checked: dict[str, str | int | float | bool] = {}
+    for key, value in given.items():
+        if not 0 < len(key) <= KEY_LIMIT or not isinstance(value, str | int | float) or len(str(value)) > VALUE_LIMIT:
+            raise InvalidMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidMetadata("keyvalues are finite numbers")
+        checked[key] = value
+    return checked

@@ -1,0 +1,125 @@
+"""Files: add, find, list, note, delete. A file holds its pack as long as it is there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.storage.content import service as content
+from roost.storage.content.model import Hold, Network
+from roost.storage.files import store
+from roost.storage.files.errors import FileMissing
+from roost.storage.files.model import PAGE_LIMIT, File, Filter, Note, Place
+
+_EXPIRED_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What came, before it is a file."""
+
+    tenant_id: str
+    network: Network
+    cid: str
+    size: int
+    mime_type: str
+    note: Note
+    number_of_files: int = 1
+
+
+class Files:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, connection: Connection, arrival: Arrival, pack_id: str, file_id: str | None = None) -> File:
+        """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
+
+        A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
+        nobody's, and goes.
+        """
+        present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
+        if present is not None:
+            return replace(present, is_duplicate=True)
+        now = clock.now()
+        file = File(
+            id=file_id or ids.new_id(),
+            tenant_id=arrival.tenant_id,
+            network=arrival.network,
+            cid=arrival.cid,
+            size=arrival.size,
+            number_of_files=arrival.number_of_files,
+            mime_type=arrival.mime_type,
+            note=arrival.note,
+            created_at=now,
+            updated_at=now,
+        )
+        store.add(connection, file)
+        content.hold(connection, Hold(pack_id, _holder(file.id), file.tenant_id, file.network))
+        return file
+
+    async def get(self, tenant_id: str, network: Network, file_id: str) -> File:
+        """Raises FileMissing."""
+        return await self._db.read(lambda connection: _found(connection, tenant_id, network, file_id))
+
+    async def list(
+        self, tenant_id: str, network: Network, chosen: Filter, token: str | None, limit: int
+    ) -> tuple[Sequence[File], str | None]:
+        """A page, and the token of the next if there may be one. Raises InvalidPage."""
+        after = Place.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
+        page = await self._db.read(
+            lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
+        )
+        last = page[limit - 1] if len(page) > limit else None
+        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+
+    async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
+        """The file with another note. Raises FileMissing."""
+
+        def change(connection: Connection) -> File:
+            file = _found(connection, tenant_id, network, file_id)
+            now = clock.now()
+            store.set_note(connection, file_id, note, now)
+            return replace(file, note=note, updated_at=now)
+
+        return await self._db.write(change)
+
+    async def delete(self, tenant_id: str, network: Network, file_id: str) -> File:
+        """What nobody else holds goes with the next sweep. Raises FileMissing."""
+
+        def remove(connection: Connection) -> File:
+            file = _found(connection, tenant_id, network, file_id)
+            self._forget(connection, file.id)
+            return file
+
+        return await self._db.write(remove)
+
+    async def expire(self) -> int:
+        """Delete the files whose time is over; how many there were."""
+
+        def remove(connection: Connection) -> int:
+            over = store.expired(connection, clock.now(), _EXPIRED_AT_ONCE)
+            for file_id in over:
+                self._forget(connection, file_id)
+            return len(over)
+
+        return await self._db.write(remove)
+
+    @staticmethod
+    def _forget(connection: Connection, file_id: str) -> None:
+        store.mark_deleted(connection, file_id, clock.now())
+        content.release(connection, _holder(file_id))
+
+
+def _found(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File:
+    file = store.get(connection, tenant_id, network, file_id)
+    if file is None:
+        raise FileMissing
+    return file
+
+
+def _holder(file_id: str) -> str:
+    """By what name a file holds its pack."""
+    return f"file/{file_id}"

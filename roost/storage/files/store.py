@@ -1,0 +1,174 @@
+"""The tables of files and every line of SQL about them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import JsonText, UtcTime, metadata
+from roost.storage.content.model import Network
+from roost.storage.files.model import UNGROUPED, File, Filter, Note, Place
+
+files = sa.Table(
+    "files",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("network", sa.String(8), nullable=False),
+    sa.Column("cid", sa.String(128), nullable=False),
+    sa.Column("name", sa.String(255)),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("number_of_files", sa.Integer, nullable=False),
+    sa.Column("mime_type", sa.String(255), nullable=False),
+    sa.Column("keyvalues", JsonText, nullable=False),
+    sa.Column("group_id", sa.String(36), sa.ForeignKey("groups.id", ondelete="SET NULL"), index=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, index=True),
+    sa.Column("deleted_at", UtcTime),
+    sa.Index("ix_files_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
+    sa.Index(
+        "uq_files_tenant_id_network_cid",
+        "tenant_id",
+        "network",
+        "cid",
+        unique=True,
+        sqlite_where=sa.text("deleted_at IS NULL"),
+        postgresql_where=sa.text("deleted_at IS NULL"),
+    ),
+)
+
+file_keyvalues = sa.Table(
+    "file_keyvalues",
+    metadata,
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("key", sa.String(255), primary_key=True),
+    sa.Column("value", sa.String(1024), nullable=False),
+    sa.Index("ix_file_keyvalues_key_value", "key", "value"),
+)
+
+
+def add(connection: Connection, file: File) -> None:
+    connection.execute(
+        files.insert().values(
+            id=file.id,
+            tenant_id=file.tenant_id,
+            network=file.network,
+            cid=file.cid,
+            size=file.size,
+            number_of_files=file.number_of_files,
+            mime_type=file.mime_type,
+            created_at=file.created_at,
+            updated_at=file.updated_at,
+            **_noted(file.note),
+        )
+    )
+    _set_keyvalues(connection, file.id, file.note)
+
+
+def get(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File | None:
+    row = connection.execute(_present(tenant_id, network).where(files.c.id == file_id)).first()
+    return None if row is None else _file(row)
+
+
+def by_cid(connection: Connection, tenant_id: str, network: Network, cid: str) -> File | None:
+    row = connection.execute(_present(tenant_id, network).where(files.c.cid == cid)).first()
+    return None if row is None else _file(row)
+
+
+def page(
+    connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
+) -> Sequence[File]:
+    """Files that the filter lets through, by creation, those beyond `after`."""
+    query = _present(tenant_id, network).where(*_conditions(chosen))
+    key = sa.tuple_(files.c.created_at, files.c.id)
+    if after is not None:
+        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(key > there if chosen.ascending else key < there)
+    columns = (files.c.created_at, files.c.id)
+    order = columns if chosen.ascending else tuple(column.desc() for column in columns)
+    return [_file(row) for row in connection.execute(query.order_by(*order).limit(limit))]
+
+
+def count(connection: Connection, tenant_id: str, network: Network, chosen: Filter) -> tuple[int, int]:
+    """How many files the filter lets through, and their bytes."""
+    columns = (sa.func.count(), sa.func.coalesce(sa.func.sum(files.c.size), 0))
+    query = sa.select(*columns).where(*_mine(tenant_id, network), *_conditions(chosen))
+    number, size = connection.execute(query).one()
+    return number, int(size)
+
+
+def set_note(connection: Connection, file_id: str, note: Note, at: datetime) -> None:
+    connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_noted(note)))
+    connection.execute(file_keyvalues.delete().where(file_keyvalues.c.file_id == file_id))
+    _set_keyvalues(connection, file_id, note)
+
+
+def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
+    query = files.update().where(files.c.id == file_id, files.c.deleted_at.is_(None))
+    return connection.execute(query.values(deleted_at=at)).rowcount == 1
+
+
+def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
+    """The ids of files whose time is over."""
+    query = sa.select(files.c.id).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def _mine(tenant_id: str, network: Network) -> list[Any]:
+    return [files.c.tenant_id == tenant_id, files.c.network == network, files.c.deleted_at.is_(None)]
+
+
+def _present(tenant_id: str, network: Network) -> sa.Select[Any]:
+    return sa.select(files).where(*_mine(tenant_id, network))
+
+
+def _conditions(chosen: Filter) -> list[Any]:
+    found: list[Any] = []
+    if chosen.name is not None:
+        found.append(files.c.name.icontains(chosen.name, autoescape=True))
+    if chosen.group_id == UNGROUPED:
+        found.append(files.c.group_id.is_(None))
+    elif chosen.group_id is not None:
+        found.append(files.c.group_id == chosen.group_id)
+    if chosen.mime_type is not None:
+        found.append(files.c.mime_type == chosen.mime_type)
+    if chosen.cid is not None:
+        found.append(files.c.cid.in_(chosen.cid))
+    for key, value in chosen.keyvalues.items():
+        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == str(value))
+        found.append(files.c.id.in_(sa.select(file_keyvalues.c.file_id).where(*pair)))
+    return found
+
+
+def _noted(note: Note) -> dict[str, Any]:
+    return {
+        "name": note.name,
+        "keyvalues": dict(note.keyvalues),
+        "group_id": note.group_id,
+        "expires_at": note.expires_at,
+    }
+
+
+def _set_keyvalues(connection: Connection, file_id: str, note: Note) -> None:
+    if note.keyvalues:
+        rows = [{"file_id": file_id, "key": key, "value": str(value)} for key, value in note.keyvalues.items()]
+        connection.execute(file_keyvalues.insert(), rows)
+
+
+def _file(row: Any) -> File:
+    return File(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        network=Network(row.network),
+        cid=row.cid,
+        size=row.size,
+        number_of_files=row.number_of_files,
+        mime_type=row.mime_type,
+        note=Note(row.name, row.keyvalues, row.group_id, row.expires_at),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        deleted_at=row.deleted_at,
+    )

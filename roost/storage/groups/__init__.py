@@ -1,0 +1,1 @@
+"""Groups: named containers of files, public or private."""

@@ -1,0 +1,18 @@
+"""The table of groups and every line of SQL about it."""
+
+import sqlalchemy as sa
+
+from roost.core.db import UtcTime, metadata
+
+groups = sa.Table(
+    "groups",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("network", sa.String(8), nullable=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("is_public", sa.Boolean, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Index("ix_groups_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
+)

@@ -1,0 +1,195 @@
+"""dag-pb nodes with UnixFS data in them, to the byte as the specifications write them (ipld/dag-pb, ipfs/unixfs).
+
+Written in canonical form: links before data, fields in their order. Read strictly: what is out of order, cut off or
+unknown is Malformed, so that no block means two things.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from roost.storage.unixfs import varint
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import Malformed
+
+BLOCK_LIMIT = 2 * 1024**2
+"""Bytes: the largest block that peers exchange (ipfs/specs, bitswap)."""
+_MOST_LINKS = 65_536
+
+
+class Kind(IntEnum):
+    RAW = 0
+    DIRECTORY = 1
+    FILE = 2
+    METADATA = 3
+    SYMLINK = 4
+    SHARD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`size` is the cumulative size of the blocks below (Tsize), as far as whoever wrote it told the truth."""
+
+    cid: Cid
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unixfs:
+    """`sizes` are the content bytes below each link of a file; `hash` and `fanout` belong to shards."""
+
+    kind: Kind
+    data: bytes = b""
+    size: int | None = None
+    sizes: Sequence[int] = ()
+    hash: int | None = None
+    fanout: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    unixfs: Unixfs
+    links: Sequence[Link] = field(default=())
+
+
+def encode(links: Iterable[Link], unixfs: Unixfs) -> bytes:
+    out = bytearray()
+    for link in links:
+        out += _bytes(2, _bytes(1, bytes(link.cid)) + _bytes(2, link.name.encode()) + _number(3, link.size))
+    return bytes(out + _bytes(1, _data(unixfs)))
+
+
+def leaf_frame(length: int) -> tuple[bytes, bytes]:
+    """What stands before and after the content in a leaf of `length` bytes that is a dag-pb node of its own."""
+    size = _number(3, length)
+    before = _number(1, Kind.FILE) + (b"\x12" + varint.encode(length) if length else b"")
+    return b"\x0a" + varint.encode(len(before) + length + len(size)) + before, size
+
+
+def decode(block: bytes) -> Node:
+    """Raises Malformed."""
+    links: list[Link] = []
+    data: bytes | None = None
+    for number, value in _fields(block):
+        match number, value:
+            case 2, bytes() if data is None or not links:  # links after data are an old order, and still valid
+                links.append(_link(value))
+            case 1, bytes() if data is None:
+                data = value
+            case _:
+                raise Malformed("a dag-pb node with an unknown or repeated field")
+        if len(links) > _MOST_LINKS:
+            raise Malformed("a dag-pb node with too many links")
+    if data is None:
+        raise Malformed("a dag-pb node without UnixFS data")
+    return Node(_unixfs(data), links)
+
+
+def _data(unixfs: Unixfs) -> bytes:
+    out = _number(1, unixfs.kind)
+    out += _bytes(2, unixfs.data) if unixfs.data else b""
+    out += _number(3, unixfs.size) if unixfs.size is not None else b""
+    out += b"".join(_number(4, size) for size in unixfs.sizes)
+    out += _number(5, unixfs.hash) if unixfs.hash is not None else b""
+    return out + (_number(6, unixfs.fanout) if unixfs.fanout is not None else b"")
+
+
+def _number(place: int, value: int) -> bytes:
+    return bytes((place << 3,)) + varint.encode(value)
+
+
+def _bytes(place: int, value: bytes) -> bytes:
+    return bytes((place << 3 | 2,)) + varint.encode(len(value)) + value
+
+
+def _fields(message: bytes) -> Iterable[tuple[int, bytes | int]]:
+    """The fields of a protocol buffers message, in their order."""
+    at = 0
+    while at < len(message):
+        key, at = varint.decode(message, at)
+        value, at = varint.decode(message, at)
+        match key & 7:
+            case 0:
+                yield key >> 3, value
+            case 2 if at + value <= len(message):
+                yield key >> 3, message[at : at + value]
+                at += value
+            case _:
+                raise Malformed("a field that is cut off or of an unknown type")
+
+
+def _link(message: bytes) -> Link:
+    cid, name, size = None, "", 0
+    last = 0
+    for number, value in _fields(message):
+        if number <= last:
+            raise Malformed("a link with fields out of order")
+        last = number
+        match number, value:
+            case 1, bytes():
+                cid = _whole(value)
+            case 2, bytes():
+                name = _text(value)
+            case 3, int():
+                size = value
+            case _:
+                raise Malformed("a link with an unknown field")
+    if cid is None:
+        raise Malformed("a link to nothing")
+    return Link(cid, name, size)
+
+
+def _whole(data: bytes) -> Cid:
+    cid, end = Cid.read(data)
+    if end != len(data):
+        raise Malformed("a link with more than a CID")
+    return cid
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Malformed("a name that is not UTF-8") from None
+
+
+def _unixfs(message: bytes) -> Unixfs:
+    kind: Kind | None = None
+    data, sizes = b"", list[int]()
+    numbers: dict[int, int] = {}
+    for number, value in _fields(message):
+        match number, value:
+            case 1, int() if kind is None:
+                kind = _kind(value)
+            case 2, bytes():
+                data = value
+            case 4, int():
+                sizes.append(value)
+            case 4, bytes():  # the packed form, which nobody should write and readers should take
+                sizes += _packed(value)
+            case ((3 | 5 | 6 | 7), int()):
+                numbers[number] = value
+            case 8, bytes():
+                continue  # a modification time: it is part of the block and of no answer of ours
+            case _:
+                raise Malformed("UnixFS data with an unknown field")
+    if kind is None:
+        raise Malformed("UnixFS data of no kind")
+    return Unixfs(kind, data, numbers.get(3), sizes, numbers.get(5), numbers.get(6))
+
+
+def _kind(value: int) -> Kind:
+    try:
+        return Kind(value)
+    except ValueError:
+        raise Malformed("UnixFS data of an unknown kind") from None
+
+
+def _packed(data: bytes) -> list[int]:
+    found: list[int] = []
+    at = 0
+    while at < len(data):
+        value, at = varint.decode(data, at)
+        found.append(value)
+    return found

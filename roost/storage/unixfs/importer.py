@@ -1,0 +1,141 @@
+"""The importer: a file, fed in pieces of any size, becomes a balanced tree of blocks under a profile.
+
+It runs at the speed of SHA-256. Raw leaves are hashed as the bytes come and never held; a leaf that is a node needs its
+length first, so one chunk is held. Kept in memory are 32 bytes a leaf and the inner nodes (about 50 bytes a leaf).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.profile import Profile
+
+_DIGEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that is kept as it is: an inner node of a file, or a folder."""
+
+    cid: Cid
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A whole file or folder.
+
+    cid, size: the root, and how many bytes of content are below it. tsize: the same with all nodes (dag-pb Tsize).
+    leaves: for a file, the SHA-256 digests of its leaves in their order, 32 bytes each; leaf n holds the content from
+        n times the profile's chunk on.
+    nodes: every block that is not a leaf; the root is the last, unless it is a leaf itself.
+    """
+
+    cid: Cid
+    size: int
+    tsize: int
+    leaves: bytes = b""
+    nodes: Sequence[Block] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A finished part of the tree: its root, the content below it, and the bytes of all its blocks."""
+
+    cid: Cid
+    size: int
+    tsize: int
+
+
+class Importer:
+    """`update` with the bytes of one file, then `finish` once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._leaves = bytearray()
+        self._nodes: list[Block] = []
+        self._levels: list[list[_Part]] = [[]]
+        self._size = 0
+        self._filled = 0
+        self._hash = hashlib.sha256()
+        self._held: list[bytes] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of content so far."""
+        return self._size + self._filled
+
+    @property
+    def leaves(self) -> bytes:
+        """The digests of the leaves that are finished: with `size`, all that is needed to `resume`."""
+        return bytes(self._leaves)
+
+    @classmethod
+    def resumed(cls, profile: Profile, leaves: bytes) -> "Importer":
+        """An importer that has seen the content of these whole leaves; what came after them has to be fed again."""
+        self = cls(profile)
+        for at in range(0, len(leaves), _DIGEST):
+            self._leaf(leaves[at : at + _DIGEST], profile.chunk)
+        return self
+
+    def update(self, data: bytes | bytearray | memoryview) -> None:
+        with memoryview(data) as view:
+            at = 0
+            while at < len(view):
+                if self._filled == self._profile.chunk:
+                    self._end_leaf()
+                part = view[at : at + self._profile.chunk - self._filled]
+                if self._profile.raw:
+                    self._hash.update(part)
+                else:
+                    self._held.append(bytes(part))
+                self._filled += len(part)
+                at += len(part)
+
+    def finish(self) -> Tree:
+        if self._filled or not self._leaves:
+            self._end_leaf()
+        level = 0
+        while level + 1 < len(self._levels) or len(self._levels[level]) > 1:
+            self._close(level)
+            level += 1
+        root = self._levels[level][0]
+        return Tree(root.cid, root.size, root.tsize, bytes(self._leaves), self._nodes)
+
+    def _end_leaf(self) -> None:
+        if not self._profile.raw:
+            before, after = dagpb.leaf_frame(self._filled)
+            self._hash.update(b"".join((before, *self._held, after)))
+            self._held.clear()
+        self._leaf(self._hash.digest(), self._filled)
+        self._hash = hashlib.sha256()
+        self._filled = 0
+
+    def _leaf(self, digest: bytes, length: int) -> None:
+        self._leaves += digest
+        self._size += length
+        codec, stored = RAW, length
+        if not self._profile.raw:
+            codec, stored = DAG_PB, length + sum(map(len, dagpb.leaf_frame(length)))
+        self._add(0, _Part(Cid(self._profile.version, codec, SHA2_256, digest), length, stored))
+
+    def _add(self, level: int, part: _Part) -> None:
+        """A full node is closed only when one more comes: a file that just fills it has it as its root."""
+        if level == len(self._levels):
+            self._levels.append([])
+        if len(self._levels[level]) == self._profile.width:
+            self._close(level)
+        self._levels[level].append(part)
+
+    def _close(self, level: int) -> None:
+        parts = self._levels[level]
+        self._levels[level] = []
+        sizes = [part.size for part in parts]
+        links = [Link(part.cid, "", part.tsize) for part in parts]
+        data = dagpb.encode(links, Unixfs(Kind.FILE, size=sum(sizes), sizes=sizes))
+        block = Block(Cid.of(DAG_PB, data, self._profile.version), data)
+        self._nodes.append(block)
+        self._add(level + 1, _Part(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))

@@ -1,0 +1,29 @@
+"""Unsigned varints as CIDs, CARs and protocol buffers use them (multiformats/unsigned-varint: at most 9 bytes)."""
+
+from roost.storage.unixfs.errors import Malformed
+
+_LONGEST = 9
+
+
+def encode(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def decode(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
+    """The number that starts at `at`, and where what follows it starts. Raises Malformed, also for padded forms."""
+    number = 0
+    for place in range(_LONGEST):
+        if at + place >= len(data):
+            raise Malformed("a number is cut off")
+        byte = data[at + place]
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            if byte == 0 and place:
+                raise Malformed("a number is not in its shortest form")
+            return number, at + place + 1
+    raise Malformed("a number is too long")

@@ -1,0 +1,104 @@
+"""What every blob store does."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.drivers.blob.contract import BlobFailed, BlobMissing, BlobStore
+from tests.conformance.blobs import store
+
+__all__ = ["store"]
+KEY, OTHER = "ab" * 16, "cd" * 16
+DATA = bytes(range(256)) * 5000
+
+
+async def put(blobs: BlobStore, key: str = KEY, data: bytes = DATA) -> None:
+    async with await blobs.create(key) as writer:
+        for at in range(0, len(data), 300_000):
+            await writer.write(memoryview(data)[at : at + 300_000])
+        await writer.commit()
+
+
+async def test_it_can_be_used(store: BlobStore) -> None:
+    await store.probe()
+    assert [blob async for blob in store.list()] == []
+
+
+async def test_what_is_written_is_read(store: BlobStore) -> None:
+    await put(store)
+    assert await store.read(KEY, 0, len(DATA)) == DATA
+    assert await store.read(KEY, 1000, 10) == DATA[1000:1010]
+    assert await store.read(KEY, 5, 0) == b""
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 100_000, 65_537])
+async def test_ranges_come_in_pieces(store: BlobStore, piece: int) -> None:
+    await put(store)
+    pieces = [one async for one in store.stream(KEY, 7, 700_000, piece)]
+    assert b"".join(pieces) == DATA[7:700_007]
+    assert {len(one) for one in pieces[:-1]} <= {piece}
+
+
+async def test_an_empty_object(store: BlobStore) -> None:
+    await put(store, data=b"")
+    assert await store.read(KEY, 0, 0) == b""
+    assert [blob.size async for blob in store.list()] == [0]
+
+
+async def test_nothing_is_there_before_it_is_committed(store: BlobStore) -> None:
+    async with await store.create(KEY) as writer:
+        await writer.write(DATA)
+        with pytest.raises(BlobMissing):
+            await store.read(KEY, 0, 1)
+        assert [blob async for blob in store.list()] == []
+    with pytest.raises(BlobMissing):
+        await store.read(KEY, 0, 1)
+
+
+async def test_a_finished_writer_takes_no_more(store: BlobStore) -> None:
+    async with await store.create(KEY) as writer:
+        await writer.commit()
+        with pytest.raises(BlobFailed):
+            await writer.write(b"more")
+        await writer.abort()
+    assert await store.read(KEY, 0, 0) == b""
+
+
+async def test_no_object_is_replaced(store: BlobStore) -> None:
+    await put(store)
+    with pytest.raises(BlobFailed):
+        await put(store, data=b"other")
+    assert await store.read(KEY, 0, 3) == DATA[:3]
+
+
+async def test_what_ends_before_the_range_is_missing(store: BlobStore) -> None:
+    await put(store, data=b"short")
+    with pytest.raises(BlobMissing):
+        await store.read(KEY, 0, 6)
+    with pytest.raises(BlobMissing):
+        _ = [one async for one in store.stream(KEY, 0, 6, 4)]
+
+
+async def test_deleting(store: BlobStore) -> None:
+    await put(store)
+    await put(store, OTHER, b"x")
+    await store.delete(KEY)
+    await store.delete(KEY)
+    with pytest.raises(BlobMissing):
+        await store.read(KEY, 0, 1)
+    assert [(blob.key, blob.size) async for blob in store.list()] == [(OTHER, 1)]
+
+
+@pytest.mark.parametrize("key", ["", "../x", "AB" * 16, "ab" * 15, "ab" * 16 + "/x"])
+async def test_keys_are_ours(store: BlobStore, key: str) -> None:
+    with pytest.raises(BlobMissing):
+        await put(store, key)
+
+
+async def test_what_is_being_written_is_not_swept(store: BlobStore) -> None:
+    async with await store.create(KEY) as writer:
+        await writer.write(DATA)
+        assert await store.sweep(timedelta(hours=1)) == 0
+        await writer.commit()
+    assert await store.read(KEY, 0, 4) == DATA[:4]
+    await store.close()

@@ -1,0 +1,76 @@
+"""What only files have: what a crash leaves, and what is durable when."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.blob.contract import BlobFailed
+from roost.drivers.blob.folder import FolderStore
+
+KEY = "ab" * 16
+_CUT_OFF = """
+import asyncio, os, sys
+from pathlib import Path
+from roost.drivers.blob.folder import FolderStore
+
+async def main():
+    writer = await FolderStore(Path(sys.argv[1])).create("ab" * 16)
+    await writer.write(b"x" * 100_000)
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_crash_leaves_is_swept_and_never_listed(tmp_path: Path) -> None:
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _CUT_OFF, str(tmp_path)], check=False)
+    store = FolderStore(tmp_path)
+    (left,) = (tmp_path / "new").iterdir()
+    assert left.stat().st_size == 100_000
+    assert [blob async for blob in store.list()] == []
+    assert await store.sweep(timedelta(hours=1)) == 0
+    old = left.stat().st_mtime - 7200
+    os.utime(left, (old, old))
+    assert await store.sweep(timedelta(hours=1)) == 1
+    assert not left.exists()
+
+
+async def test_nobody_else_reads_the_files(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "blobs")
+    async with await store.create(KEY) as writer:
+        await writer.write(b"mine")
+        await writer.commit()
+    path = tmp_path / "blobs" / KEY[:2] / KEY
+    assert path.read_bytes() == b"mine"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_writer_that_is_cut_off_leaves_no_file_open(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    await store.probe()
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only how many
+
+    async def write() -> None:
+        async with await store.create(KEY) as writer:
+            while True:
+                await writer.write(b"x" * 1_000_000)
+
+    task = asyncio.create_task(write())
+    while not list(tmp_path.glob("new/*")):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - only how many
+    assert not list(tmp_path.glob("new/*"))
+
+
+async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BlobFailed, match="not available"):
+        await FolderStore(tmp_path / "file").probe()

@@ -1,0 +1,110 @@
+"""What is kept is read back by CID, path and range; what is damaged, or another's, is not."""
+
+import pytest
+
+from roost.storage.content import service
+from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder
+from roost.storage.content.model import Hold, Network, Scope
+from roost.storage.content.reader import Reader, Stat
+from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind
+from roost.storage.unixfs.profile import PROFILES, Profile
+from tests.storage.house import CONTENT, House, entry
+
+EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+
+
+async def whole(reader: Reader, scope: Scope, file: Stat, begin: int = 0, end: int | None = None) -> bytes:
+    return b"".join([piece async for piece in reader.content(scope, file, begin, end)])
+
+
+@EVERY_PROFILE
+@pytest.mark.parametrize(
+    ("begin", "end"), [(0, None), (0, 1), (262_143, 262_145), (4_999_999, 1 << 40), (1_000_000, 3_000_000), (7, 7)]
+)
+async def test_ranges_of_a_file(place: House, profile: Profile, begin: int, end: int | None) -> None:
+    _, (_, tree) = await place.keep(b"something before it", CONTENT, profile=profile)
+    file = await place.reader.stat(place.scope, tree.cid)
+    assert file.size == len(CONTENT)
+    assert await whole(place.reader, place.scope, file, begin, end) == CONTENT[begin:end]
+
+
+@EVERY_PROFILE
+async def test_every_block_by_its_cid(place: House, profile: Profile) -> None:
+    _, (tree,) = await place.keep(CONTENT, profile=profile)
+    for node in tree.nodes:
+        assert await place.reader.block(place.scope, node.cid) == node.data
+    leaf = Cid(1, RAW if profile.raw else 0x70, 0x12, tree.leaves[32:64])
+    assert leaf.names(await place.reader.block(place.scope, leaf))
+
+
+@EVERY_PROFILE
+async def test_a_folder_in_a_folder(place: House, profile: Profile) -> None:
+    async with place.content.receive(profile) as pack:
+        await pack.write(b"hello")
+        small = await pack.end_file()
+        inner = pack.add_folder([entry("h.txt", small)])
+        many = [entry(f"{number}".rjust(80, "n"), small) for number in range(3000)]
+        outer = pack.add_folder([entry("in", inner), *many])
+        hold = Hold(pack.pack_id, "file/1", place.tenant_id, Network.PRIVATE)
+        await pack.commit(lambda connection: service.hold(connection, hold))
+    steps = await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt"])
+    assert [step.cid for step in steps] == [outer.cid, inner.cid, small.cid]
+    assert await whole(place.reader, place.scope, steps[-1]) == b"hello"
+    names = {link.name async for link in place.reader.entries(place.scope, steps[0])}
+    assert len(names) == 3001
+    assert (await place.reader.resolve(place.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
+    with pytest.raises(ContentMissing):
+        await place.reader.resolve(place.scope, outer.cid, ["in", "other"])
+    with pytest.raises(NotAFolder):
+        await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt", "x"])
+    with pytest.raises(NotAFile):
+        await whole(place.reader, place.scope, steps[0])
+
+
+async def test_nobody_sees_what_is_not_theirs(place: House) -> None:
+    _, (tree,) = await place.keep(CONTENT)
+    for scope in (
+        Scope(Network.PUBLIC),
+        Scope(Network.PUBLIC, place.tenant_id),
+        Scope(Network.PRIVATE, place.other_id),
+    ):
+        with pytest.raises(ContentMissing):
+            await place.reader.stat(scope, tree.cid)
+
+
+async def test_everybody_sees_what_is_public(place: House) -> None:
+    _, (tree,) = await place.keep(CONTENT, network=Network.PUBLIC)
+    for scope in (Scope(Network.PUBLIC), Scope(Network.PUBLIC, place.tenant_id)):
+        assert (await place.reader.stat(scope, tree.cid)).kind is Kind.FILE
+    with pytest.raises(ContentMissing):
+        await place.reader.stat(Scope(Network.PUBLIC, place.other_id), tree.cid)
+
+
+@EVERY_PROFILE
+async def test_a_flipped_bit_is_never_served(place: House, profile: Profile) -> None:
+    pack_id, (tree,) = await place.keep(CONTENT, profile=profile)
+    with place.blob(pack_id).open("r+b") as file:
+        file.seek(3_000_000)
+        file.write(bytes((CONTENT[3_000_000] ^ 1,)))
+    stat = await place.reader.stat(place.scope, tree.cid)
+    got: list[bytes] = []
+    with pytest.raises(ContentDamaged):
+        got.extend([piece async for piece in place.reader.content(place.scope, stat)])
+    begin = 3_000_000 // profile.chunk * profile.chunk
+    assert await whole(place.reader, place.scope, stat, 0, begin) == CONTENT[:begin]
+
+
+async def test_a_whole_copy_is_preferred_to_a_damaged_one(place: House) -> None:
+    for number in range(2):
+        _, (tree,) = await place.keep(CONTENT, holder=f"file/{number}")
+    stat = await place.reader.stat(place.scope, tree.cid)
+    place.blob(stat.found.pack_id).write_bytes(b"")
+    with pytest.raises(ContentDamaged):
+        await whole(place.reader, place.scope, stat)
+    again = await place.reader.stat(place.scope, tree.cid)
+    assert await whole(place.reader, place.scope, again) == CONTENT
+
+
+async def test_content_in_the_cid_itself(place: House) -> None:
+    assert await place.reader.block(place.scope, Cid(1, RAW, IDENTITY, b"tiny")) == b"tiny"

@@ -1,0 +1,45 @@
+"""A pack is content all at once, or not at all."""
+
+import pytest
+
+from roost.core.db import Connection
+from roost.storage.content.errors import ContentMissing
+from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.profile import V1
+from tests.storage.house import CONTENT, House
+
+
+async def test_its_trees_are_the_importers(place: House) -> None:
+    _, trees = await place.keep(b"", b"small", CONTENT)
+    for data, tree in zip((b"", b"small", CONTENT), trees, strict=True):
+        importer = Importer(V1)
+        importer.update(data)
+        assert importer.finish() == tree
+
+
+async def test_one_that_is_not_committed_leaves_nothing(place: House) -> None:
+    async with place.content.receive(V1) as pack:
+        await pack.write(CONTENT)
+        tree = await pack.end_file()
+    with pytest.raises(ContentMissing):
+        await place.reader.stat(place.scope, tree.cid)
+    assert not list((place.folder / "blobs").rglob("*"))[2:]
+
+
+async def test_what_fails_beside_it_keeps_nothing(place: House) -> None:
+    def fail(_: Connection) -> None:
+        raise RuntimeError("no")
+
+    async with place.content.receive(V1) as pack:
+        await pack.write(b"x")
+        tree = await pack.end_file()
+        with pytest.raises(RuntimeError):
+            await pack.commit(fail)
+    with pytest.raises(ContentMissing):
+        await place.reader.stat(place.scope, tree.cid)
+
+
+async def test_the_same_bytes_twice_in_a_pack(place: House) -> None:
+    _, (one, two) = await place.keep(b"same", b"same")
+    assert one == two
+    assert await place.reader.block(place.scope, one.cid) == b"same"

@@ -1,0 +1,39 @@
+"""What nobody holds goes, a day later; what somebody holds stays."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.storage.content import service
+from roost.storage.content.errors import ContentMissing
+from tests.storage.house import CONTENT, House
+
+
+@pytest.fixture
+def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = clock.now() + timedelta(days=1, minutes=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+
+async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.FixtureRequest) -> None:
+    gone, (tree,) = await place.keep(CONTENT)
+    kept, _ = await place.keep(b"kept", holder="file/2")
+    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    with pytest.raises(ContentMissing):
+        await place.reader.stat(place.scope, tree.cid)
+    assert await place.content.sweep() == 0
+    assert place.blob(gone).exists()
+    request.getfixturevalue("tomorrow")
+    assert await place.content.sweep() == 1
+    assert not place.blob(gone).exists()
+    assert place.blob(kept).exists()
+
+
+@pytest.mark.usefixtures("tomorrow")
+async def test_objects_that_are_in_no_index_go(place: House) -> None:
+    orphan = place.blob("ab" * 16)
+    orphan.parent.mkdir(parents=True)
+    orphan.write_bytes(b"left by a crash")
+    assert await place.content.sweep() == 1
+    assert not orphan.exists()

@@ -1,0 +1,115 @@
+"""Files: found by their tenant alone, listed in pages, gone when they are deleted or their time is over."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.storage.content.errors import ContentMissing
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing, InvalidPage
+from roost.storage.files.model import File, Filter, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V1
+from tests.storage.house import House
+
+PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
+
+
+@pytest.fixture
+def files(database: Database) -> Files:
+    return Files(database)
+
+
+async def add(place: House, files: Files, data: bytes, note: Note | None = None, network: Network = PRIVATE) -> File:
+    async with place.content.receive(V1) as pack:
+        await pack.write(data)
+        tree = await pack.end_file()
+        arrival = Arrival(place.tenant_id, network, str(tree.cid), tree.size, "text/plain", note or Note("n"))
+        return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
+
+
+async def test_added_found_and_deleted(place: House, files: Files) -> None:
+    file = await add(place, files, b"one", Note("one", {"a": 1}))
+    assert await files.get(place.tenant_id, PRIVATE, file.id) == file
+    assert await place.reader.block(place.scope, Cid.parse(file.cid)) == b"one"
+    await files.delete(place.tenant_id, PRIVATE, file.id)
+    with pytest.raises(FileMissing):
+        await files.get(place.tenant_id, PRIVATE, file.id)
+    with pytest.raises(ContentMissing):
+        await place.reader.block(place.scope, Cid.parse(file.cid))
+
+
+async def test_another_tenant_or_network_has_no_such_file(place: House, files: Files) -> None:
+    file = await add(place, files, b"one")
+    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, PUBLIC)):
+        with pytest.raises(FileMissing):
+            await files.get(tenant, network, file.id)
+        with pytest.raises(FileMissing):
+            await files.delete(tenant, network, file.id)
+        assert await files.list(tenant, network, Filter(), None, 10) == ([], None)
+
+
+async def test_the_same_content_again_is_the_same_file(place: House, files: Files) -> None:
+    first = await add(place, files, b"one", Note("first"))
+    second = await add(place, files, b"one", Note("second"))
+    assert (second.id, second.note.name, second.is_duplicate, second.created_at) == (
+        first.id,
+        "first",
+        True,
+        first.created_at,
+    )
+    public = await add(place, files, b"one", network=PUBLIC)
+    assert (public.id != first.id, public.is_duplicate) == (True, False)
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+async def test_pages_cover_everything_once(place: House, files: Files, ascending: bool) -> None:
+    made = [(await add(place, files, str(number).encode())).id for number in range(7)]
+    seen: list[str] = []
+    token: str | None = None
+    while True:
+        page, token = await files.list(place.tenant_id, PRIVATE, Filter(ascending=ascending), token, 3)
+        seen += [file.id for file in page]
+        if token is None:
+            break
+    assert seen == (made if ascending else made[::-1])
+    with pytest.raises(InvalidPage):
+        await files.list(place.tenant_id, PRIVATE, Filter(), "nonsense", 3)
+
+
+async def test_filters(place: House, files: Files) -> None:
+    one = await add(place, files, b"1", Note("Alpha_%", {"kind": "a", "n": 1}))
+    two = await add(place, files, b"2", Note("beta", {"kind": "b"}))
+
+    async def found(chosen: Filter) -> list[str]:
+        return [file.id for file in (await files.list(place.tenant_id, PRIVATE, chosen, None, 10))[0]]
+
+    assert await found(Filter(name="alpha")) == [one.id]
+    assert await found(Filter(name="_%")) == [one.id]
+    assert await found(Filter(keyvalues={"kind": "b"})) == [two.id]
+    assert await found(Filter(keyvalues={"kind": "a", "n": 1})) == [one.id]
+    assert await found(Filter(cid=[two.cid])) == [two.id]
+    assert await found(Filter(mime_type="image/png")) == []
+    assert await found(Filter(group_id="null")) == [two.id, one.id]
+
+
+async def test_a_note_can_be_changed(place: House, files: Files) -> None:
+    file = await add(place, files, b"1", Note("old", {"a": "1"}))
+    changed = await files.note(place.tenant_id, PRIVATE, file.id, Note("new", {"b": "2"}))
+    assert (await files.get(place.tenant_id, PRIVATE, file.id)).note == changed.note == Note("new", {"b": "2"})
+    page, _ = await files.list(place.tenant_id, PRIVATE, Filter(keyvalues={"a": "1"}), None, 10)
+    assert page == []
+    with pytest.raises(FileMissing):
+        await files.note(place.other_id, PRIVATE, file.id, Note("theirs"))
+
+
+async def test_files_whose_time_is_over_go(place: House, files: Files) -> None:
+    over = await add(place, files, b"1", Note("over", expires_at=clock.now() - timedelta(seconds=1)))
+    kept = await add(place, files, b"2", Note("kept", expires_at=clock.now() + timedelta(hours=1)))
+    assert await files.expire() == 1
+    with pytest.raises(FileMissing):
+        await files.get(place.tenant_id, PRIVATE, over.id)
+    assert await files.get(place.tenant_id, PRIVATE, kept.id)

@@ -1,0 +1,113 @@
+"""Folders have the CIDs that other implementations give them; the wanted ones are aleph-cid 0.1.0's."""
+
+import pytest
+
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.dagpb import Kind
+from roost.storage.unixfs.errors import InvalidName, Malformed
+from roost.storage.unixfs.folder import Entry, folder
+from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.murmur3 import hash64
+from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, Profile
+
+
+def entry(profile: Profile, name: str, data: bytes = b"") -> Entry:
+    importer = Importer(profile)
+    importer.update(data)
+    tree = importer.finish()
+    return Entry(name, tree.cid, tree.size, tree.tsize)
+
+
+def of_numbers(profile: Profile, count: int) -> Tree:
+    return folder(profile, [entry(profile, f"file-{number}", str(number).encode()) for number in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("profile", "count", "cid"),
+    [
+        (V0, 3, "QmRx1ixq9zjHWCpVAG566BeGkv7Jui8NfAPAq9193k54Sm"),
+        (V1, 3, "bafybeicl3koaruqwhqn5zpvaz3rta6zdmermetu2hcbh4msfcbsrqw3xzi"),
+        (V0, 7000, "QmaMHtfEDumYZy4T4JcXNG4fxXgygmaMJxqNXjkiyNCjBe"),
+        (V1, 7000, "bafybeifk5gnbftencpstskwnwq6upa4ngo5jyxnqh6gdmz2joccbubvf2m"),
+    ],
+)
+def test_the_root_is_what_others_say(profile: Profile, count: int, cid: str) -> None:
+    assert str(of_numbers(profile, count).cid) == cid
+
+
+@pytest.mark.parametrize(
+    ("profile", "cid"),
+    [
+        (V0, "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn"),
+        (UNIXFS_V1_2025, "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354"),
+    ],
+)
+def test_an_empty_folder(profile: Profile, cid: str) -> None:
+    assert str(folder(profile, []).cid) == cid
+
+
+def test_entries_come_in_any_order_and_are_sorted_by_their_bytes() -> None:
+    entries = [entry(V1, name) for name in ("b", "a", "ä", "Z")]
+    tree = folder(V1, entries)
+    assert tree == folder(V1, reversed(entries))
+    assert [link.name for link in dagpb.decode(tree.nodes[-1].data).links] == ["Z", "a", "b", "ä"]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\0"])
+def test_names_that_no_folder_has(name: str) -> None:
+    with pytest.raises(InvalidName):
+        folder(V1, [entry(V1, name)])
+
+
+def test_no_name_twice() -> None:
+    with pytest.raises(InvalidName):
+        folder(V1, [entry(V1, "a"), entry(V1, "a", b"1")])
+
+
+@pytest.mark.parametrize("profile", [V0, V1])
+def test_a_folder_is_sharded_above_the_threshold_of_names_and_cids(profile: Profile) -> None:
+    one = len(bytes(entry(profile, "x").cid))
+    names = [f"{number:05}".ljust(64, "x") for number in range(SHARD_ABOVE // (64 + one))]
+    left = SHARD_ABOVE - len(names) * (64 + one)
+    names[-1] = names[-1].ljust(64 + left, "y")
+    assert kind(folder(profile, [entry(profile, name) for name in names])) is Kind.DIRECTORY
+    names[-1] += "z"
+    assert kind(folder(profile, [entry(profile, name) for name in names])) is Kind.SHARD
+
+
+def test_the_newest_profile_looks_at_the_block() -> None:
+    made = [entry(UNIXFS_V1_2025, f"{number:05}".ljust(200, "x")) for number in range(1100)]
+    sizes = {count: len(dagpb_of(made[:count])) for count in (1000, 1100)}
+    assert sizes[1000] <= SHARD_ABOVE < sizes[1100]
+    assert kind(folder(UNIXFS_V1_2025, made[:1000])) is Kind.DIRECTORY
+    assert kind(folder(UNIXFS_V1_2025, made)) is Kind.SHARD
+
+
+def test_names_that_were_made_to_collide_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost.storage.unixfs.folder.hash64", lambda _name: b"12345678")
+    monkeypatch.setattr("roost.storage.unixfs.folder.SHARD_ABOVE", 0)
+    with pytest.raises(Malformed, match="same hash"):
+        folder(V1, [entry(V1, "a"), entry(V1, "b")])
+
+
+def test_the_hash_of_names() -> None:
+    """Vectors of MurmurHash3 x64 128, its first half."""
+    assert hash64(b"").hex() == "0000000000000000"
+    assert hash64(b"hello").hex() == "cbd8a7b341bd9b02"
+    assert hash64(b"The quick brown fox jumps over the lazy dog").hex() == "e34bbc7bbc071b6c"
+
+
+def kind(tree: Tree) -> Kind:
+    return dagpb.decode(tree.nodes[-1].data).unixfs.kind
+
+
+def dagpb_of(entries: list[Entry]) -> bytes:
+    links = [dagpb.Link(one.cid, one.name, one.tsize) for one in entries]
+    return dagpb.encode(links, dagpb.Unixfs(Kind.DIRECTORY))
+
+
+def test_a_cid_of_another_version_in_a_folder() -> None:
+    old = Cid.parse("QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH")
+    tree = folder(V1, [Entry("old", old, 0, 6)])
+    assert dagpb.decode(tree.nodes[-1].data).links[0].cid == old

@@ -1,0 +1,110 @@
+"""The importer gives the CIDs that other implementations give.
+
+The wanted CIDs are what ipfs-unixfs-importer 17.1.1 made of the same bytes with these parameters.
+"""
+
+import hashlib
+import random
+
+import pytest
+
+from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, Profile
+
+CHUNK = 262144
+WANTED = {
+    0: (
+        "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+        "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+        "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH",
+    ),
+    1: (
+        "bafkreidf6fmccbqwgxtia7ygoan7bijnr2e5z74i35mwrpiiele5xnjpdq",
+        "bafkreidf6fmccbqwgxtia7ygoan7bijnr2e5z74i35mwrpiiele5xnjpdq",
+        "QmY89jwcpw4xEqEb2rSAiijxQ7msxaqSnNK7FMs34gpZVd",
+    ),
+    CHUNK - 1: (
+        "bafkreicmfkny3prc2djwbree25ty5c4hcrvrdfbvyc3jbhccmshqutybvy",
+        "bafkreicmfkny3prc2djwbree25ty5c4hcrvrdfbvyc3jbhccmshqutybvy",
+        "QmNbUBRmXVqiLB2wot2BFaYBXFoZMH4A3tdZnbxe2G7tak",
+    ),
+    CHUNK: (
+        "bafkreigdithuoqbjucvwp44szf7szhkg4z45ugywzy6yzq4rsv3tcavdl4",
+        "bafkreigdithuoqbjucvwp44szf7szhkg4z45ugywzy6yzq4rsv3tcavdl4",
+        "QmfW5qYcJFraE6SrTkskpttfZc3o89YDtffFtqpgwLkhLJ",
+    ),
+    CHUNK + 1: (
+        "bafybeichenzcotaejwf56bls3vishpcnicfgybfu2v6ul67lft745lbbfy",
+        "bafkreid2coihsgwq7odkd5h7jlpxre4uy45yezorhijkgprfzshed4bnxq",
+        "QmUHwmnSC1zAFY62T9tyZbYfikh6c4b46dhTb8Qk3k2mM9",
+    ),
+    4 * CHUNK: (
+        "bafybeigobzzskcgcocxxhy6tijytube2rjj7ivfs5dpwwzaj5nwjr7kcki",
+        "bafkreibxvc75wgaraguwrs3jw2i4h4cisjnzliy4bxaqlszbfryrjydifq",
+        "QmVE966MSERx1tYHU9HTta6KE4knhK8tptSERDY1G38oct",
+    ),
+    4 * CHUNK + 1: (
+        "bafybeieyct732lk3c6uychdlwtxica6s7ztt5jnyohgcnoxlnqr5felsgy",
+        "bafybeiadumpzxqikbmsxhsbcrqxti4qfmpcvgqs3xxih2b5on62w7qupam",
+        "QmPtKKmY6WKm6cBpVaQ7uwke2CN7D7a1Tb6D1CAsYxN3uY",
+    ),
+    174 * CHUNK: (
+        "bafybeiee6ashda7rqhh7t6eq5s42avjwqyghtqlfuawzmctb7qhah5hnsa",
+        "bafybeic566337k7sthclwkgsmy3ufa3pest5rloiyl32oxdy3hhaeni6xm",
+        "QmYYLf6scZWS3vJCBWt1ZZUY8gUycevtJ4CvwQyCz7BgkN",
+    ),
+    174 * CHUNK + 1: (
+        "bafybeihhxa4cyjsmdvf6eaum6ohdcptglmzidtdjtynqo54zpgshe4oyzi",
+        "bafybeibm3o2uezje45sg5zrpk6xz2e4csjeojw3xunzthudgpfcvcbt7ii",
+        "Qmb6zADcz23QYH2K1dhn4g1kmtxtPKUVwvEU63K4kBtYtn",
+    ),
+}
+CASES = [
+    pytest.param(profile, size, cids[place], id=f"{profile.name}-{size}")
+    for size, cids in WANTED.items()
+    for place, profile in enumerate((V1, UNIXFS_V1_2025, V0))
+]
+CONTENT = hashlib.shake_128(b"roost").digest(max(WANTED))
+
+
+def imported(profile: Profile, data: bytes) -> Tree:
+    importer = Importer(profile)
+    importer.update(data)
+    return importer.finish()
+
+
+@pytest.mark.parametrize(("profile", "size", "cid"), CASES)
+def test_the_root_is_what_others_say(profile: Profile, size: int, cid: str) -> None:
+    tree = imported(profile, CONTENT[:size])
+    assert (str(tree.cid), tree.size) == (cid, size)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_how_the_bytes_come_makes_no_difference(profile: Profile) -> None:
+    data = CONTENT[: 9 * CHUNK + 7]
+    whole = imported(profile, data)
+    for seed in range(3):
+        pieces, at, chance = Importer(profile), 0, random.Random(seed)
+        while at < len(data):
+            step = chance.randint(1, 3 * CHUNK)
+            pieces.update(memoryview(data)[at : at + step])
+            at += step
+        assert pieces.size == len(data)
+        assert pieces.finish() == whole
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("leaves", [0, 1, 5])
+def test_it_goes_on_after_whole_leaves(profile: Profile, leaves: int) -> None:
+    data = CONTENT[: 7 * profile.chunk + 3]
+    whole = imported(profile, data)
+    later = Importer.resumed(profile, whole.leaves[: leaves * 32])
+    assert later.size == leaves * profile.chunk
+    later.update(data[leaves * profile.chunk :])
+    assert later.finish() == whole
+
+
+def test_sizes_count_all_blocks() -> None:
+    tree = imported(V1, CONTENT[: 3 * CHUNK])
+    assert tree.tsize == 3 * CHUNK + sum(len(node.data) for node in tree.nodes)
+    assert len(tree.leaves) == 3 * 32
