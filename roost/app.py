@@ -26,6 +26,7 @@ from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.secrets.service import Secrets
+from roost.agents.tasks.service import Tasks
 from roost.agents.workspace.service import Workspace
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
@@ -167,6 +168,7 @@ class Roost:
             restart,
             teardown,
             Workspace(self.roster, self.reach),
+            Tasks(self.reach),
             Logs(self.roster, self.reach),
         ):
             rooms.add(room)

@@ -9,6 +9,7 @@ from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
 from roost.agents.secrets import api as secrets
+from roost.agents.tasks import api as tasks
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
@@ -22,6 +23,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     errors.install(app)
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
+    app.include_router(tasks.router)
     app.include_router(secrets.router)
     app.include_router(logs.router)
     app.include_router(models.router)

@@ -17,6 +17,7 @@ from typing import ClassVar
 from roost.core.problem import Kind, Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import Channels, ChannelSetup
+from roost.drivers.engine.abilities.tasks import Tasks
 from roost.drivers.runtime.contract import Mount, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
@@ -111,6 +112,7 @@ class Engine(ABC):
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
     channels: Channels | None = None
+    tasks: Tasks | None = None
 
     @abstractmethod
     def installed(self) -> Sequence[str]:

@@ -21,12 +21,14 @@ from roost.drivers.engine.contract import (
     InvalidVersion,
     Progress,
 )
+from roost.drivers.engine.fake_tasks import FakeTasks
 from roost.drivers.engine.folder import newest_first
 from roost.drivers.runtime.contract import Mount
 
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
 _PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
+_SCHEDULER = Path(__file__).with_name("fake_scheduler.py").read_bytes()
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
 _AVAILABLE = ("1.1.0", "1.0.0")
 
@@ -41,6 +43,7 @@ class FakeEngine(Engine):
 
     def __init__(self, port: int = 18700) -> None:
         self.port = port
+        self.tasks = FakeTasks(port)
         self._installed = {self.default_version}
 
     def installed(self) -> Sequence[str]:
@@ -73,7 +76,8 @@ class FakeEngine(Engine):
             "model": setup.models[0],
         }
         settings = {**_read(setup.existing.get(_SETTINGS, b"{}")), **imposed}
-        files = {f"{_FOLDER}/gateway.py": _PROGRAM, _SETTINGS: json.dumps(settings).encode()}
+        programs = {f"{_FOLDER}/gateway.py": _PROGRAM, f"{_FOLDER}/scheduler.py": _SCHEDULER}
+        files = {**programs, _SETTINGS: json.dumps(settings).encode()}
         return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
 
     async def ready(self, dial: Dial) -> bool:

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import os
+import runpy
 import signal
 import sys
 import time
@@ -33,6 +34,16 @@ class Gateway(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", settings["port"]), Handler)
         self.settings = settings
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        here = Path(__file__).parent
+        self.tasks = runpy.run_path(str(here / "scheduler.py"))["Scheduler"](here / "tasks.json", self.ask)
+
+    def ask(self, text: str) -> str:
+        """What the model says."""
+        chat = {"model": self.settings["model"], "messages": [{"role": "user", "content": text}]}
+        url = f"{self.settings['model_url']}/chat/completions"
+        request = urllib.request.Request(url, json.dumps(chat).encode(), {"Content-Type": "application/json"})  # noqa: S310 - ours
+        with self.model.open(request, timeout=60) as answer:
+            return json.load(answer)["choices"][0]["message"]["content"]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -69,6 +80,10 @@ class Handler(BaseHTTPRequestHandler):
             "/big": self._big,
             "/ws": lambda _: self._websocket(),
         }
+        if url.path.split("/")[1] == "tasks":
+            status, answer = self.server.tasks.handle(self.command, url.path, self._body())
+            self._json(answer, status)
+            return
         query = dict(urllib.parse.parse_qsl(url.query))
         routes.get(url.path, lambda _: self._json({"error": {"message": "Not found"}}, 404))(query)
 

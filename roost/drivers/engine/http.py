@@ -1,4 +1,4 @@
-"""One GET to a gateway, for asking whether it is well.
+"""One request to a gateway: for asking whether it is well, and for the abilities of engines that speak HTTP.
 
 HTTP/1.0, so that the answer ends where the stream ends and has no chunks. Time and size are bounded: a gateway is as
 trustworthy as the agent that runs beside it.
@@ -13,7 +13,7 @@ from typing import Any
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Dial, EngineFailed
 
-_LIMIT = 256 * 1024
+_LIMIT = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,36 @@ async def get_json(dial: Dial, port: int, path: str, headers: Mapping[str, str])
 
 async def get(dial: Dial, port: int, path: str, headers: Mapping[str, str] | None = None) -> Answer:
     """The caller sets the deadline. Raises EngineFailed (no HTTP, or too long) and what `dial` raises."""
-    reader, writer = await dial(port)
-    lines = [f"GET {path} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in (headers or {}).items())]
+    return await _request(dial, port, f"GET {path}", headers or {}, b"")
+
+
+async def send_json(
+    dial: Dial, port: int, order: str, headers: Mapping[str, str], body: Mapping[str, Any] | None = None
+) -> tuple[int, Mapping[str, Any]]:
+    """The status and the JSON object that are answered within 10 s to an order such as `POST /jobs`.
+
+    Raises EngineFailed and what `dial` raises.
+    """
+    content = b"" if body is None else json.dumps(body).encode()
+    typed = {**headers, "Content-Type": "application/json", "Content-Length": str(len(content))}
     try:
-        writer.write("\r\n".join([*lines, "", ""]).encode())
+        async with asyncio.timeout(10):
+            answer = await _request(dial, port, order, typed, content)
+        found = json.loads(answer.body)
+    except TimeoutError:
+        raise EngineFailed("The gateway did not answer in time") from None
+    except (ValueError, RecursionError):
+        raise EngineFailed("The gateway answered with something that is not JSON") from None
+    if not isinstance(found, dict):
+        raise EngineFailed(f"The gateway answered {answer.status}")
+    return answer.status, found  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+async def _request(dial: Dial, port: int, order: str, headers: Mapping[str, str], content: bytes) -> Answer:
+    reader, writer = await dial(port)
+    lines = [f"{order} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
+    try:
+        writer.write("\r\n".join([*lines, "", ""]).encode() + content)
         return _parse(await _read(reader))
     except OSError as error:
         raise EngineFailed(f"The gateway closed the connection: {error}") from error

@@ -27,12 +27,14 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import environment
+from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.staging import Staging, ask
 from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
+_CLOCK = ".hermes/plugins/roost/__init__.py"
 _FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # ends the start, or leads it past the managed scope
 _OLDEST = (0, 17)  # the first with a managed scope
 _CONTEXT_LENGTH = 128_000  # without it each turn asks the model host, and a start asks the internet
@@ -53,6 +55,7 @@ class Hermes(Engine):
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root / "hermes")
+        self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 
     def installed(self) -> Sequence[str]:
         return [version for version in self._folder.versions() if environment.usable(self._folder.get(version))]
@@ -127,6 +130,7 @@ def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
     }
     return {
         f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
+        _CLOCK: CLOCK,
         f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
     }
 
@@ -142,5 +146,6 @@ def _config(setup: GatewaySetup) -> dict[str, object]:
             "context_length": _CONTEXT_LENGTH,
         },
         "security": {"tirith_enabled": False},
+        "cron": {"provider": "roost"},  # its own looks once a minute
         "terminal": {"cwd": WORKSPACE},  # else its tools work in the home
     }

@@ -24,6 +24,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.folder import Folder
 from roost.drivers.engine.openclaw import bake, config, software
 from roost.drivers.engine.openclaw.rpc import Rpc
+from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.runtime.contract import HOME, Mount, Runtime
 
 _NODE = "/engine/node"
@@ -50,6 +51,7 @@ class OpenClaw(Engine):
         self._root = root
         self._folder = software.folder(root)
         self._caches = Folder(root / "openclaw-cache")
+        self.tasks = OpenClawTasks(self.port)
 
     def installed(self) -> Sequence[str]:
         return self._folder.versions()

@@ -1,0 +1,155 @@
+"""Limits of tasks, and what makes one from what a person sends. Everything malformed is InvalidParameters."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from roost.agents.tasks import schedules
+from roost.agents.tasks.errors import InvalidParameters, UnknownTask
+from roost.drivers.engine.abilities.tasks import (
+    Delivery,
+    Payload,
+    Schedule,
+    SessionTarget,
+    TaskChange,
+    TaskSpec,
+    WakeMode,
+)
+
+TASK_LIMIT = 20
+RUNS_SHOWN, RUNS_LIMIT = 20, 200
+NAME_LIMIT, DESCRIPTION_LIMIT, TEXT_LIMIT = 100, 1000, 16_000
+TIMEOUT_LIMIT = 24 * 3600
+
+T = TypeVar("T")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+Fields = Mapping[str, Any]
+
+
+def spec(fields: Fields) -> TaskSpec:
+    """A new task. An event goes to the agent's main session, a turn gets a session of its own."""
+    asked = change(fields)
+    if asked.name is None or asked.schedule is None or asked.payload is None:
+        raise InvalidParameters
+    return TaskSpec(
+        name=asked.name,
+        schedule=asked.schedule,
+        payload=asked.payload,
+        description=asked.description,
+        enabled=asked.enabled is not False,
+        delivery=asked.delivery or Delivery(),
+        session_target=asked.session_target or _session_of(asked.payload),
+        wake_mode=asked.wake_mode or "now",
+    )
+
+
+def change(fields: Fields) -> TaskChange:
+    """What of a task is to be different; null is as good as left out."""
+    payload = _given(fields, "payload", _payload)
+    target: SessionTarget | None = _given(fields, "sessionTarget", _one_of("main", "isolated"))
+    if payload is not None and target not in (None, _session_of(payload)):
+        raise InvalidParameters
+    mode: WakeMode | None = _given(fields, "wakeMode", _one_of("now", "next-heartbeat"))
+    return TaskChange(
+        name=_given(fields, "name", _text(NAME_LIMIT)),
+        schedule=_given(fields, "schedule", _schedule),
+        payload=payload,
+        description=_given(fields, "description", _text(DESCRIPTION_LIMIT)),
+        enabled=switch(fields.get("enabled")),
+        delivery=_given(fields, "delivery", _delivery),
+        session_target=target if payload is None else _session_of(payload),
+        wake_mode=mode,
+    )
+
+
+def checked_id(task_id: str) -> str:
+    """What no engine would have as an id is not there. Raises UnknownTask."""
+    if not _ID.fullmatch(task_id):
+        raise UnknownTask
+    return task_id
+
+
+def switch(found: object) -> bool | None:
+    if found is not None and not isinstance(found, bool):
+        raise InvalidParameters
+    return found
+
+
+def _schedule(found: object) -> Schedule:
+    try:
+        return schedules.schedule(found)
+    except schedules.Impossible:
+        raise InvalidParameters from None
+
+
+def _payload(found: object) -> Payload:
+    """A text alone is what the agent is told."""
+    if isinstance(found, str):
+        return Payload("agentTurn", _text(TEXT_LIMIT)(found))
+    fields = _object(found)
+    match fields.get("kind", "agentTurn"):
+        case "systemEvent":
+            return Payload("systemEvent", _text(TEXT_LIMIT)(fields.get("text")))
+        case "agentTurn":
+            return Payload(
+                kind="agentTurn",
+                text=_text(TEXT_LIMIT)(fields.get("message")),
+                model=_given(fields, "model", _text(NAME_LIMIT)),
+                thinking=_given(fields, "thinking", _text(NAME_LIMIT)),
+                timeout_seconds=_given(fields, "timeoutSeconds", _seconds),
+            )
+        case _:
+            raise InvalidParameters
+
+
+def _delivery(found: object) -> Delivery:
+    fields = _object(found)
+    mode = fields.get("mode", "none")
+    to = _given(fields, "to", _text(TEXT_LIMIT))
+    if mode == "webhook" and not (to or "").startswith(("http://", "https://")):
+        raise InvalidParameters
+    if mode not in ("none", "announce", "webhook"):
+        raise InvalidParameters
+    channel = _given(fields, "channel", _text(NAME_LIMIT))
+    return Delivery(mode, channel, to, switch(fields.get("bestEffort")) is True)
+
+
+def _session_of(payload: Payload) -> SessionTarget:
+    return "main" if payload.kind == "systemEvent" else "isolated"
+
+
+def _given(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
+    found = fields.get(name)
+    return None if found is None else read(found)
+
+
+def _object(found: object) -> Fields:
+    if not isinstance(found, dict):
+        raise InvalidParameters
+    return cast("Fields", found)
+
+
+def _text(limit: int) -> Callable[[object], str]:
+    def read(found: object) -> str:
+        if not isinstance(found, str) or not found.strip() or len(found) > limit:
+            raise InvalidParameters
+        if "\0" in found or any("\ud800" <= sign <= "\udfff" for sign in found):
+            raise InvalidParameters
+        return found.strip()
+
+    return read
+
+
+def _one_of(*words: Any) -> Callable[[object], Any]:
+    def read(found: object) -> Any:
+        if found not in words:
+            raise InvalidParameters
+        return found
+
+    return read
+
+
+def _seconds(found: object) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= TIMEOUT_LIMIT:
+        raise InvalidParameters
+    return found

@@ -1,0 +1,125 @@
+"""When a task is due: the forms in which people say it, and which of them can be.
+
+`0 9 * * 1-5`, the same with a zone behind it (`0 9 * * * Europe/Berlin`), `@daily`, `every 10m`, a time such as
+`2027-01-31T09:00:00Z` (without a zone it is UTC); or the structured form with `kind` `at`, `every` or `cron`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from roost.core import clock
+from roost.drivers.engine.abilities.tasks import At, Cron, Every, Schedule
+
+SHORTEST = timedelta(minutes=1)
+FURTHEST = timedelta(days=3660)
+STAGGER_LIMIT_MS = 3_600_000
+
+_FIELD = re.compile(r"[0-9A-Za-z*/,-]{1,100}")
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
+_EVERY = re.compile(r"every\s+(\d{1,9})?\s*(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE)
+_UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+class Impossible(ValueError):  # noqa: N818 - what is said of a schedule
+    """It is no schedule, or one that is never due, is over, is too far away, or comes more often than once a minute."""
+
+
+def schedule(found: object) -> Schedule:
+    """Raises Impossible."""
+    if isinstance(found, str):
+        return _told(found.strip())
+    if not isinstance(found, dict):
+        raise Impossible
+    fields = cast("Mapping[str, Any]", found)
+    match fields.get("kind"):
+        case "at":
+            return _at(fields.get("at"))
+        case "every":
+            return _every(fields.get("everyMs"))
+        case "cron":
+            return _cron(fields.get("expr"), fields.get("tz"), fields.get("staggerMs"))
+        case _:
+            raise Impossible
+
+
+def _told(text: str) -> Schedule:
+    if every := _EVERY.fullmatch(text):
+        return _every(int(every[1] or 1) * _UNITS[every[2][0].lower()])
+    if re.match(r"\d{4}-", text):
+        return _at(text)
+    return _cron(text, None, None)
+
+
+def _at(found: object) -> At:
+    try:
+        at = datetime.fromisoformat(found) if isinstance(found, str) and len(found) <= 40 else None
+        at = None if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Impossible from None
+    if at is None or not timedelta(0) < at - clock.now() <= FURTHEST:
+        raise Impossible
+    return At(at)
+
+
+def _every(found: object) -> Every:
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise Impossible
+    if not SHORTEST / timedelta(milliseconds=1) <= found <= FURTHEST / timedelta(milliseconds=1):
+        raise Impossible
+    return Every(found)
+
+
+def _cron(expr: object, tz: object, stagger: object) -> Cron:
+    if not isinstance(expr, str) or not isinstance(tz, str | None):
+        raise Impossible
+    fields = expr.split()
+    if fields and fields[0].lower() in _NICKNAMES:
+        fields = [*_NICKNAMES[fields[0].lower()].split(), *fields[1:]]
+    if len(fields) == 6 and tz is None and not _FIELD_OF_TIME.fullmatch(fields[5]):
+        tz = fields.pop()
+    if len(fields) != 5 or not all(_FIELD.fullmatch(field) for field in fields):
+        raise Impossible
+    _check_due(" ".join(fields))
+    return Cron(" ".join(fields), _zone(tz or "UTC"), _stagger(stagger))
+
+
+_FIELD_OF_TIME = re.compile(r"[0-9*/,-]+|[A-Za-z]{3}(-[A-Za-z]{3})?", re.IGNORECASE)
+
+
+def _check_due(expr: str) -> None:
+    try:
+        if next(CronSim(expr, clock.now())) - clock.now() > FURTHEST:
+            raise Impossible
+    except (CronSimError, StopIteration):
+        raise Impossible from None
+
+
+def _zone(tz: str) -> str:
+    try:
+        if not _ZONE.fullmatch(tz):
+            raise Impossible
+        return ZoneInfo(tz).key
+    except (ValueError, OSError, LookupError):
+        raise Impossible from None
+
+
+def _stagger(found: object) -> int:
+    if found is None:
+        return 0
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= STAGGER_LIMIT_MS:
+        raise Impossible
+    return found

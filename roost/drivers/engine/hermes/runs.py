@@ -1,0 +1,49 @@
+"""Prints a job's runs as JSON: `python3 -I runs.py HOME JOB LIMIT`, in a box, standard library only.
+
+Hermes keeps them in a database and the answers in files beside it, and has no route for either. Both are an agent's
+to write, so they are read where the agent lives and not by the server. JOB `*` asks for the jobs that are running.
+"""
+
+import json
+import sqlite3
+import sys
+from datetime import datetime
+from pathlib import Path
+
+_SUMMARY = 2000
+_RUNS = """SELECT id, status, claimed_at, started_at, finished_at, substr(error, 1, 2000) AS error
+FROM executions WHERE job_id = ? ORDER BY claimed_at DESC, id DESC LIMIT ?"""
+_RUNNING = "SELECT DISTINCT job_id AS id FROM executions WHERE status IN ('claimed', 'running') LIMIT ?"
+
+
+def main(home: str, job: str, limit: str) -> None:
+    database = Path(home, "cron", "executions.db")
+    if not database.exists():
+        print("[]")  # noqa: T201 - what it is for
+        return
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)
+    connection.row_factory = sqlite3.Row
+    asked = (_RUNNING, (int(limit),)) if job == "*" else (_RUNS, (job, int(limit)))
+    rows = [dict(row) for row in connection.execute(*asked)]
+    if job != "*":
+        answers = sorted(Path(home, "cron", "output", job).glob("*.md"))
+        for row in rows:
+            row["summary"] = _summary(row, answers)
+    print(json.dumps(rows))  # noqa: T201 - what it is for
+
+
+def _summary(row: dict[str, str | None], answers: list[Path]) -> str | None:
+    """The beginning of the answer in the file that was written last before the run ended."""
+    if row["status"] != "completed" or not row["finished_at"] or not row["started_at"]:
+        return None
+    begin, end = (
+        datetime.fromisoformat(row[key] or "").strftime("%Y-%m-%d_%H-%M-%S") for key in ("started_at", "finished_at")
+    )
+    for answer in reversed(answers):
+        if begin <= answer.stem <= end:
+            return answer.read_text(errors="replace").rpartition("## Response\n\n")[2].strip()[:_SUMMARY]
+    return None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
