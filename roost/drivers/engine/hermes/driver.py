@@ -26,18 +26,21 @@ from roost.drivers.engine.contract import (
     Progress,
 )
 from roost.drivers.engine.folder import Folder, check_version
-from roost.drivers.engine.hermes import environment
-from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
+from roost.drivers.engine.hermes import channels, environment
 from roost.drivers.engine.staging import Staging, ask
 from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
-_CLOCK = ".hermes/plugins/roost/__init__.py"
+_USERS_CONFIG = ".hermes/config.yaml"
+# The gateway looks at the managed config.yaml only where there is one of the user's, be it empty.
+_START = ("/bin/sh", "-c", 'mkdir -p "${1%/*}"; [ -e "$1" ] || : >"$1"; shift; exec "$@"', "hermes")
+_GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
 _FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # ends the start, or leads it past the managed scope
 _OLDEST = (0, 17)  # the first with a managed scope
 _CONTEXT_LENGTH = 128_000  # without it each turn asks the model host, and a start asks the internet
+_CONNECT_SECONDS = 15  # for one channel at a start; afterwards it is tried again in the background
 _PACKAGES = 80  # about as many as a version brings, for the progress of one that has no lock
 
 
@@ -55,7 +58,7 @@ class Hermes(Engine):
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root / "hermes")
-        self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
+        self.channels = channels.HermesChannels(self._folder, self.port)
 
     def installed(self) -> Sequence[str]:
         return [version for version in self._folder.versions() if environment.usable(self._folder.get(version))]
@@ -90,12 +93,12 @@ class Hermes(Engine):
             files |= {f"{_USERS_ENV}.rejected": users, _USERS_ENV: b""}
         return GatewayPlan(
             files=files,
-            argv=[f"{self.target}/bin/python3", "-m", "hermes_cli.main", "gateway", "run", "-v"],
+            argv=[*_START, f"{HOME}/{_USERS_CONFIG}", f"{self.target}/bin/python3", *_GATEWAY],
             env={
                 "HERMES_HOME": f"{HOME}/.hermes",
                 "HERMES_MANAGED_DIR": f"{HOME}/{_MANAGED}",
                 "PYTHONDONTWRITEBYTECODE": "1",
-                "TERMINAL_CWD": WORKSPACE,  # the setting alone is not read while the user has no config.yaml
+                "TERMINAL_CWD": WORKSPACE,  # the setting alone is read by its gateway only
             },
         )
 
@@ -127,10 +130,10 @@ def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
         "API_SERVER_KEY": setup.token.reveal(),
         "API_SERVER_HOST": "127.0.0.1",
         "API_SERVER_PORT": str(port),
+        **channels.environment(setup.channels),
     }
     return {
         f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
-        _CLOCK: CLOCK,
         f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
     }
 
@@ -146,6 +149,8 @@ def _config(setup: GatewaySetup) -> dict[str, object]:
             "context_length": _CONTEXT_LENGTH,
         },
         "security": {"tirith_enabled": False},
-        "cron": {"provider": "roost"},  # its own looks once a minute
         "terminal": {"cwd": WORKSPACE},  # else its tools work in the home
+        "platforms": {"api_server": {"enabled": True}},  # named first: a start goes by this order, waiting for each
+        "gateway": {"platform_connect_timeout": _CONNECT_SECONDS},
+        **channels.config(setup.channels),
     }

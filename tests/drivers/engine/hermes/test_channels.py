@@ -1,0 +1,146 @@
+"""How channels are written for Hermes, and how what it says of them is read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState
+from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.hermes import channels
+from roost.drivers.engine.hermes.driver import Hermes
+from tests.drivers.engine.hermes.test_driver import SETUP
+
+TOKEN = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
+BOT, APP = Sensitive(TOKEN), Sensitive("xapp-1-A-2-c")
+
+
+def written(told: Mapping[str, ChannelSetup]) -> tuple[dict[str, str], dict]:
+    """The managed variables and the managed configuration of a gateway with these channels."""
+    files = Hermes(Path("/nowhere")).plan("0.19.0", replace(SETUP, channels=told)).files
+    env = dict(line.split("=", 1) for line in files[".roost/hermes/.env"].decode().splitlines())
+    return env, json.loads(files[".roost/hermes/config.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowed", "users", "anybody", "stranger", "door"),
+    [
+        ("open", (), "*", "true", "ignore", ["*"]),
+        ("open", ("1", "2"), "1,2", "false", "ignore", ["1", "2"]),
+        ("pairing", (), "0", "false", "pair", ["*"]),
+        ("pairing", ("1",), "1", "false", "pair", ["*"]),
+    ],
+)
+def test_each_policy_is_said_in_full(policy, allowed, users, anybody, stranger, door) -> None:
+    setup = ChannelSetup(BOT, None, policy, allowed)
+    env, config = written(dict.fromkeys(("telegram", "discord"), setup))
+    for name in ("TELEGRAM", "DISCORD"):
+        assert env[f"{name}_BOT_TOKEN"] == TOKEN
+        assert env[f"{name}_ALLOWED_USERS"] == users
+        assert env[f"{name}_ALLOW_ALL_USERS"] == anybody
+        assert config[name.lower()]["enabled"] is True
+        assert config[name.lower()]["unauthorized_dm_behavior"] == stranger
+    assert config["telegram"]["allow_from"] == door
+    assert "SLACK_BOT_TOKEN" not in env
+
+
+def test_slack_has_two_tokens() -> None:
+    env, _ = written({"slack": ChannelSetup(BOT, APP)})
+    assert (env["SLACK_BOT_TOKEN"], env["SLACK_APP_TOKEN"]) == (TOKEN, "xapp-1-A-2-c")
+    assert "TELEGRAM_FALLBACK_IPS" not in env
+
+
+def test_what_is_not_given_is_off_whatever_the_user_wrote() -> None:
+    env, config = written({})
+    assert all(config[name] == {"enabled": False} for name in ("telegram", "slack", "discord"))
+    assert not [name for name in env if name.startswith(("TELEGRAM", "SLACK", "DISCORD"))]
+
+
+def test_the_api_comes_before_channels_that_may_be_dead() -> None:
+    _, config = written({"telegram": ChannelSetup(BOT)})
+    assert list(config["platforms"]) == ["api_server"]
+    assert 3 * config["gateway"]["platform_connect_timeout"] < Hermes.start_deadline
+
+
+def test_tokens_are_in_no_other_file_and_on_no_command_line() -> None:
+    plan = Hermes(Path("/nowhere")).plan("0.19.0", replace(SETUP, channels={"telegram": ChannelSetup(BOT)}))
+    holding = [path for path, content in plan.files.items() if TOKEN.encode() in content]
+    assert holding == [".roost/hermes/.env"]
+    assert TOKEN not in str(plan.env) + str(plan.argv)
+
+
+def test_what_is_supported_is_what_is_installed(tmp_path: Path) -> None:
+    for version, libraries in (("0.19.0", ["telegram", "slack_bolt", "discord"]), ("0.18.0", ["telegram"])):
+        for library in libraries:
+            (tmp_path / "hermes" / version / "lib/python3.11/site-packages" / library).mkdir(parents=True)
+    ability = channels.HermesChannels(Folder(tmp_path / "hermes"), 1)
+    assert ability.supported("0.19.0") == {"telegram", "slack", "discord"}
+    assert ability.supported("0.18.0") == {"telegram"}
+
+
+class Told:
+    """A warden whose gateway answers `/health/detailed` with this."""
+
+    def __init__(self, detail: object) -> None:
+        self._detail = detail
+
+    async def dial(self, _port: int) -> tuple["Told", "Told"]:
+        return self, self
+
+    def write(self, sent: bytes) -> None:
+        assert b"Authorization: Bearer t\r\n" in sent
+        body = json.dumps(self._detail).encode()
+        self._left = [b"HTTP/1.0 200 OK\r\n\r\n" + body, b""]
+
+    async def read(self, _most: int) -> bytes:
+        return self._left.pop(0)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+async def status(detail: object) -> Mapping[str, ChannelState]:
+    inside = Inside(Told(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - as much of a warden as is asked
+    return await channels.HermesChannels(Folder(Path("/nowhere")), 1).status(inside)
+
+
+async def test_states_are_read_and_tokens_are_cut_out() -> None:
+    error = f"could not reach https://api.telegram.org/bot{TOKEN}/getMe " + "x" * 9_000
+    found = await status(
+        {
+            "platforms": {
+                "telegram": {"state": "retrying", "error_message": error},
+                "slack": {"state": "connected", "error_message": None},
+                "discord": {"state": "fatal", "error_message": "token rejected"},
+                "api_server": {"state": "connected"},
+            }
+        }
+    )
+    assert found["slack"] == ChannelState(running=True, connected=True)
+    assert found["discord"] == ChannelState(running=False, connected=False, last_error="token rejected")
+    assert (found["telegram"].running, found["telegram"].connected) == (True, False)
+    told = found["telegram"].last_error or ""
+    assert TOKEN not in told
+    assert len(told) == ERROR_LIMIT
+    assert set(found) == {"telegram", "slack", "discord"}
+
+
+@pytest.mark.parametrize("detail", [{}, {"platforms": 7}, {"platforms": []}, {"platforms": {"x": 1}}])
+async def test_nonsense_is_no_channel(detail: object) -> None:
+    assert await status(detail) == {}
+
+
+async def test_nonsense_about_a_channel_is_one_that_does_not_run() -> None:
+    found = await status({"platforms": {"telegram": 7, "slack": {"state": {"a": 1}, "error_message": [1]}}})
+    assert found["telegram"] == ChannelState(running=False, connected=False)
+    assert found["slack"] == ChannelState(running=False, connected=False, last_error="[1]")
+
+
+async def test_no_answer_is_a_failure() -> None:
+    with pytest.raises(EngineFailed):
+        await status([])
