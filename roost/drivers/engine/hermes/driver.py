@@ -27,6 +27,7 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import channels, environment
+from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.staging import Staging, ask
 from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
@@ -34,6 +35,7 @@ _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
 _USERS_CONFIG = ".hermes/config.yaml"
+_CLOCK = ".hermes/plugins/roost/__init__.py"
 # The gateway looks at the managed config.yaml only where there is one of the user's, be it empty.
 _START = ("/bin/sh", "-c", 'mkdir -p "${1%/*}"; [ -e "$1" ] || : >"$1"; shift; exec "$@"', "hermes")
 _GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
@@ -59,6 +61,7 @@ class Hermes(Engine):
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root / "hermes")
         self.channels = channels.HermesChannels(self._folder, self.port)
+        self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 
     def installed(self) -> Sequence[str]:
         return [version for version in self._folder.versions() if environment.usable(self._folder.get(version))]
@@ -134,6 +137,7 @@ def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
     }
     return {
         f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
+        _CLOCK: CLOCK,
         f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
     }
 
@@ -149,6 +153,7 @@ def _config(setup: GatewaySetup) -> dict[str, object]:
             "context_length": _CONTEXT_LENGTH,
         },
         "security": {"tirith_enabled": False},
+        "cron": {"provider": "roost"},  # its own looks once a minute
         "terminal": {"cwd": WORKSPACE},  # else its tools work in the home
         "platforms": {"api_server": {"enabled": True}},  # named first: a start goes by this order, waiting for each
         "gateway": {"platform_connect_timeout": _CONNECT_SECONDS},
