@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import migrations
+from roost.agents.devices.service import Devices
 from roost.agents.egress.policy import Policy
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.egress.resolver import SystemResolver
@@ -25,6 +26,7 @@ from roost.agents.logs.service import Logs
 from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.runtime_config.service import RuntimeConfig
 from roost.agents.secrets.service import Secrets
 from roost.agents.tasks.service import Tasks
 from roost.agents.workspace.service import Workspace
@@ -168,6 +170,8 @@ class Roost:
             restart,
             teardown,
             Workspace(self.roster, self.reach),
+            Devices(self.reach),
+            RuntimeConfig(self.roster, self.reach, starter.setup, restart),
             Tasks(self.reach),
             Logs(self.roster, self.reach),
         ):

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from roost.agents.devices import api as devices
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
+from roost.agents.runtime_config import api as runtime_config
 from roost.agents.secrets import api as secrets
 from roost.agents.tasks import api as tasks
 from roost.agents.workspace import api as workspace
@@ -25,6 +27,8 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(workspace.router)
     app.include_router(tasks.router)
     app.include_router(secrets.router)
+    app.include_router(devices.router)
+    app.include_router(runtime_config.router)
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(health.router(checks, registry))

@@ -42,7 +42,31 @@ class GatewayStarter:
         engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
         await warden.stop(PROCESS)
         equipment = await self._equip(agent)
-        setup = GatewaySetup(
+        setup = await self._setup(agent, equipment)
+        plan = engine.plan(agent.engine_version, setup)
+        for path, content in plan.files.items():
+            await warden.write(path, content, root="home", mode=0o600)
+        given = {name: value.reveal() for name, value in equipment.environment.items()}
+        await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
+        await self._until_ready(engine, warden)
+        await equipment.taken()
+
+    async def setup(self, agent: Agent) -> GatewaySetup:
+        """What the gateway would be started with now. The box must be running."""
+        return await self._setup(agent, await self._equip(agent))
+
+    async def is_up(self, agent: Agent) -> bool:
+        """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""
+        warden = self._reach.warden(agent.id)
+        try:
+            process = (await warden.processes()).get(PROCESS)
+            return process is not None and await self._reach.engine(agent.engine).ready(warden.dial)
+        except Problem:
+            return False
+
+    async def _setup(self, agent: Agent, equipment: Equipment) -> GatewaySetup:
+        engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
+        return GatewaySetup(
             agent_id=agent.id,
             name=agent.profile.name,
             origin=self._origin(agent.id),
@@ -53,22 +77,6 @@ class GatewayStarter:
             channels=equipment.channels,
             existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
         )
-        plan = engine.plan(agent.engine_version, setup)
-        for path, content in plan.files.items():
-            await warden.write(path, content, root="home", mode=0o600)
-        given = {name: value.reveal() for name, value in equipment.environment.items()}
-        await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
-        await self._until_ready(engine, warden)
-        await equipment.taken()
-
-    async def is_up(self, agent: Agent) -> bool:
-        """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""
-        warden = self._reach.warden(agent.id)
-        try:
-            process = (await warden.processes()).get(PROCESS)
-            return process is not None and await self._reach.engine(agent.engine).ready(warden.dial)
-        except Problem:
-            return False
 
     async def _until_ready(self, engine: Engine, warden: Warden) -> None:
         deadline, wait = clock.monotonic() + engine.start_deadline, _FIRST_WAIT

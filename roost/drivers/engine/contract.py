@@ -17,6 +17,8 @@ from typing import ClassVar
 from roost.core.problem import Kind, Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import Channels, ChannelSetup
+from roost.drivers.engine.abilities.configuration import Configuration
+from roost.drivers.engine.abilities.devices import Devices
 from roost.drivers.engine.abilities.tasks import Tasks
 from roost.drivers.runtime.contract import Mount, Stream
 
@@ -112,6 +114,8 @@ class Engine(ABC):
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
     channels: Channels | None = None
+    devices: Devices | None = None
+    configuration: Configuration | None = None
     tasks: Tasks | None = None
 
     @abstractmethod

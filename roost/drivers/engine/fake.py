@@ -5,7 +5,7 @@ For tests and development of all that stands around an engine. It can be told to
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -21,6 +21,8 @@ from roost.drivers.engine.contract import (
     InvalidVersion,
     Progress,
 )
+from roost.drivers.engine.fake_configuration import FakeConfiguration
+from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_tasks import FakeTasks
 from roost.drivers.engine.folder import newest_first
 from roost.drivers.runtime.contract import Mount
@@ -28,6 +30,7 @@ from roost.drivers.runtime.contract import Mount
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
 _PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
+_DESK = Path(__file__).with_name("fake_desk.py").read_bytes()
 _SCHEDULER = Path(__file__).with_name("fake_scheduler.py").read_bytes()
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
 _AVAILABLE = ("1.1.0", "1.0.0")
@@ -44,6 +47,8 @@ class FakeEngine(Engine):
     def __init__(self, port: int = 18700) -> None:
         self.port = port
         self.tasks = FakeTasks(port)
+        self.devices = FakeDevices(port)
+        self.configuration = FakeConfiguration(port, _SETTINGS, self._settings)
         self._installed = {self.default_version}
 
     def installed(self) -> Sequence[str]:
@@ -66,7 +71,8 @@ class FakeEngine(Engine):
             raise EngineMissing(f"fake {version} is not installed")
         return ()
 
-    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+    def _settings(self, users: Mapping[str, Any], version: str, setup: GatewaySetup) -> dict[str, Any]:
+        """The user's file with the platform's keys laid over it."""
         imposed = {
             "version": version,
             "name": setup.name,
@@ -75,8 +81,11 @@ class FakeEngine(Engine):
             "model_url": setup.model_url,
             "model": setup.models[0],
         }
-        settings = {**_read(setup.existing.get(_SETTINGS, b"{}")), **imposed}
-        programs = {f"{_FOLDER}/gateway.py": _PROGRAM, f"{_FOLDER}/scheduler.py": _SCHEDULER}
+        return {**users, **imposed}
+
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+        settings = self._settings(_read(setup.existing.get(_SETTINGS, b"{}")), version, setup)
+        programs = {f"{_FOLDER}/gateway.py": _PROGRAM, f"{_FOLDER}/scheduler.py": _SCHEDULER, f"{_FOLDER}/desk.py": _DESK}
         files = {**programs, _SETTINGS: json.dumps(settings).encode()}
         return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
 

@@ -35,6 +35,7 @@ class Gateway(ThreadingHTTPServer):
         self.settings = settings
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         here = Path(__file__).parent
+        self.desk = runpy.run_path(str(here / "desk.py"))["Desk"](here, settings)
         self.tasks = runpy.run_path(str(here / "scheduler.py"))["Scheduler"](here / "tasks.json", self.ask)
 
     def ask(self, text: str) -> str:
@@ -80,6 +81,11 @@ class Handler(BaseHTTPRequestHandler):
             "/big": self._big,
             "/ws": lambda _: self._websocket(),
         }
+        if url.path.split("/")[1] in {"devices", "config"}:
+            forwarded_for = self.headers.get("X-Forwarded-For")
+            status, answer = self.server.desk.handle(self.command, url.path, self._body(), forwarded_for)
+            self._json(answer, status)
+            return
         if url.path.split("/")[1] == "tasks":
             status, answer = self.server.tasks.handle(self.command, url.path, self._body())
             self._json(answer, status)
@@ -195,6 +201,9 @@ def main() -> None:
     say(f"fake gateway {settings['version']} starts")
     if settings["name"] == "fail-start":
         say("fake gateway was told to fail")
+        sys.exit(3)
+    if settings.get("workers", 1) == 0:
+        say("fake gateway has no workers")
         sys.exit(3)
     while settings["name"] == "never-ready":
         signal.pause()

@@ -28,6 +28,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import channels, environment
 from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
+from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.staging import Staging, ask
 from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
@@ -60,6 +61,7 @@ class Hermes(Engine):
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root / "hermes")
+        self.configuration = HermesConfiguration(_USERS_CONFIG, f"{self.target}/bin/python3")
         self.channels = channels.HermesChannels(self._folder, self.port)
         self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 

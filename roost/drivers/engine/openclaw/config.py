@@ -19,6 +19,8 @@ _PROVIDER = "roost"
 _PLUGINS = ("memory-core", "device-pair")  # with no list the engine loads 18 of them and starts in 30 s
 _LOG = "/home/agent/.openclaw/logs/gateway.log"
 _LARGEST = 1 << 20
+INCLUDE = "$include"
+_PROGRAMS = ("executablePath", "cliPath")  # which programs a gateway runs is decided by its PATH
 _USERS_GATEWAY_KEYS = ("reload", "http", "tools", "nodes", "push", "terminal", "cliAgents", "roles")
 
 _DEFAULTS: Json = {
@@ -37,7 +39,8 @@ def fresh(setup: GatewaySetup) -> Json:
 def merge(user: Json, setup: GatewaySetup) -> Json:
     gateway = _object(user.get("gateway"))
     kept = {**user, "gateway": {key: gateway[key] for key in _USERS_GATEWAY_KEYS if key in gateway}}
-    merged = _over(_over(_DEFAULTS, kept), _imposed(setup))
+    kept.pop(INCLUDE, None)  # at the root another file could add to every section, `gateway` among them
+    merged = _over(_over(_DEFAULTS, _without(kept, _PROGRAMS)), _imposed(setup))
     merged["plugins"]["allow"] = _allowed(_object(user.get("plugins")).get("allow"))
     merged["agents"]["defaults"]["model"] = _model(merged, setup.models)
     return merged
@@ -107,6 +110,13 @@ def _over(below: Json, above: Json) -> Json:
         if isinstance(below[key], dict) and isinstance(above[key], dict)
     }
     return {**below, **above, **both}
+
+
+def _without(value: Any, names: Sequence[str]) -> Any:
+    """The value without these keys, wherever they are."""
+    if isinstance(value, dict):
+        return {key: _without(one, names) for key, one in cast("Json", value).items() if key not in names}
+    return [_without(one, names) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _object(value: object) -> Json:

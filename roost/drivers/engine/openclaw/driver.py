@@ -23,6 +23,8 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.folder import Folder
 from roost.drivers.engine.openclaw import bake, config, software
+from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
+from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import Rpc
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.runtime.contract import HOME, Mount, Runtime
@@ -52,6 +54,8 @@ class OpenClaw(Engine):
         self._folder = software.folder(root)
         self._caches = Folder(root / "openclaw-cache")
         self.tasks = OpenClawTasks(self.port)
+        self.devices = OpenClawDevices(self.port)
+        self.configuration = OpenClawConfiguration(self.port, _CONFIG, HOME, _RUN, _ENV)
 
     def installed(self) -> Sequence[str]:
         return self._folder.versions()
@@ -112,6 +116,7 @@ class OpenClaw(Engine):
             return Health(rpc.version, detail if isinstance(detail, dict) else {})  # pyright: ignore[reportUnknownArgumentType] - JSON
 
 
+_RUN = (f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs")
 _ENV: Mapping[str, str] = {
     "OPENCLAW_STATE_DIR": f"{HOME}/{_STATE}",
     "OPENCLAW_NO_RESPAWN": "1",
@@ -131,4 +136,4 @@ def _cache_name(version: str) -> str:
 
 def _argv() -> Sequence[str]:
     program = [f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs"]
-    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{_PLATFORM_CONFIG}", *program]
+    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{_PLATFORM_CONFIG}", *_RUN]
