@@ -128,8 +128,8 @@ class Roost:
         self.runtime = outside.runtime
         self.addresses = Addresses(settings.domain, settings.public_port, settings.public_scheme)
         self.registry = CollectorRegistry()
-        seal = sealer(settings)
         self.db = open_database(settings)
+        seal = sealer(settings, self.db)
         self.queue = Work(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
         self.keys, self.gateways = Keys(self.db, seal), Gateways(self.db, seal)
         self.roster = Roster(self.db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})

@@ -55,6 +55,7 @@ OPTIONS: Sequence[Option] = (
     ),
     Option("database_url", "`postgresql://...`; the default is a SQLite file in the data folder."),
     Option("kek", "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."),
+    Option("kek_old", "The key before `kek`, while `roost secrets rotate-key` seals everything anew."),
     Option(
         "engines", "Where engines are installed; servers of a machine can share it.", "$XDG_DATA_HOME/roost/engines"
     ),
@@ -89,6 +90,7 @@ class Settings:
     public_port: int
     database_url: Sensitive[str]
     kek: Sensitive[bytes] | None
+    kek_old: Sensitive[bytes] | None
     engines: Path
     log_level: str | None
     quota_free: int
@@ -132,7 +134,8 @@ class _Reader:
             public_scheme=cast("Literal['http', 'https']", self._one_of("public_scheme", ("http", "https"))),
             public_port=self._number("public_port", port, low=0, high=65535),
             database_url=Sensitive(self._text("database_url") or f"sqlite:///{data / 'roost.db'}"),
-            kek=self._kek(),
+            kek=self._kek("kek"),
+            kek_old=self._kek("kek_old"),
             engines=Path(self._text("engines") or _default_engines(self._environment)).expanduser().resolve(),
             log_level=self._one_of("log_level", ("", "debug", "info", "warning", "error")) or None,
             quota_free=self._number("quota_free", 1),
@@ -216,8 +219,8 @@ class _Reader:
         text = self._text(name)
         return Path(text).expanduser().resolve() if text else None
 
-    def _kek(self) -> Sensitive[bytes] | None:
-        text = self._text("kek")
+    def _kek(self, name: str) -> Sensitive[bytes] | None:
+        text = self._text(name)
         if not text:
             return None
         try:
@@ -225,7 +228,7 @@ class _Reader:
         except ValueError:
             key = b""
         if len(key) != 32:
-            raise BadSettings("kek: 64 hexadecimal digits, please (32 bytes)")
+            raise BadSettings(f"{name}: 64 hexadecimal digits, please (32 bytes)")
         return Sensitive(key)
 
     def _upstreams(self) -> tuple[ModelSettings, ...]:

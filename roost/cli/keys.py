@@ -40,7 +40,7 @@ def create(
     from roost.keyring import sealer
 
     with _database(data) as (settings, db):
-        keys, scopes, lifetime = Keys(db, sealer(settings)), frozenset(scope or ()), timedelta(days=days)
+        keys, scopes, lifetime = Keys(db, sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
 
         def issue(connection: "Connection") -> str:
             owner = tenants.ensure(connection, tenant, plan)

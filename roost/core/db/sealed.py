@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from roost.core.db.database import metadata
 from roost.core.seal import KEY_ID, Sealer, Unsealable
 
+Column = sa.Column[Any]
 _PLACE = "place"
 _PAGE = 500
 
@@ -31,7 +32,7 @@ def sealed_column(name: str, place: str) -> sa.Column[bytes]:
     return sa.Column(name, sa.LargeBinary, nullable=False, info={_PLACE: place})
 
 
-def columns() -> list[sa.Column[Any]]:
+def columns() -> list[Column]:
     """Every sealed column of the tables that have been declared."""
     return [column for table in metadata.sorted_tables for column in table.columns if _PLACE in column.info]
 
@@ -52,7 +53,7 @@ def lock(connection: Connection) -> None:
         connection.exec_driver_sql(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
 
 
-def reseal(connection: Connection, sealer: Sealer, column: sa.Column[Any], skip: int = 0) -> Resealed:
+def reseal(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> Resealed:
     """Seal one page of a column anew that is not under the sealer's newest key; `skip` those that nothing opens.
 
     A value that is replaced meanwhile stays as it is then.
@@ -74,7 +75,7 @@ def reseal(connection: Connection, sealer: Sealer, column: sa.Column[Any], skip:
     return Resealed(len(rows) - lost, lost, len(rows) == _PAGE)
 
 
-def _key_id(column: sa.Column[Any]) -> sa.ColumnElement[bytes]:
+def _key_id(column: Column) -> sa.ColumnElement[bytes]:
     length = KEY_ID.stop - KEY_ID.start
     return sa.func.substr(column, KEY_ID.start + 1, length, type_=sa.LargeBinary())
 
