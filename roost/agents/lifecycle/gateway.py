@@ -73,6 +73,7 @@ class GatewayStarter:
             token=await self._roster.internal_token(agent.id),
             model_url=MODEL_URL,
             models=equipment.models,
+            all_models=equipment.all_models,
             proxy_url=PROXY_URL,
             channels=equipment.channels,
             existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},

@@ -49,12 +49,13 @@ async def _nothing() -> None:
 class Equipment:
     """What an agent has, as its gateway gets it at a start.
 
-    models: the ids that the model gateway serves to it, the default first.
+    models: the ids that the model gateway serves to it, the default first; `all_models` unless a provider did not tell.
     environment: secrets and variables by name.
     taken: called when the gateway has come up with all this.
     """
 
     models: Sequence[str]
+    all_models: bool = True
     environment: Mapping[str, Sensitive[str]] = field(default_factory=dict[str, Sensitive[str]])
     channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
     taken: Callable[[], Awaitable[None]] = _nothing

@@ -65,6 +65,7 @@ class GatewaySetup:
     token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
     model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
     models: the model ids it serves, the default first.
+    all_models: False when some provider could not be asked, so that `models` lacks what that one serves.
     channels: the chat channels that are on, by name, and all of them: what is not there is off. Only names of the
         engine's `channels.supported(version)`.
     existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
@@ -78,6 +79,7 @@ class GatewaySetup:
     model_url: str
     models: Sequence[str]
     proxy_url: str
+    all_models: bool = True
     channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
     existing: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 

@@ -26,7 +26,7 @@ from roost.drivers.engine.contract import (
     Progress,
 )
 from roost.drivers.engine.folder import Folder, check_version
-from roost.drivers.engine.hermes import channels, environment
+from roost.drivers.engine.hermes import channels, environment, models
 from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.staging import Staging, ask
@@ -56,7 +56,7 @@ class Hermes(Engine):
     port = 18842
     start_deadline = 60.0
     state: ClassVar[Sequence[str]] = (".hermes",)
-    reads: ClassVar[Sequence[str]] = (_USERS_ENV,)
+    reads: ClassVar[Sequence[str]] = (_USERS_ENV, models.USERS_CONFIG)
     target: ClassVar[str] = "/engine/hermes"
 
     def __init__(self, root: Path) -> None:
@@ -148,7 +148,7 @@ def _config(setup: GatewaySetup) -> dict[str, object]:
     """JSON is YAML. The key is a placeholder: the model gateway knows the agent by the socket."""
     return {
         "model": {
-            "default": setup.models[0],
+            **models.default(setup),
             "provider": "custom",
             "base_url": setup.model_url,
             "api_key": "none-needed",

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from roost.drivers.engine.contract import GatewaySetup
-from roost.drivers.engine.openclaw import json5
+from roost.drivers.engine.openclaw import json5, models
 from roost.drivers.runtime.contract import WORKSPACE
 
 Json = dict[str, Any]
 
 PORT = 18789
-_PROVIDER = "roost"
+PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
+"""What the platform alone would have had at the last start, relative to the home."""
 _PLUGINS = ("memory-core", "device-pair")  # with no list the engine loads 18 of them and starts in 30 s
 _LOG = "/home/agent/.openclaw/logs/gateway.log"
 _LARGEST = 1 << 20
@@ -42,7 +43,10 @@ def merge(user: Json, setup: GatewaySetup) -> Json:
     kept.pop(INCLUDE, None)  # at the root another file could add to every section, `gateway` among them
     merged = _over(_over(_DEFAULTS, _without(kept, _PROGRAMS)), _imposed(setup))
     merged["plugins"]["allow"] = _allowed(_object(user.get("plugins")).get("allow"))
-    merged["agents"]["defaults"]["model"] = _model(merged, setup.models)
+    former = setup.existing.get(PLATFORM_CONFIG)
+    model = models.settled(merged, setup, None if former is None else read(former))
+    merged["agents"]["defaults"]["model"] = model
+    merged["models"]["providers"][models.PROVIDER]["models"] = models.offered(setup, model.get("primary"))
     return merged
 
 
@@ -72,7 +76,7 @@ def _imposed(setup: GatewaySetup) -> Json:
             "http": {"endpoints": {"chatCompletions": {"enabled": True}, "responses": {"enabled": True}}},
             "controlUi": {"enabled": True, "allowedOrigins": [setup.origin]},
         },
-        "models": {"providers": {_PROVIDER: _provider(setup)}},
+        "models": {"providers": {models.PROVIDER: _provider(setup)}},
         "agents": {"defaults": {"workspace": WORKSPACE}},
         "plugins": {},
         "logging": {"file": _LOG},  # by default all gateways of a machine share one
@@ -84,17 +88,7 @@ def _imposed(setup: GatewaySetup) -> Json:
 
 def _provider(setup: GatewaySetup) -> Json:
     """The key is a placeholder: the model gateway knows the agent by the socket."""
-    models = [{"id": name, "name": name, "contextWindow": 128_000, "maxTokens": 8_192} for name in setup.models]
-    return {"baseUrl": setup.model_url, "apiKey": "none-needed", "api": "openai-completions", "models": models}
-
-
-def _model(merged: Json, served: Sequence[str]) -> Json:
-    """The user's choice of a model stays while some provider of the configuration still has it."""
-    chosen = merged["agents"]["defaults"].get("model")
-    model: Json = {"primary": chosen} if isinstance(chosen, str) else _object(chosen)
-    provider, _, name = str(model.get("primary", "")).partition("/")
-    known = name in served if provider == _PROVIDER else provider in merged["models"]["providers"]
-    return model if known else {**model, "primary": f"{_PROVIDER}/{served[0]}"}
+    return {"baseUrl": setup.model_url, "apiKey": "none-needed", "api": "openai-completions"}
 
 
 def _allowed(users: object) -> list[str]:

@@ -47,7 +47,7 @@ class OpenClaw(Engine):
     port = config.PORT
     start_deadline = 120.0
     state: ClassVar[Sequence[str]] = (_STATE,)
-    reads: ClassVar[Sequence[str]] = (_CONFIG,)
+    reads: ClassVar[Sequence[str]] = (_CONFIG, config.PLATFORM_CONFIG)
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -99,7 +99,7 @@ class OpenClaw(Engine):
         users = None if written is None else config.read(written)
         platform = config.render(config.fresh(setup))
         files = {
-            _PLATFORM_CONFIG: platform,
+            config.PLATFORM_CONFIG: platform,
             _CONFIG: platform if users is None else config.render(config.merge(users, setup)),
         }
         if written is not None and users is None:
@@ -136,4 +136,4 @@ def _cache_name(version: str) -> str:
 
 def _argv() -> Sequence[str]:
     program = [f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs"]
-    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{_PLATFORM_CONFIG}", *_RUN]
+    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config.PLATFORM_CONFIG}", *_RUN]
