@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx2
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import migrations
 from roost.agents.devices.service import Devices
+from roost.agents.egress.dialer import Dialer
 from roost.agents.egress.policy import Policy
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.egress.resolver import SystemResolver
+from roost.agents.egress.transport import GuardedTransport
 from roost.agents.lifecycle import model as lifecycle
 from roost.agents.lifecycle import trust
 from roost.agents.lifecycle.detail import Details
@@ -23,6 +26,8 @@ from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.start import Start
 from roost.agents.lifecycle.teardown import Teardown
 from roost.agents.logs.service import Logs
+from roost.agents.models import providers
+from roost.agents.models.model import Own
 from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
@@ -36,7 +41,7 @@ from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.model.anthropic.driver import Anthropic
-from roost.drivers.model.contract import Upstream
+from roost.drivers.model.contract import ModelSettings, Upstream
 from roost.drivers.model.openai import OpenAI
 from roost.drivers.model.scripted import Scripted
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
@@ -90,8 +95,29 @@ def runtime(settings: Settings) -> Runtime:
 
 def upstreams(settings: Settings) -> Sequence[Upstream]:
     """The configured sources of models; the stand-in when there is none."""
-    made: list[Upstream] = [OpenAI(one) if one.api == "openai" else Anthropic(one) for one in settings.upstreams]
-    return made or [Scripted()]
+    return [_upstream(one) for one in settings.upstreams] or [Scripted()]
+
+
+def _upstream(settings: ModelSettings, transport: GuardedTransport | None = None) -> Upstream:
+    driver = OpenAI if settings.api == "openai" else Anthropic
+    return driver(settings, transport=transport)
+
+
+def own_models(secrets: Secrets, dialer: Dialer, ca_file: Path | None) -> Own:
+    """The model providers whose keys agents have, reached where the agents themselves may go."""
+    authorities = httpx2.create_ssl_context()
+    if ca_file is not None:
+        authorities.load_verify_locations(ca_file)
+
+    async def settings(agent_id: str) -> Sequence[ModelSettings]:
+        keys = await secrets.providers(agent_id)
+        found = (providers.settings(key.provider, key.name, key.value, key.base_url) for key in keys)
+        return [one for one in found if one is not None]
+
+    def connect(agent_id: str, settings: ModelSettings) -> Upstream:
+        return _upstream(settings, GuardedTransport(dialer, agent_id, authorities))
+
+    return Own(settings, connect)
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
@@ -135,8 +161,16 @@ class Roost:
         self.roster = Roster(self.db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
         self.secrets = Secrets(self.db, seal, self.roster)
         self.reach = Reach(self.roster, self.runtime, outside.engines)
-        self.models = ModelGateway(self.db, outside.upstreams)
         self.resolver = SystemResolver()
+        policy = Policy(
+            allow_private=settings.egress_allow,
+            deny_hosts=settings.egress_deny_hosts,
+            hosts=settings.egress_hosts,
+        )
+        trusted = trust.establish(settings.ca_file, data_folder(settings) / "trust")
+        own = own_models(self.secrets, Dialer(policy, self.resolver), settings.ca_file)
+        self.models = ModelGateway(self.db, outside.upstreams, own=own)
+        self.secrets.subscribe(self.models.changed)
         rooms = Rooms()
         door = Door(self.keys, self.gateways)
         served = application(rooms, self.addresses.agents_url, self._checks(), self.registry)

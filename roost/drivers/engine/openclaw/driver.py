@@ -34,7 +34,6 @@ _PROGRAM = "/engine/oc"
 _CACHE = "/engine/cc"
 _STATE = ".openclaw"
 _CONFIG = f"{_STATE}/openclaw.json"
-_PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
 START = Path(__file__).with_name("start.sh").read_text()
 
 
@@ -135,5 +134,4 @@ def _cache_name(version: str) -> str:
 
 
 def _argv() -> Sequence[str]:
-    program = [f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs"]
     return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config.PLATFORM_CONFIG}", *_RUN]
