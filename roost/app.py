@@ -32,6 +32,7 @@ from roost.agents.models.service import ModelGateway
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.runtime_config.service import RuntimeConfig
+from roost.agents.secrets.delivery import Delivery
 from roost.agents.secrets.service import Secrets
 from roost.agents.tasks.service import Tasks
 from roost.agents.workspace.service import Workspace
@@ -159,7 +160,7 @@ class Roost:
         self.queue = Work(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
         self.keys, self.gateways = Keys(self.db, seal), Gateways(self.db, seal)
         self.roster = Roster(self.db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
-        self.secrets = Secrets(self.db, seal, self.roster)
+        self.secrets, self.delivery = Secrets(self.db, seal, self.roster), Delivery(self.db, seal)
         self.reach = Reach(self.roster, self.runtime, outside.engines)
         self.resolver = SystemResolver()
         policy = Policy(
@@ -183,7 +184,7 @@ class Roost:
         )
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
-        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models, self.secrets))
+        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models, self.delivery))
         self.details = Details(self.roster, self.reach, self.gateways, self.secrets, origin)
         self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
         restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)
@@ -203,7 +204,7 @@ class Roost:
             self.launch,
             restart,
             teardown,
-            Workspace(self.roster, self.reach),
+            Workspace(self.roster, self.reach, self.delivery.variables),
             Devices(self.reach),
             RuntimeConfig(self.roster, self.reach, starter.setup, restart),
             Tasks(self.reach),

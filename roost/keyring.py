@@ -32,7 +32,7 @@ class KeyBusy(Problem):
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Rotated:
     """How many values were sealed anew, and how many no key here opens; `resumed` finished one that was cut off."""
 
     renewed: int
@@ -71,7 +71,7 @@ def sealer(settings: Settings, db: Database) -> Sealer:
     return made
 
 
-def exchange(settings: Settings, db: Database, settle: float = _SETTLE) -> Exchange:
+def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> Rotated:
     """Take a new key and seal every value of the deployment anew. Blocking; works beside running servers.
 
     Can be killed at any point: both keys are in place until all values are under the new one, and the next call
@@ -91,10 +91,10 @@ def exchange(settings: Settings, db: Database, settle: float = _SETTLE) -> Excha
             _write(path, keys)
         done = _seal_anew(db, keys, settle)
         _write(path, KeySet(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
-    return Exchange(done.renewed, done.lost, done.key_id, resumed)
+    return Rotated(done.renewed, done.lost, done.key_id, resumed)
 
 
-def _seal_anew(db: Database, keys: KeySet, settle: float) -> Exchange:
+def _seal_anew(db: Database, keys: KeySet, settle: float) -> Rotated:
     made = Sealer(*keys.keys)
     renewed, _ = _pass(db, made)
     end = clock.monotonic() + settle
@@ -103,7 +103,7 @@ def _seal_anew(db: Database, keys: KeySet, settle: float) -> Exchange:
         renewed += _pass(db, made)[0]
     db.run(sealed.lock)  # whoever has sealed something by now has committed it
     last, lost = _pass(db, made)
-    return Exchange(renewed + last, lost, made.key_id.hex())
+    return Rotated(renewed + last, lost, made.key_id.hex())
 
 
 def _pass(db: Database, made: Sealer) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
-from roost.keyring import KeyBusy, exchange, sealer
+from roost.keyring import KeyBusy, rotate, sealer
 
 Open = Callable[..., tuple[Settings, Database]]
 
@@ -111,7 +111,7 @@ async def test_everything_is_under_the_new_key_and_the_old_one_is_gone(deploymen
     seal = sealer(settings, db)
     tokens = {agent: mint(db, seal, agent) for agent in ("a", "b")}
     old = settings.kek_file.read_text().strip()
-    done = exchange(settings, db, settle=0)
+    done = rotate(settings, db, settle=0)
     assert (done.renewed, done.lost, done.resumed) == (2, 0, False)
     assert old not in settings.kek_file.read_text()
     assert settings.kek_file.stat().st_mode & 0o777 == 0o600
@@ -128,11 +128,11 @@ async def test_a_running_server_takes_the_new_key(deployment: Open) -> None:
     settings, db = deployment()
     running = sealer(settings, db)
     token = mint(db, running, "a")
-    exchange(settings, db, settle=0)
+    rotate(settings, db, settle=0)
     assert await read(db, running, "a") == token
     idle = sealer(settings, db)
     for _ in range(2):  # which a server that slept through both has to believe
-        exchange(settings, db, settle=0)
+        rotate(settings, db, settle=0)
     mint(db, idle, "b")
     assert await read(db, sealer(settings, db), "b")
 
@@ -156,7 +156,7 @@ async def test_what_cannot_be_opened_is_told_and_left(deployment: Open) -> None:
     settings, db = deployment()
     tokens = {agent: mint(db, sealer(settings, db), agent) for agent in ("a", "b", "c")}
     mint(db, Sealer(Sensitive(bytes(32))), "b2")
-    done = exchange(settings, db, settle=0)
+    done = rotate(settings, db, settle=0)
     assert (done.renewed, done.lost) == (3, 1)
     assert await read(db, sealer(settings, db), "c") == tokens["c"]
 
@@ -165,11 +165,11 @@ async def test_a_key_that_is_given_is_exchanged_by_two_settings(deployment: Open
     settings, db = deployment(ROOST_KEK="ab" * 32)
     token = mint(db, sealer(settings, db), "a")
     with pytest.raises(BadSettings, match="ROOST_KEK_OLD"):
-        exchange(settings, db, settle=0)
+        rotate(settings, db, settle=0)
     both, _ = deployment(ROOST_KEK="cd" * 32, ROOST_KEK_OLD="ab" * 32)
     assert await read(db, sealer(both, db), "a") == token
-    assert exchange(both, db, settle=0).renewed == 1
-    assert exchange(both, db, settle=0).renewed == 0
+    assert rotate(both, db, settle=0).renewed == 1
+    assert rotate(both, db, settle=0).renewed == 0
     assert await read(db, sealer(deployment(ROOST_KEK="cd" * 32)[0], db), "a") == token
 
 
@@ -177,7 +177,7 @@ def test_two_exchanges_at_once_are_one(deployment: Open) -> None:
     settings, db = deployment()
     sealer(settings, db)
     with keyring._alone(settings.kek_file.parent), pytest.raises(KeyBusy):
-        exchange(settings, db, settle=0)
+        rotate(settings, db, settle=0)
 
 
 _KILLED = """
@@ -204,7 +204,7 @@ while True:
     at += 1
     if (child := os.fork()) == 0:
         steps, settings = at, config.load()
-        keyring.exchange(settings, app.open_database(settings), settle=0)
+        keyring.rotate(settings, app.open_database(settings), settle=0)
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     input()
@@ -254,7 +254,7 @@ async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
         work = pool.submit(busy)
         _, other = deployment()
         for _ in range(2):
-            exchange(settings, other, settle=0.3)
+            rotate(settings, other, settle=0.3)
         over.set()
         work.result()
     fresh = sealer(settings, db)
@@ -262,5 +262,5 @@ async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
     for agent, token in tokens.items():
         assert await read(db, fresh, agent) == token
     key = db.run(lambda connection: Keys(db, fresh).issue(connection, tenants.ensure(connection, "acme"), "k"))
-    exchange(settings, other, settle=0)
+    rotate(settings, other, settle=0)
     assert (await Keys(db, sealer(settings, db)).verify(key.reveal())).key_id

@@ -104,7 +104,7 @@ def rotate_key(data: Data = None) -> None:
 
     settings = config.load(data=data)
     with closing(app.open_database(settings)) as db, errors.status("Sealing everything anew ..."):
-        done = keyring.exchange(settings, db)
+        done = keyring.rotate(settings, db)
     if done.resumed:
         say("Finished an exchange that had been cut off.")
     say(f"Sealed {done.renewed} values anew; the key is now {done.key_id}.")

@@ -3,11 +3,11 @@
 from roost.agents.lifecycle.model import Equipment
 from roost.agents.models.service import ModelGateway
 from roost.agents.roster.model import Agent
-from roost.agents.secrets.service import Secrets
+from roost.agents.secrets.delivery import Delivery
 
 
 class Equip:
-    def __init__(self, models: ModelGateway, secrets: Secrets) -> None:
+    def __init__(self, models: ModelGateway, secrets: Delivery) -> None:
         self._models = models
         self._secrets = secrets
 

@@ -1,8 +1,8 @@
 """Secrets and variables of a tenant, which agents have them, and what reaches an agent of them.
 
 A tenant's row is held while its secrets or their attachments change, so that limits, names and conflicts are exact
-under any number of parallel calls. A value leaves this room towards a gateway's start, the agent's commands and the
-model gateway; a variable's also to its owner.
+under any number of parallel calls. Of values only a variable's are shown, to its owner; credentials of model providers
+go to the model gateway. What reaches the agent itself is `delivery.py`'s.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,25 +17,24 @@ from roost.agents.secrets.errors import (
     DuplicateName,
     SecretAttached,
     SecretLimitReached,
-    SecretsNotConfigured,
     UnknownSecret,
     UnreadableSecret,
 )
-from roost.agents.secrets.model import Attached, Environment, Listed, ProviderKey, Secret, SecretKind
-from roost.core import clock, ids, log
+from roost.agents.secrets.model import Attached, Listed, ProviderKey, Secret, SecretKind
+from roost.agents.secrets.values import Values
+from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.seal import OVERHEAD, KeyMissing, Sealer, Unsealable
+from roost.core.seal import OVERHEAD, Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 
-_log = log.get("secrets")
 Listener = Callable[[str], None]
 
 
 class Secrets:
     def __init__(self, db: Database, sealer: Sealer, roster: Roster) -> None:
         self._db = db
-        self._sealer = sealer
+        self._values = Values(sealer)
         self._roster = roster
         self._listeners: list[Listener] = []
 
@@ -78,7 +77,7 @@ class Secrets:
                 raise SecretLimitReached
             now = clock.now()
             secret = Secret(ids.new_id(), tenant_id, name, kind, 1, now, now)
-            store.add(connection, secret, self._seal(secret, checked))
+            store.add(connection, secret, self._values.seal(secret, checked))
             return secret
 
         return await self._db.write(add)
@@ -91,7 +90,7 @@ class Secrets:
             tenants.hold(connection, tenant_id)
             old = self._get(connection, tenant_id, secret_id)
             secret = replace(old, version=old.version + 1, updated_at=clock.now())
-            store.set_value(connection, secret, self._seal(secret, checked))
+            store.set_value(connection, secret, self._values.seal(secret, checked))
             agents = store.agents_with(connection, secret_id)
             for agent_id in agents:
                 _check(connection, agent_id)
@@ -148,53 +147,22 @@ class Secrets:
         """Detach all from an agent that goes, inside the transaction that hides it."""
         store.detach_all(connection, agent_id)
 
-    async def environment(self, agent_id: str) -> Environment:
-        """What the agent's programs get. Raises UnreadableSecret."""
-        rows = [row for row in await self._of_agent(agent_id) if model.reaches_agent(row.secret.name)]
-        return Environment(
-            values={row.secret.name: self._open(row) for row in rows},
-            versions={row.secret.id: row.secret.version for row in rows},
-        )
-
-    async def taken(self, agent_id: str, given: Environment) -> None:
-        """The agent's gateway has come up with this environment."""
-        if given.versions:
-            await self._db.write(lambda connection: store.set_synced(connection, agent_id, given.versions))
-
     async def providers(self, agent_id: str) -> Sequence[ProviderKey]:
         """The credentials of model providers that the agent has. Raises UnreadableSecret."""
-        rows = [row for row in await self._of_agent(agent_id) if not model.reaches_agent(row.secret.name)]
-        return model.provider_keys({row.secret.name: self._open(row) for row in rows})
-
-    async def _of_agent(self, agent_id: str) -> Sequence[store.Row]:
-        return await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+        rows = await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+        held = [row for row in rows if not model.reaches_agent(row.secret.name)]
+        return model.provider_keys({row.secret.name: self._values.open(row) for row in held})
 
     def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
         if (secret := store.get(connection, tenant_id, secret_id)) is None:
             raise UnknownSecret
         return secret
 
-    def _seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
-        try:
-            return self._sealer.seal(value.reveal().encode(), _place(secret))
-        except KeyMissing:
-            raise SecretsNotConfigured from None
-
-    def _open(self, row: store.Row) -> Sensitive[str]:
-        """An envelope that does not open where it is may mean that somebody changed the database: it is told loudly."""
-        try:
-            return Sensitive(self._sealer.open(row.sealed, _place(row.secret)).reveal().decode())
-        except (Unsealable, UnicodeDecodeError):
-            _log.error("a stored secret does not open", secret=row.secret.id, tenant=row.secret.tenant_id)
-            raise UnreadableSecret(
-                f"The secret {row.secret.name} could not be opened; give it its value anew"
-            ) from None
-
     def _shown(self, row: store.Row) -> Sensitive[str] | None:
         if row.secret.kind is SecretKind.SECRET:
             return None
         try:
-            return self._open(row)
+            return self._values.open(row)
         except UnreadableSecret:  # logged; the list has to be readable, or the row could not be found and mended
             return None
 
@@ -211,7 +179,3 @@ def _synced(row: store.Row, *, running: bool) -> bool:
     if not model.reaches_agent(row.secret.name):
         return True
     return running and row.synced_version == row.secret.version
-
-
-def _place(secret: Secret) -> str:
-    return store.PLACE.format(tenant_id=secret.tenant_id, id=secret.id, version=secret.version)

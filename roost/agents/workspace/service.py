@@ -1,5 +1,7 @@
 """Commands and files of an agent, through its warden."""
 
+from collections.abc import Awaitable, Callable, Mapping
+
 from roost.agents.roster.errors import AgentNotRunning
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
@@ -14,14 +16,19 @@ from roost.agents.workspace.errors import (
 )
 from roost.agents.workspace.model import Ran, Uploaded
 from roost.core import clock
+from roost.core.sensitive import Sensitive
 from roost.drivers.runtime import warden
 from roost.drivers.runtime.contract import BoxGone
 
+Variables = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""An agent's id to what its commands get into their environment."""
+
 
 class Workspace:
-    def __init__(self, roster: Roster, reach: Reach) -> None:
+    def __init__(self, roster: Roster, reach: Reach, variables: Variables) -> None:
         self._roster = roster
         self._reach = reach
+        self._variables = variables
 
     async def run(self, agent_id: str, command: str, cwd: str | None = None, timeout: float | None = None) -> Ran:  # noqa: ASYNC109 - enforced in the box
         """Run a shell command in the box; `cwd` is a folder of the workspace, the time-out is in seconds.
@@ -31,10 +38,11 @@ class Workspace:
         if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
             raise InvalidCommand
         await self._roster.get(agent_id)
+        env = {name: value.reveal() for name, value in (await self._variables(agent_id)).items()}
         limit = min(timeout or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
         try:
             result = await self._reach.warden(agent_id).exec(
-                ["/bin/sh", "-c", command], cwd=cwd, timeout=limit, output_limit=model.OUTPUT_LIMIT
+                ["/bin/sh", "-c", command], cwd=cwd, env=env, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
         except (warden.ExecRefused, warden.PathRefused, warden.FileMissing):
             raise InvalidCommand from None
