@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from roost import __version__
-from roost.cli import agents, engines, keys, machine, secrets
+from roost.cli import agents, engines, keys, machine, secrets, tasks
 from roost.cli.chat import chat
 from roost.cli.output import Exit, complain
 from roost.core.problem import Invalid, Problem
@@ -24,6 +24,7 @@ cli.command()(machine.routes)
 cli.add_typer(agents.nouns, name="agents")
 cli.add_typer(engines.nouns, name="engines")
 cli.add_typer(keys.nouns, name="keys")
+cli.add_typer(tasks.nouns, name="tasks")
 cli.add_typer(secrets.nouns, name="secrets")
 
 

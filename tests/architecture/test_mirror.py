@@ -17,6 +17,11 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
     "roost/agents/roster/store.py": "tests/agents/roster/test_service.py",  # SQL, through the verbs that use it
+    "roost/agents/tasks/*.py": "tests/contract/test_tasks.py",
+    "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
+    "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
+    "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",
+    "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
     "roost/identity/store.py": "tests/identity/test_keys.py",
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire

@@ -40,10 +40,3 @@ class CreateFailed(Problem):
 class ListFailed(Problem):
     kind = Kind.FAILED
     message = "Failed to list cron jobs"
-
-
-class CommandFailed(Problem):
-    """The engine did not do it, or did not answer in time."""
-
-    kind = Kind.FAILED
-    message = "CLI error"

@@ -1,4 +1,7 @@
-"""Limits of tasks, and what makes one from what a person sends. Everything malformed is InvalidParameters."""
+"""Limits of tasks, and what makes one from what a person sends. Everything malformed is InvalidParameters.
+
+Fields come with their names in snake case, and are otherwise as they were sent.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,6 +10,8 @@ from typing import Any, TypeVar, cast
 from roost.agents.tasks import schedules
 from roost.agents.tasks.errors import InvalidParameters, UnknownTask
 from roost.drivers.engine.abilities.tasks import (
+    AGENT_TURN,
+    SYSTEM_EVENT,
     Delivery,
     Payload,
     Schedule,
@@ -46,10 +51,10 @@ def spec(fields: Fields) -> TaskSpec:
 def change(fields: Fields) -> TaskChange:
     """What of a task is to be different; null is as good as left out."""
     payload = _given(fields, "payload", _payload)
-    target: SessionTarget | None = _given(fields, "sessionTarget", _one_of("main", "isolated"))
+    target: SessionTarget | None = _given(fields, "session_target", _one_of("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
         raise InvalidParameters
-    mode: WakeMode | None = _given(fields, "wakeMode", _one_of("now", "next-heartbeat"))
+    mode: WakeMode | None = _given(fields, "wake_mode", _one_of("now", "next-heartbeat"))
     return TaskChange(
         name=_given(fields, "name", _text(NAME_LIMIT)),
         schedule=_given(fields, "schedule", _schedule),
@@ -85,21 +90,20 @@ def _schedule(found: object) -> Schedule:
 def _payload(found: object) -> Payload:
     """A text alone is what the agent is told."""
     if isinstance(found, str):
-        return Payload("agentTurn", _text(TEXT_LIMIT)(found))
+        return Payload(AGENT_TURN, _text(TEXT_LIMIT)(found))
     fields = _object(found)
-    match fields.get("kind", "agentTurn"):
-        case "systemEvent":
-            return Payload("systemEvent", _text(TEXT_LIMIT)(fields.get("text")))
-        case "agentTurn":
-            return Payload(
-                kind="agentTurn",
-                text=_text(TEXT_LIMIT)(fields.get("message")),
-                model=_given(fields, "model", _text(NAME_LIMIT)),
-                thinking=_given(fields, "thinking", _text(NAME_LIMIT)),
-                timeout_seconds=_given(fields, "timeoutSeconds", _seconds),
-            )
-        case _:
-            raise InvalidParameters
+    kind = fields.get("kind", AGENT_TURN)
+    if kind == SYSTEM_EVENT:
+        return Payload(SYSTEM_EVENT, _text(TEXT_LIMIT)(fields.get("text")))
+    if kind != AGENT_TURN:
+        raise InvalidParameters
+    return Payload(
+        kind=AGENT_TURN,
+        text=_text(TEXT_LIMIT)(fields.get("message")),
+        model=_given(fields, "model", _text(NAME_LIMIT)),
+        thinking=_given(fields, "thinking", _text(NAME_LIMIT)),
+        timeout_seconds=_given(fields, "timeout_seconds", _seconds),
+    )
 
 
 def _delivery(found: object) -> Delivery:
@@ -111,11 +115,11 @@ def _delivery(found: object) -> Delivery:
     if mode not in ("none", "announce", "webhook"):
         raise InvalidParameters
     channel = _given(fields, "channel", _text(NAME_LIMIT))
-    return Delivery(mode, channel, to, switch(fields.get("bestEffort")) is True)
+    return Delivery(mode, channel, to, switch(fields.get("best_effort")) is True)
 
 
 def _session_of(payload: Payload) -> SessionTarget:
-    return "main" if payload.kind == "systemEvent" else "isolated"
+    return "main" if payload.kind == SYSTEM_EVENT else "isolated"
 
 
 def _given(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:

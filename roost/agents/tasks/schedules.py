@@ -20,6 +20,7 @@ FURTHEST = timedelta(days=3660)
 STAGGER_LIMIT_MS = 3_600_000
 
 _FIELD = re.compile(r"[0-9A-Za-z*/,-]{1,100}")
+_WEEKDAYS = re.compile(r"[0-9*/,-]+|((sun|mon|tue|wed|thu|fri|sat)[,-]?)+", re.IGNORECASE)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
 _EVERY = re.compile(r"every\s+(\d{1,9})?\s*(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE)
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
@@ -49,9 +50,9 @@ def schedule(found: object) -> Schedule:
         case "at":
             return _at(fields.get("at"))
         case "every":
-            return _every(fields.get("everyMs"))
+            return _every(fields.get("every_ms"))
         case "cron":
-            return _cron(fields.get("expr"), fields.get("tz"), fields.get("staggerMs"))
+            return _cron(fields.get("expr"), fields.get("tz"), fields.get("stagger_ms"))
         case _:
             raise Impossible
 
@@ -89,15 +90,12 @@ def _cron(expr: object, tz: object, stagger: object) -> Cron:
     fields = expr.split()
     if fields and fields[0].lower() in _NICKNAMES:
         fields = [*_NICKNAMES[fields[0].lower()].split(), *fields[1:]]
-    if len(fields) == 6 and tz is None and not _FIELD_OF_TIME.fullmatch(fields[5]):
+    if len(fields) == 6 and tz is None and not _WEEKDAYS.fullmatch(fields[5]):
         tz = fields.pop()
     if len(fields) != 5 or not all(_FIELD.fullmatch(field) for field in fields):
         raise Impossible
     _check_due(" ".join(fields))
     return Cron(" ".join(fields), _zone(tz or "UTC"), _stagger(stagger))
-
-
-_FIELD_OF_TIME = re.compile(r"[0-9*/,-]+|[A-Za-z]{3}(-[A-Za-z]{3})?", re.IGNORECASE)
 
 
 def _check_due(expr: str) -> None:

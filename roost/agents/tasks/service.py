@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 from roost.agents.roster.reach import Reach
 from roost.agents.tasks import model
 from roost.agents.tasks.errors import (
-    CommandFailed,
     CreateFailed,
     InvalidParameters,
     ListFailed,
@@ -71,43 +70,43 @@ class Tasks:
             return await engine.tasks.create(engine.inside, spec)
 
     async def get(self, agent_id: str, task_id: str) -> Task:
-        """Raises UnknownTask, AgentGone, CommandFailed."""
-        async with self._engine(agent_id, CommandFailed) as engine:
+        """Raises UnknownTask, AgentGone, EngineFailed."""
+        async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.get(model.checked_id(task_id))
 
     async def update(self, agent_id: str, task_id: str, fields: model.Fields) -> Task:
-        """Change what is given. Raises InvalidParameters, UnknownTask, AgentGone, CommandFailed."""
+        """Change what is given. Raises InvalidParameters, UnknownTask, AgentGone, EngineFailed."""
         change = model.change(fields)
-        async with self._alone(agent_id, CommandFailed) as engine:
+        async with self._alone(agent_id, EngineFailed) as engine:
             return await engine.update(model.checked_id(task_id), change)
 
     async def toggle(self, agent_id: str, task_id: str, wanted: object = None) -> Task:
         """Turn it on or off; to the other side when that is not said. Raises as `update` does."""
         enabled = model.switch(wanted)
-        async with self._alone(agent_id, CommandFailed) as engine:
+        async with self._alone(agent_id, EngineFailed) as engine:
             now = await engine.get(model.checked_id(task_id))
             if enabled is now.enabled:
                 return now
             return await engine.update(task_id, TaskChange(enabled=not now.enabled))
 
     async def delete(self, agent_id: str, task_id: str) -> None:
-        """Raises UnknownTask, AgentGone, CommandFailed."""
-        async with self._alone(agent_id, CommandFailed) as engine:
+        """Raises UnknownTask, AgentGone, EngineFailed."""
+        async with self._alone(agent_id, EngineFailed) as engine:
             await engine.tasks.delete(engine.inside, model.checked_id(task_id))
 
     async def run(self, agent_id: str, task_id: str) -> None:
         """Have it run now; returns when that is under way.
 
-        Raises TaskIsRunning, UnknownTask, AgentGone, CommandFailed.
+        Raises TaskIsRunning, UnknownTask, AgentGone, EngineFailed.
         """
-        async with self._alone(agent_id, CommandFailed) as engine:
+        async with self._alone(agent_id, EngineFailed) as engine:
             if (await engine.get(model.checked_id(task_id))).running:
                 raise TaskIsRunning
             await engine.tasks.run(engine.inside, task_id)
 
     async def runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[Run]:
-        """Newest first. Raises UnknownTask, AgentGone, CommandFailed."""
-        async with self._engine(agent_id, CommandFailed) as engine:
+        """Newest first. Raises UnknownTask, AgentGone, EngineFailed."""
+        async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.tasks.runs(engine.inside, model.checked_id(task_id), limit)
 
     @asynccontextmanager

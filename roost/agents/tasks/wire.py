@@ -1,14 +1,16 @@
 """Shapes of tasks (contract: Tasks). What comes in is judged by `model.py`: one message stands for all."""
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field, WithJsonSchema
 
 from roost.agents.tasks import model
-from roost.drivers.engine.abilities.tasks import At, Cron, Every, Payload, Run, Schedule, Task
+from roost.drivers.engine.abilities.tasks import AGENT_TURN, At, Cron, Every, Payload, Run, Schedule, Task
 from roost.web.wire import Moment, Wire
 
+_HUMP = re.compile(r"(?<=[a-z])[A-Z]")
 _TEXT = {"type": "string"}
 _SCHEDULE = {
     "type": "object",
@@ -53,7 +55,8 @@ class TaskBody(Wire):
     wake_mode: Annotated[Any, WithJsonSchema({"enum": ["now", "next-heartbeat"]})] = None
 
     def fields(self) -> dict[str, Any]:
-        return self.model_dump(by_alias=True)
+        """What was sent, with the names of all fields in snake case."""
+        return {name: _snake(value) for name, value in self.model_dump().items()}
 
 
 class ToggleBody(Wire):
@@ -153,6 +156,13 @@ class RunList(Wire):
     entries: Sequence[RunRecord]
 
 
+def _snake(found: Any) -> Any:
+    if not isinstance(found, dict):
+        return found
+    named = cast("dict[str, Any]", found)
+    return {_HUMP.sub(lambda hump: f"_{hump[0].lower()}", name): value for name, value in named.items()}
+
+
 def listed(tasks: Sequence[Task]) -> TaskList:
     records = [record(task) for task in tasks]
     return TaskList(tasks=records, jobs=records)
@@ -185,4 +195,4 @@ def _schedule(schedule: Schedule) -> ScheduleRecord:
 def _payload(payload: Payload) -> PayloadRecord:
     fields = dict(vars(payload))
     told = fields.pop("text")
-    return PayloadRecord(**fields, **{"message" if payload.kind == "agentTurn" else "text": told})
+    return PayloadRecord(**fields, **{"message" if payload.kind == AGENT_TURN else "text": told})

@@ -15,6 +15,8 @@ from roost.core.problem import Kind, Problem
 from roost.drivers.engine.abilities.inside import Inside
 
 PayloadKind = Literal["agentTurn", "systemEvent"]
+AGENT_TURN: PayloadKind = "agentTurn"
+SYSTEM_EVENT: PayloadKind = "systemEvent"
 DeliveryMode = Literal["none", "announce", "webhook"]
 SessionTarget = Literal["main", "isolated"]
 WakeMode = Literal["now", "next-heartbeat"]

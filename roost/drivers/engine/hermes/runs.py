@@ -19,7 +19,7 @@ _RUNNING = "SELECT DISTINCT job_id AS id FROM executions WHERE status IN ('claim
 def main(home: str, job: str, limit: str) -> None:
     database = Path(home, "cron", "executions.db")
     if not database.exists():
-        print("[]")  # noqa: T201 - what it is for
+        sys.stdout.write("[]")
         return
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)
     connection.row_factory = sqlite3.Row
@@ -29,7 +29,7 @@ def main(home: str, job: str, limit: str) -> None:
         answers = sorted(Path(home, "cron", "output", job).glob("*.md"))
         for row in rows:
             row["summary"] = _summary(row, answers)
-    print(json.dumps(rows))  # noqa: T201 - what it is for
+    sys.stdout.write(json.dumps(rows))
 
 
 def _summary(row: dict[str, str | None], answers: list[Path]) -> str | None:

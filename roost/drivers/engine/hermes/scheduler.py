@@ -10,7 +10,7 @@ jobs whatever it likes: then Hermes's minute is what is left.
 import logging
 import math
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -94,12 +94,18 @@ def following(expr: str, tz: str, now: datetime) -> datetime:
     runs once where an hour comes twice, and later by the jump where an hour is left out; one for every hour goes on.
     """
     zone = ZoneInfo(tz)
-    if expr.split()[1].startswith("*"):
-        return croniter(expr, now.astimezone(zone)).get_next(datetime).astimezone(UTC)
-    shown = croniter(expr, now.astimezone(zone).replace(tzinfo=None))
-    while (found := shown.get_next(datetime).replace(tzinfo=zone).astimezone(UTC)) <= now:
-        continue
-    return found
+    hourly = expr.split()[1].startswith("*")
+    walls = croniter(expr, now.astimezone(zone).replace(tzinfo=None) - timedelta(hours=3))
+    best: datetime | None = None
+    while True:
+        wall = walls.get_next(datetime)
+        first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+        if best is not None and first >= best:
+            return best
+        times = (
+            [at for at in (first, second) if at.astimezone(zone).replace(tzinfo=None) == wall] if hourly else [first]
+        )
+        best = min([at for at in (*times, best) if at is not None and at > now], default=None)
 
 
 def _switched(job: Job, ours: Job) -> Job | None:

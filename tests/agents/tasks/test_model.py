@@ -1,0 +1,76 @@
+"""What makes a task of what a person sends, and what is left to the task as it was."""
+
+from typing import Any
+
+import pytest
+
+from roost.agents.tasks import model
+from roost.agents.tasks.errors import InvalidParameters, UnknownTask
+from roost.drivers.engine.abilities.tasks import Delivery, Every, Payload, TaskChange
+
+GOOD: dict[str, Any] = {"name": "n", "schedule": "every 1h", "payload": "do it"}
+
+
+def test_the_least_of_a_task() -> None:
+    spec = model.spec(GOOD)
+    assert (spec.name, spec.schedule, spec.payload) == ("n", Every(3_600_000), Payload("agentTurn", "do it"))
+    assert (spec.enabled, spec.delivery, spec.session_target, spec.wake_mode) == (True, Delivery(), "isolated", "now")
+
+
+def test_all_of_a_task() -> None:
+    turn = {"kind": "agentTurn", "message": " do it ", "model": "m", "thinking": "low", "timeout_seconds": 5}
+    delivery = {"mode": "announce", "channel": "telegram", "to": "1", "best_effort": True}
+    rest = {"description": "d", "enabled": False, "session_target": "isolated", "wake_mode": "next-heartbeat"}
+    spec = model.spec({**GOOD, "payload": turn, "delivery": delivery, **rest})
+    assert spec.payload == Payload("agentTurn", "do it", "m", "low", 5)
+    assert spec.delivery == Delivery("announce", "telegram", "1", best_effort=True)
+    assert (spec.description, spec.enabled, spec.wake_mode) == ("d", False, "next-heartbeat")
+
+
+def test_an_event_goes_to_the_main_session() -> None:
+    spec = model.spec({**GOOD, "payload": {"kind": "systemEvent", "text": "wake up"}})
+    assert (spec.payload, spec.session_target) == (Payload("systemEvent", "wake up"), "main")
+
+
+def test_a_change_says_nothing_of_the_rest() -> None:
+    assert model.change({}) == TaskChange()
+    assert model.change({"enabled": False, "name": None}) == TaskChange(enabled=False)
+    turned = model.change({"payload": {"kind": "systemEvent", "text": "x"}})
+    assert turned == TaskChange(payload=Payload("systemEvent", "x"), session_target="main")
+
+
+@pytest.mark.parametrize("field", ["name", "schedule", "payload"])
+def test_what_is_required(field: str) -> None:
+    for empty in (None, "", {}, [], 0, False):
+        with pytest.raises(InvalidParameters):
+            model.spec({**GOOD, field: empty})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "x" * 101},
+        {"name": "\ud800"},
+        {"description": 5},
+        {"enabled": 1},
+        {"payload": {"kind": "agentTurn", "text": "x"}},
+        {"payload": {"message": "x", "timeout_seconds": True}},
+        {"payload": {"message": "x", "timeout_seconds": 1e9}},
+        {"delivery": "none"},
+        {"delivery": {"mode": "webhook", "to": "ftp://x"}},
+        {"delivery": {"mode": ["none"]}},
+        {"session_target": "main"},
+        {"session_target": ["isolated"]},
+        {"wake_mode": {}},
+    ],
+    ids=str,
+)
+def test_what_is_malformed(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameters):
+        model.spec({**GOOD, **wrong})
+
+
+@pytest.mark.parametrize("task_id", ["", "a/b", "..", "x" * 65, "a b", "ä", "a?b"])
+def test_what_is_no_id_is_not_there(task_id: str) -> None:
+    with pytest.raises(UnknownTask):
+        model.checked_id(task_id)

@@ -1,0 +1,75 @@
+"""The forms in which people say when a task is due."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from roost.agents.tasks.schedules import Impossible, schedule
+from roost.core import clock
+from roost.drivers.engine.abilities.tasks import At, Cron, Every
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("0 9 * * 1-5", Cron("0 9 * * 1-5")),
+        ("  0   9 * *  MON-FRI ", Cron("0 9 * * MON-FRI")),
+        ("0 9 * * * Europe/Berlin", Cron("0 9 * * *", "Europe/Berlin")),
+        ("0 9 * * * UTC", Cron("0 9 * * *")),
+        ("0 9 29 2 *", Cron("0 9 29 2 *")),
+        ("@hourly", Cron("0 * * * *")),
+        ("@Weekly America/New_York", Cron("0 0 * * 0", "America/New_York")),
+        ("every 10m", Every(600_000)),
+        ("Every hour", Every(3_600_000)),
+        ("every 90 seconds", Every(90_000)),
+        ("every 2 weeks", Every(1_209_600_000)),
+        ("2026-03-01T12:00:01Z", At(NOW + timedelta(seconds=1))),
+        ("2026-03-01T13:30", At(NOW + timedelta(minutes=90))),
+        ("2026-03-01T14:30:00+02:00", At(NOW + timedelta(minutes=30))),
+        ({"kind": "cron", "expr": "*/5 * * * *", "tz": "Asia/Kolkata"}, Cron("*/5 * * * *", "Asia/Kolkata")),
+        ({"kind": "cron", "expr": "0 * * * *", "stagger_ms": 1000}, Cron("0 * * * *", "UTC", 1000)),
+        ({"kind": "every", "every_ms": 60_000}, Every(60_000)),
+        ({"kind": "at", "at": "2026-04-01T00:00:00Z"}, At(datetime(2026, 4, 1, tzinfo=UTC))),
+    ],
+    ids=str,
+)
+def test_what_is_said_is_understood(said: object, meant: object) -> None:
+    assert schedule(said) == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("", "now", "30m", "every", "every 59s", "every 1 fortnight", "@reboot", "@every 5m"),
+        *(
+            "* * * *",
+            "* * * * * *",
+            "0 * * * * *",
+            "* * * * * MON",
+            "0 0 31 4 *",
+            "0 0 30 feb *",
+            "60 * * * *",
+            "a b c d e",
+        ),
+        *("0 9 * * * Mars/Base", "0 9 * * * /etc/localtime", "0 9 * * * Europe", "* * * * * " + "x" * 300, "9" * 5000),
+        *("2026-03-01T12:00:00Z", "2026-02-28", "2037-01-01", "9999-12-31T23:59:59Z", "2026-02-30", "2026-13-01"),
+        *(None, 5, [], {}, {"kind": "cron"}, {"kind": "cron", "expr": "0 9 * * * UTC", "tz": "UTC"}),
+        *(
+            {"kind": "every", "every_ms": 60_000.5},
+            {"kind": "every", "every_ms": 10**15},
+            {"kind": "every", "every_ms": "1"},
+        ),
+        *({"kind": "at"}, {"kind": "at", "at": "x" * 100}, {"kind": ["at"]}),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(said: object) -> None:
+    with pytest.raises(Impossible):
+        schedule(said)
