@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -25,6 +26,7 @@ from roost.agents.lifecycle.reconcile import Reconciler
 from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.start import Start
 from roost.agents.lifecycle.teardown import Teardown
+from roost.agents.lifecycle.update import Update
 from roost.agents.logs.service import Logs
 from roost.agents.models import providers
 from roost.agents.models.model import Own
@@ -33,8 +35,11 @@ from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.runtime_config.service import RuntimeConfig
 from roost.agents.secrets.delivery import Delivery
+from roost.agents.scripts.model import RUN as SCRIPTS_RUN
+from roost.agents.scripts.service import Scripts
 from roost.agents.secrets.service import Secrets
 from roost.agents.tasks.service import Tasks
+from roost.agents.versions.service import Versions
 from roost.agents.workspace.service import Workspace
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
@@ -184,15 +189,22 @@ class Roost:
         )
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
-        starter = GatewayStarter(self.roster, self.reach, origin, Equip(self.models, self.delivery))
-        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, origin)
+        equip = Equip(self.models, self.delivery)
+        starter = GatewayStarter(self.roster, self.reach, origin, equip)
+        versions = Versions(self.roster, self.reach, partial(bake, settings))
+        scripts = Scripts(self.db, self.queue, self.roster, self.reach, origin, equip)
+        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, origin, scripts)
         self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
-        restart = Restart(self.db, self.queue, self.roster, self.reach, self.details)
+        restart = Restart(self.db, self.queue, self.roster, self.reach, self.details, versions)
         teardown = Teardown(self.db, self.queue, self.roster, self.gateways, self.runtime, self.relays)
         self.reconciler = Reconciler(self.db, self.queue, self.roster, self.reach, self.runtime, self.relays, starter)
         trusted = trust.establish(settings.ca_file, data_folder(settings) / "trust")
-        start = Start(self.roster, self.reach, self.runtime, self.relays, starter, _limits(settings), trusted)
+        bounds = _limits(settings)
+        start = Start(self.roster, self.reach, self.runtime, self.relays, starter, versions, scripts, bounds, trusted)
+        update = Update(self.db, self.queue, self.roster, self.reach, versions, start)
         self.queue.handle(lifecycle.START, start)
+        self.queue.handle(lifecycle.UPDATE, update.handle)
+        self.queue.handle(SCRIPTS_RUN, scripts.handle)
         self.queue.handle(lifecycle.DELETE, teardown.handle, retries=10)
         for room in (
             door,
@@ -204,6 +216,9 @@ class Roost:
             self.launch,
             restart,
             teardown,
+            update,
+            versions,
+            scripts,
             Workspace(self.roster, self.reach, self.delivery.variables),
             Devices(self.reach),
             RuntimeConfig(self.roster, self.reach, starter.setup, restart),

@@ -10,8 +10,10 @@ from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
 from roost.agents.runtime_config import api as runtime_config
+from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
 from roost.agents.tasks import api as tasks
+from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
@@ -27,6 +29,8 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(workspace.router)
     app.include_router(tasks.router)
     app.include_router(secrets.router)
+    app.include_router(versions.router)
+    app.include_router(scripts.router)
     app.include_router(devices.router)
     app.include_router(runtime_config.router)
     app.include_router(logs.router)

@@ -4,7 +4,7 @@ from roost.work.claim import Claim, Handler
 from roost.work.errors import LeaseLost, OperationMissing
 from roost.work.loop import Work
 from roost.work.model import JSON, Operation, State
-from roost.work.store import add, busy, get, waiting
+from roost.work.store import add, amend, busy, get, waiting
 
 __all__ = [
     "JSON",
@@ -16,6 +16,7 @@ __all__ = [
     "State",
     "Work",
     "add",
+    "amend",
     "busy",
     "get",
     "waiting",

@@ -152,6 +152,12 @@ def fence(connection: Connection, operation: Operation) -> None:
         raise LeaseLost
 
 
+def amend(connection: Connection, operation: Operation, payload: JSON) -> None:
+    """Note how far a held operation has come, for steps that must not be taken again. Raises LeaseLost."""
+    if connection.execute(operations.update().where(_held(operation)).values(payload=payload)).rowcount != 1:
+        raise LeaseLost
+
+
 def finish(connection: Connection, operation: Operation, result: JSON) -> None:
     """Raises LeaseLost, as all that end an attempt do."""
     _end(connection, operation, state=State.DONE, result=result, error=None, finished_at=clock.now())

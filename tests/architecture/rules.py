@@ -218,6 +218,8 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
+            "roost/core/threads.py",  # blocking work of minutes
+            "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container

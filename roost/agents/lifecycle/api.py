@@ -11,6 +11,7 @@ from roost.agents.lifecycle.errors import StartFailed
 from roost.agents.lifecycle.launch import Launch
 from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.teardown import Teardown
+from roost.agents.lifecycle.update import Update
 from roost.agents.roster.reach import Reach
 from roost.identity.door import AgentCaller, AgentId, OwnerCaller, ServiceCaller
 from roost.identity.gateways import Gateways
@@ -19,6 +20,7 @@ from roost.web.provide import provide
 Detailing = Annotated[Details, Depends(provide(Details))]
 Launching = Annotated[Launch, Depends(provide(Launch))]
 Restarting = Annotated[Restart, Depends(provide(Restart))]
+Updating = Annotated[Update, Depends(provide(Update))]
 Deleting = Annotated[Teardown, Depends(provide(Teardown))]
 Engines = Annotated[Reach, Depends(provide(Reach))]
 Tokens = Annotated[Gateways, Depends(provide(Gateways))]
@@ -70,6 +72,14 @@ async def restart_agent(
     """Restart the gateway, at another engine version if one is named."""
     previous = await restart(agent_id, body.wanted if body else None)
     return wire.Restarted(message="Agent restarted", previous_process_id=previous)
+
+
+@router.post("/{agentId}/update")
+async def update_agent(
+    _: AgentCaller, agent_id: AgentId, update: Updating, body: wire.UpdateAgent | None = None
+) -> wire.AgentUpdated:
+    """Update the agent's engine. Without success the agent runs on as it was, and `output` says why."""
+    return wire.updated(await update(agent_id, body.tag if body else None))
 
 
 @router.get("/{agentId}/gateway-token")

@@ -5,6 +5,7 @@ from roost.agents.lifecycle.gateway import PROCESS, Origin
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.scripts.service import Scripts
 from roost.agents.secrets.service import Secrets
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
@@ -13,12 +14,15 @@ from roost.identity.gateways import Gateways
 
 
 class Details:
-    def __init__(self, roster: Roster, reach: Reach, gateways: Gateways, secrets: Secrets, origin: Origin) -> None:
+    def __init__(
+        self, roster: Roster, reach: Reach, gateways: Gateways, secrets: Secrets, origin: Origin, scripts: Scripts
+    ) -> None:
         self._roster = roster
         self._reach = reach
         self._gateways = gateways
         self._secrets = secrets
         self._origin = origin
+        self._scripts = scripts
 
     async def list(self, caller: Caller) -> wire.AgentList:
         agents = await self._roster.list(caller.tenant_id)
@@ -29,12 +33,16 @@ class Details:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         status, pid = await self.process(agent)
-        record = await self.record(caller, agent)
+        lifecycle = wire.lifecycle(await self._scripts.show(agent_id))
+        record = wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
         secrets = [wire.attached(one) for one in await self._secrets.of(agent_id)]
-        return wire.AgentDetail(agent=record, process_status=status, process_id=pid, secrets=secrets)
+        return wire.AgentDetail(
+            agent=record, process_status=status, process_id=pid, lifecycle=lifecycle, secrets=secrets
+        )
 
     async def record(self, caller: Caller, agent: Agent) -> wire.AgentRecord:
-        return wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id))
+        lifecycle = wire.lifecycle(await self._scripts.show(agent.id))
+        return wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
     async def process(self, agent: Agent) -> tuple[str, int | None]:
         """The gateway's state as its warden sees it (`running`, `starting`, `not_running`), and its pid in the box."""

@@ -20,11 +20,6 @@ class RestartFailed(Problem):
     message = "Restart failed"
 
 
-class InvalidVersion(Problem):
-    kind = Kind.INVALID
-    message = "Invalid version"
-
-
 class UnknownEngine(Problem):
     kind = Kind.INVALID
     message = "Unknown engine"

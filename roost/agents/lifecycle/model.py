@@ -21,6 +21,7 @@ CHANNELS = ("telegram", "slack", "discord", "whatsapp")
 
 START = "agent.start"
 DELETE = "agent.delete"
+UPDATE = "agent.update"
 NEW_BOX = {"box": True}
 START_GRACE = 30.0
 """Seconds that a start may take beyond the engine's own deadline: for its turn, its box, its end."""
@@ -77,6 +78,21 @@ class Order:
     skill_cids: Sequence[str] = ()
     secret_ids: Sequence[str] = ()
     channels: Mapping[str, ChannelSettings] = field(default_factory=dict[str, ChannelSettings])
+
+
+@dataclass(frozen=True)
+class Updated:
+    """How an update ended: without success the agent runs at the version that it had, with the state that it had."""
+
+    success: bool
+    previous_version: str
+    new_version: str
+    output: str
+
+
+def at_version(version: str) -> Mapping[str, object]:
+    """Payload of a start in a new box at that version."""
+    return {**NEW_BOX, "version": version}
 
 
 def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits, trust: Trust = Trust()) -> BoxSpec:

@@ -5,50 +5,64 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.detail import Details
-from roost.agents.lifecycle.errors import InvalidVersion, RestartFailed
-from roost.agents.roster.model import AgentState
+from roost.agents.lifecycle.errors import RestartFailed
+from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.versions.model import INSTALL_SECONDS
+from roost.agents.versions.service import Versions
 from roost.core.db import Database
 from roost.work import State, Work
 
 
 class Restart:
-    def __init__(self, db: Database, queue: Work, roster: Roster, reach: Reach, details: Details) -> None:
+    def __init__(
+        self, db: Database, queue: Work, roster: Roster, reach: Reach, details: Details, versions: Versions
+    ) -> None:
         self._db = db
         self._details = details
         self._queue = queue
         self._roster = roster
         self._reach = reach
+        self._versions = versions
 
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
         """Returns when the gateway answers again, with the pid (in its box) that the last one had.
 
         Whoever asks while a restart waits for its turn gets that one: they do not queue up.
 
-        Raises AgentGone, InvalidVersion, RestartFailed.
+        A version that is missing here is installed first, which takes minutes. One that does not start leaves the agent
+        failed, at that version.
+
+        Raises AgentGone, InvalidVersion and its kin, RestartFailed.
         """
         agent = await self._roster.get(agent_id)
         _, previous = await self._details.process(agent)
         engine = self._reach.engine(agent.engine)
-        if version is not None and version not in engine.installed():
-            raise InvalidVersion
-        changed = version is not None and version != agent.engine_version
+        patience = engine.start_deadline + model.START_GRACE
+        if version is not None:
+            await self._versions.require(engine, version)
+        missing = version not in {None, *engine.installed()}
+        patience += INSTALL_SECONDS if missing else 0.0
 
         def enqueue(connection: Connection) -> str:
-            if changed and version is not None:
-                self._roster.set_version(connection, agent_id, version)
-            self._roster.move(connection, agent_id, AgentState.STARTING)
-            payload = model.NEW_BOX if changed else None
-            for other in work.waiting(connection, model.START, agent_id):
-                if other.payload in (payload, model.NEW_BOX):
-                    return other.id
-            return work.add(connection, model.START, agent_id, payload).id
+            if not missing:  # else the gateway goes on until there is something to restart at
+                self._roster.move(connection, agent_id, AgentState.STARTING)
+            return _enqueue(connection, agent, version)
 
         operation_id = await self._db.write(enqueue)
         self._queue.wake()
-        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
+        operation = await self._queue.wait(operation_id, timeout=patience)
         await self._roster.get(agent_id)  # it may have been deleted meanwhile
         if operation.state is not State.DONE:
             raise RestartFailed
         return previous
+
+
+def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
+    here = version == agent.engine_version and not work.busy(connection, agent.id)  # what is under way may leave it
+    payload = None if version is None or here else model.at_version(version)
+    for other in work.waiting(connection, model.START, agent.id):
+        if payload in (None, other.payload):
+            return other.id
+    return work.add(connection, model.START, agent.id, payload).id

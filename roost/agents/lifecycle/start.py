@@ -1,13 +1,19 @@
 """The operation behind launch, restart and recovery: an agent's box and gateway, up from whatever state they are in."""
 
+from dataclasses import replace
 from typing import Any
 
+from sqlalchemy import Connection
+
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import NEW_BOX, Relays, Trust, box_spec
+from roost.agents.lifecycle.model import Relays, Trust, box_spec
 from roost.agents.roster.errors import AgentGone
 from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.scripts.service import Scripts
+from roost.agents.versions.errors import NotInstalled
+from roost.agents.versions.service import Versions
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Limits, Runtime
@@ -17,7 +23,7 @@ _log = log.get("lifecycle")
 
 
 class Start:
-    """Handles `agent.start`; the payload `NEW_BOX` asks for a new box as well (other engine version)."""
+    """Handles `agent.start`; the payload is None or from `model.at_version`."""
 
     def __init__(
         self,
@@ -26,6 +32,8 @@ class Start:
         runtime: Runtime,
         relays: Relays,
         gateways: GatewayStarter,
+        versions: Versions,
+        scripts: Scripts,
         limits: Limits,
         trust: Trust,
     ) -> None:
@@ -34,6 +42,8 @@ class Start:
         self._runtime = runtime
         self._relays = relays
         self._gateways = gateways
+        self._versions = versions
+        self._scripts = scripts
         self._limits = limits
         self._trust = trust
 
@@ -43,21 +53,55 @@ class Start:
             agent = await self._roster.get(operation.subject)
         except AgentGone:  # it was deleted before its turn came
             return {}
+        asked: dict[str, Any] = operation.payload or {}
+        agent = await self._at(operation, agent, asked.get("version", agent.engine_version))
         try:
-            await self._bring_up(agent, fresh_box=operation.payload == NEW_BOX)
+            await self.bring_up(agent, fresh_box="box" in asked)
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent failed to start", agent=agent.id, engine=agent.engine, reason=reason)
             await operation.guard(lambda connection: self._roster.move(connection, agent.id, AgentState.FAILED, reason))
             raise
-        await operation.guard(lambda connection: self._roster.move(connection, agent.id, AgentState.RUNNING))
+        await operation.guard(lambda connection: self.arrived(connection, agent.id))
         _log.info("agent is running", agent=agent.id, engine=agent.engine, version=agent.engine_version)
         return {}
 
-    async def _bring_up(self, agent: Agent, *, fresh_box: bool) -> None:
+    async def bring_up(self, agent: Agent, *, fresh_box: bool) -> None:
+        """Box and gateway, from whatever state they are in. Returns when the gateway answers."""
+        await self.open(agent, fresh=fresh_box)
+        await self._gateways.start(agent)
+
+    async def open(self, agent: Agent, *, fresh: bool) -> None:
+        """The box alone; one that runs stays as it is unless it is to be fresh."""
         mounts = self._reach.engine(agent.engine).mounts(agent.engine_version)
-        if fresh_box:
+        if fresh:
             await self._runtime.stop(agent.id)
         await self._relays.open(agent.id)
         await self._runtime.start(box_spec(agent.id, mounts, self._limits, self._trust))
-        await self._gateways.start(agent)
+
+    def arrived(self, connection: Connection, agent_id: str) -> None:
+        """The agent's gateway answers: it is running, and its scripts are next."""
+        if self._roster.move(connection, agent_id, AgentState.RUNNING):
+            self._scripts.enqueue(connection, agent_id)
+
+    async def _at(self, operation: Claim, agent: Agent, version: str) -> Agent:
+        """The agent at that version, which is installed when it is missing; until then nothing changes for the agent.
+
+        Raises NotInstalled.
+        """
+        if version == agent.engine_version:
+            return agent
+        try:
+            await self._versions.install(self._reach.engine(agent.engine), version)
+        except NotInstalled as problem:
+            up, reason = await self._gateways.is_up(agent), problem.message
+            to = (AgentState.RUNNING, None) if up else (AgentState.FAILED, reason)
+            await operation.guard(lambda connection: self._roster.move(connection, agent.id, *to))
+            raise
+
+        def change(connection: Connection) -> None:
+            self._roster.set_version(connection, agent.id, version)
+            self._roster.move(connection, agent.id, AgentState.STARTING)
+
+        await operation.guard(change)
+        return replace(agent, engine_version=version)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from roost.agents.lifecycle.model import ChannelSettings, Order
+from roost.agents.lifecycle.model import ChannelSettings, Order, Updated
 from roost.agents.roster.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
@@ -15,6 +15,7 @@ from roost.agents.roster.model import (
     Profile,
     checked_name,
 )
+from roost.agents.scripts.model import BUILD, START, Script, ScriptState
 from roost.agents.secrets.model import Attached, SecretKind
 from roost.core.sensitive import Sensitive
 from roost.web.wire import Moment, Text, Wire
@@ -59,6 +60,19 @@ class RestartAgent(Wire):
         return self.version or self.agent_version
 
 
+class UpdateAgent(Wire):
+    """`tag` is a version, or `latest`."""
+
+    tag: Annotated[Text, Field(max_length=64)] | None = None
+
+
+class AgentUpdated(Wire):
+    success: bool
+    previous_version: str
+    new_version: str
+    output: str
+
+
 class AgentRecord(Wire):
     """`gatewayToken` is there only for callers who may read it anyway, and never in lists."""
 
@@ -76,6 +90,8 @@ class AgentRecord(Wire):
     created_at: Moment
     updated_at: Moment
     gateway_token: str | None = None
+    lifecycle_json: str | None = None
+    """`Lifecycle` as a text, as clients of the reference service look for it; never in lists."""
 
 
 class AgentList(Wire):
@@ -107,10 +123,26 @@ class AttachedSecret(Wire):
     synced: bool
 
 
+class ScriptRecord(Wire):
+    """As in the list of an agent's scripts."""
+
+    state: ScriptState
+    reason: str | None
+    exit_code: int | None
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class Lifecycle(Wire):
+    build: ScriptRecord
+    start: ScriptRecord
+
+
 class AgentDetail(Wire):
     agent: AgentRecord
     process_status: str
     process_id: int | None = None
+    lifecycle: Lifecycle
     skills: Sequence[Any] = ()
     secrets: Sequence[AttachedSecret] = ()
     snapshots: Sequence[Any] = ()
@@ -142,7 +174,9 @@ class GatewayToken(Wire):
     gateway_token: str
 
 
-def record(agent: Agent, url: str, token: Sensitive[str] | None = None) -> AgentRecord:
+def record(
+    agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: Lifecycle | None = None
+) -> AgentRecord:
     return AgentRecord(
         agent_id=agent.id,
         user_id=agent.tenant_id,
@@ -158,6 +192,7 @@ def record(agent: Agent, url: str, token: Sensitive[str] | None = None) -> Agent
         created_at=agent.created_at,
         updated_at=agent.updated_at,
         gateway_token=token.reveal() if token else None,
+        lifecycle_json=lifecycle.model_dump_json(by_alias=True) if lifecycle else None,
     )
 
 
@@ -174,3 +209,15 @@ def attached(one: Attached) -> AttachedSecret:
 
 def token(value: Sensitive[str]) -> GatewayToken:
     return GatewayToken(token=value.reveal(), gateway_token=value.reveal())
+
+
+def updated(update: Updated) -> AgentUpdated:
+    return AgentUpdated(**vars(update))
+
+
+def lifecycle(scripts: Mapping[str, Script]) -> Lifecycle:
+    return Lifecycle(build=_script(scripts[BUILD]), start=_script(scripts[START]))
+
+
+def _script(script: Script) -> ScriptRecord:
+    return ScriptRecord(**{name: value for name, value in vars(script).items() if name != "digest"})

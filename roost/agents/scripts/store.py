@@ -1,8 +1,14 @@
 """The table of scripts and every line of SQL about it."""
 
-import sqlalchemy as sa
+from dataclasses import asdict, fields
+from typing import Any
 
-from roost.core.db import UtcTime, metadata
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from roost.agents.scripts.model import Script, ScriptState
+from roost.core.db import Connection, UtcTime, metadata
 
 agent_scripts = sa.Table(
     "agent_scripts",
@@ -12,6 +18,37 @@ agent_scripts = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("exit_code", sa.Integer),
+    sa.Column("digest", sa.String(64)),
     sa.Column("started_at", UtcTime),
     sa.Column("finished_at", UtcTime),
 )
+_s = agent_scripts.c
+_FIELDS = [_s[field.name] for field in fields(Script)]
+
+
+def of_agent(connection: Connection, agent_id: str) -> dict[str, Script]:
+    """By name; one that is not configured has no row."""
+    rows = connection.execute(sa.select(_s.script, *_FIELDS).where(_s.agent_id == agent_id)).mappings()
+    return {row["script"]: _script(dict(row)) for row in rows}
+
+
+def save(connection: Connection, agent_id: str, name: str, script: Script) -> bool:
+    """Whether it is saved: an agent that is gone has no row to belong to."""
+    if script.state is ScriptState.NOT_CONFIGURED:
+        connection.execute(agent_scripts.delete().where(_s.agent_id == agent_id, _s.script == name))
+        return True
+    values = {**asdict(script), "state": script.state.value}
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_scripts)
+    row = insert.values(agent_id=agent_id, script=name, **values)
+    try:
+        with connection.begin_nested():
+            connection.execute(row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
+    except IntegrityError:
+        return False
+    return True
+
+
+def _script(row: dict[str, Any]) -> Script:
+    values: dict[str, Any] = {name: value for name, value in row.items() if name != "script"}
+    values["state"] = ScriptState(row["state"])
+    return Script(**values)

@@ -33,7 +33,9 @@ _PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
 _DESK = Path(__file__).with_name("fake_desk.py").read_bytes()
 _SCHEDULER = Path(__file__).with_name("fake_scheduler.py").read_bytes()
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
-_AVAILABLE = ("1.1.0", "1.0.0")
+BROKEN = "1.0.5"
+"""A version that spoils its state and does not start."""
+_AVAILABLE = ("1.1.0", BROKEN, "1.0.0")
 
 
 class FakeEngine(Engine):
@@ -75,6 +77,7 @@ class FakeEngine(Engine):
         """The user's file with the platform's keys laid over it."""
         imposed = {
             "version": version,
+            "broken": version == BROKEN,
             "name": setup.name,
             "port": self.port,
             "token": setup.token.reveal(),

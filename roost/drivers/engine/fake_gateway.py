@@ -2,7 +2,7 @@
 
 It serves what an engine's gateway serves (health, models, chat through the model gateway, a WebSocket), and a few
 paths that test whoever forwards to it. The agent's name decides whether it starts: `fail-start` exits with 3,
-`never-ready` does not listen.
+`never-ready` does not listen. A version that is broken writes nonsense into its memory, and exits too.
 """
 
 import base64
@@ -199,6 +199,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     settings: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
     say(f"fake gateway {settings['version']} starts")
+    if settings.get("broken"):
+        Path(sys.argv[1]).with_name("memory").write_text("spoiled")
+        sys.exit(3)
     if settings["name"] == "fail-start":
         say("fake gateway was told to fail")
         sys.exit(3)

@@ -15,6 +15,7 @@ def upgrade() -> None:
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("reason", sa.Text()),
         sa.Column("exit_code", sa.Integer()),
+        sa.Column("digest", sa.String(64)),
         sa.Column("started_at", sa.BigInteger()),
         sa.Column("finished_at", sa.BigInteger()),
         sa.PrimaryKeyConstraint("agent_id", "script", name="pk_agent_scripts"),

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from roost.agents.lifecycle.reconcile import Reconciler
 from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.start import Start
 from roost.agents.lifecycle.teardown import Teardown
+from roost.agents.lifecycle.update import Update
 from roost.agents.roster.model import Agent, Profile
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
+from roost.agents.scripts.model import RUN
+from roost.agents.scripts.service import Scripts
 from roost.agents.secrets.service import Secrets
+from roost.agents.versions.service import Versions
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.contract import Dial
+from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.runtime.contract import Limits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
@@ -62,9 +67,15 @@ class Engine(FakeEngine):
     def __init__(self) -> None:
         super().__init__()
         self.let = True
+        self.unfit: frozenset[str] = frozenset()
 
     async def ready(self, dial: Dial) -> bool:
         return self.let and await super().ready(dial)
+
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+        """A version that is unfit ends at once."""
+        planned = super().plan(version, setup)
+        return replace(planned, argv=["false"]) if version in self.unfit else planned
 
 
 class House:
@@ -79,15 +90,21 @@ class House:
         self.secrets = Secrets(db, SEALER, self.roster)
         self.reach = Reach(self.roster, runtime, [self.engine])
         self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
-        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin)
+        self.versions = Versions(self.roster, self.reach, _prepare)
+        self.scripts = Scripts(db, self.queue, self.roster, self.reach, _origin, _equip)
+        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
         self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
-        self.restart = Restart(db, self.queue, self.roster, self.reach, self.details)
+        self.restart = Restart(db, self.queue, self.roster, self.reach, self.details, self.versions)
         self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
-        self.start = Start(self.roster, self.reach, runtime, self.relays, self.starter, Limits(), Trust())
+        parts = (self.roster, self.reach, runtime, self.relays, self.starter, self.versions, self.scripts)
+        self.start = Start(*parts, Limits(), Trust())
+        self.update = Update(db, self.queue, self.roster, self.reach, self.versions, self.start)
         self.reconciler = Reconciler(
             db, self.queue, self.roster, self.reach, runtime, self.relays, self.starter, every=every
         )
         self.queue.handle(model.START, self.start)
+        self.queue.handle(model.UPDATE, self.update.handle)
+        self.queue.handle(RUN, self.scripts.handle)
         self.queue.handle(model.DELETE, self.teardown.handle, retries=10)
 
     def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
@@ -154,3 +171,7 @@ def _origin(agent_id: str) -> str:
 
 async def _equip(_agent: Agent) -> Equipment:
     return Equipment(models=["scripted"])
+
+
+async def _prepare(*_: object) -> None:
+    """The fake engine needs nothing after an install."""

@@ -4,9 +4,12 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.errors import InvalidVersion, RestartFailed
+from roost.agents.lifecycle.errors import RestartFailed
 from roost.agents.roster.errors import AgentGone
 from roost.agents.roster.model import AgentState
+from roost.agents.versions.errors import InvalidVersion
+from roost.drivers.engine.contract import InstallFailed
+from roost.drivers.engine.fake import BROKEN
 from tests.agents.lifecycle.house import House
 
 
@@ -39,8 +42,40 @@ async def test_another_version_is_a_new_box(home: House) -> None:
     assert health.version == "1.1.0"
 
 
-@pytest.mark.parametrize("version", ["1.1.0", "0", "../1.0.0", "1.0.0\n"])
-async def test_only_an_installed_version_is_one(home: House, version: str) -> None:
+async def test_a_version_that_is_missing_is_installed_first(home: House) -> None:
+    agent = await home.create()
+    await home.restart(agent.id, "1.1.0")
+    assert "1.1.0" in home.engine.installed()
+    assert (await home.roster.get(agent.id)).engine_version == "1.1.0"
+
+
+async def test_an_install_that_fails_changes_nothing(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise InstallFailed("npm said https://user:password@registry is down")
+
+    agent = await home.create()
+    gateway = await home.gateway_pid(agent)
+    monkeypatch.setattr(home.engine, "install", broken)
+    with pytest.raises(RestartFailed):
+        await home.restart(agent.id, "1.1.0")
+    kept = await home.roster.get(agent.id)
+    assert (kept.state, kept.engine_version, kept.reason) == (AgentState.RUNNING, "1.0.0", None)
+    assert await home.gateway_pid(agent) == gateway
+
+
+async def test_a_version_that_does_not_start_is_told(home: House) -> None:
+    agent = await home.create()
+    with pytest.raises(RestartFailed):
+        await home.restart(agent.id, BROKEN)
+    failed = await home.roster.get(agent.id)
+    assert (failed.state, failed.engine_version) == (AgentState.FAILED, BROKEN)
+    assert "exited with code 3" in (failed.reason or "")
+    await home.restart(agent.id, "1.0.0")
+    assert (await home.roster.get(agent.id)).state is AgentState.RUNNING
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "0", "../1.0.0", "1.0.0\n", "", "--help"])
+async def test_only_what_exists_is_a_version(home: House, version: str) -> None:
     agent = await home.create()
     gateway = await home.gateway_pid(agent)
     with pytest.raises(InvalidVersion):

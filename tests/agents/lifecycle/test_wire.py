@@ -86,6 +86,7 @@ def test_a_record_as_clients_read_it() -> None:
         "createdAt": "2026-01-02T03:04:05.000000Z",
         "updatedAt": "2026-01-02T03:04:05.000000Z",
         "gatewayToken": None,
+        "lifecycleJson": None,
     }
     assert wire.record(AGENT, "", Sensitive("rst_x")).gateway_token == "rst_x"
 

@@ -27,6 +27,7 @@ def test_garbage_is_replaced(existing: bytes) -> None:
     settings = json.loads(FakeEngine(port=7).plan("1.0.0", setup).files[path])
     assert settings == {
         "version": "1.0.0",
+        "broken": False,
         "name": "n",
         "port": 7,
         "token": "t",

@@ -1,0 +1,185 @@
+"""Update: another version of an agent's engine, tried on the agent itself, with a way back to version and state.
+
+An operation of its own kind. How far it has come stands in its payload, so that the process after one that was killed
+goes on from there: `save` (nothing has changed yet), `try` (the new version runs or does not), `return` (the old one is
+brought back). Its result is what the caller is answered.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+from sqlalchemy import Connection
+
+from roost import work
+from roost.agents.lifecycle import model, saved
+from roost.agents.lifecycle.errors import RestartFailed
+from roost.agents.lifecycle.gateway import PROCESS
+from roost.agents.lifecycle.model import UPDATE, Updated
+from roost.agents.lifecycle.start import Start
+from roost.agents.lifecycle.trial import until_healthy
+from roost.agents.roster.errors import AgentGone
+from roost.agents.roster.model import REASON_LIMIT, Agent, AgentState
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.agents.versions.errors import NotInstalled
+from roost.agents.versions.model import INSTALL_SECONDS
+from roost.agents.versions.service import Versions
+from roost.core import log
+from roost.core.db import Database
+from roost.core.log import redact
+from roost.core.plain import plain_lines
+from roost.core.problem import Problem
+from roost.work import JSON, Claim, State, Work
+
+_SAVE, _TRY, _RETURN = "save", "try", "return"
+_LATEST = "latest"
+_log = log.get("update")
+
+
+@dataclass(frozen=True)
+class _Step:
+    """`reason` says why the way leads back; `tried`, that the new version may have changed the state."""
+
+    to: str
+    phase: str = _SAVE
+    previous: str = ""
+    tried: bool = False
+    reason: str = ""
+
+
+class Update:
+    """Handles `agent.update`."""
+
+    def __init__(
+        self, db: Database, queue: Work, roster: Roster, reach: Reach, versions: Versions, start: Start
+    ) -> None:
+        self._db = db
+        self._queue = queue
+        self._roster = roster
+        self._reach = reach
+        self._versions = versions
+        self._start = start
+
+    async def __call__(self, agent_id: str, tag: str | None = None) -> Updated:
+        """Update to the newest version, or to that of `tag`. Returns when the agent runs, at the new or the old one.
+
+        Raises AgentGone, InvalidVersion and its kin, and RestartFailed when the agent does not run any more.
+        """
+        agent = await self._roster.get(agent_id)
+        engine = self._reach.engine(agent.engine)
+        wanted = tag if tag not in {None, "", _LATEST} else None
+        version = wanted or await self._versions.latest(engine, agent.engine_version)
+        await self._versions.require(engine, version)
+        operation_id = await self._db.write(lambda connection: _enqueue(connection, agent_id, version))
+        self._queue.wake()
+        starts = 2 * (engine.start_deadline + model.START_GRACE)
+        operation = await self._queue.wait(operation_id, INSTALL_SECONDS + saved.SECONDS + starts)
+        await self._roster.get(agent_id)  # it may have been deleted meanwhile
+        if operation.state is not State.DONE:
+            raise RestartFailed
+        return Updated(**operation.result)
+
+    async def handle(self, operation: Claim) -> JSON:
+        """`agent.update`, idempotent: can be cut off anywhere and run again."""
+        step = _Step(**operation.payload)
+        try:
+            if step.phase == _SAVE:
+                agent = await self._roster.get(operation.subject)
+                if (over := await self._over_before_it_begins(agent, step.to)) is not None:
+                    return asdict(over)
+                step = await self._leave(operation, replace(step, previous=agent.engine_version))
+            if step.phase == _TRY:
+                step = await self._try(operation, step)
+            if step.phase == _RETURN:
+                return asdict(await self._return(operation, step))
+        except AgentGone:
+            return {}
+        return asdict(Updated(True, step.previous, step.to, f"Updated from {step.previous} to {step.to}"))
+
+    async def _over_before_it_begins(self, agent: Agent, version: str) -> Updated | None:
+        """The end, where there is nothing to do, or no such version to be had: the agent runs on untouched."""
+        current = agent.engine_version
+        if current == version:
+            return Updated(True, current, current, f"Already at {version}")
+        try:
+            await self._versions.install(self._reach.engine(agent.engine), version)
+        except NotInstalled as problem:
+            return Updated(False, current, current, f"{problem.message}. The agent runs on at {current}")
+        return None
+
+    async def _leave(self, operation: Claim, step: _Step) -> _Step:
+        """Stop the gateway and put aside what it remembers; then the new version is the agent's."""
+        await operation.guard(lambda c: self._roster.move(c, operation.subject, AgentState.STARTING))
+        agent = await self._roster.get(operation.subject)
+        warden = self._reach.warden(agent.id)
+        try:
+            await self._start.open(replace(agent, engine_version=step.to), fresh=False)
+            await warden.stop(PROCESS)
+            await saved.save(warden, operation.id, self._reach.engine(agent.engine).state)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the gateway is to run again
+            reason = f"{step.to} was not tried: {_shown(error)}"
+            return await self._go_on(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
+        return await self._go_on(operation, replace(step, phase=_TRY, tried=True), step.to)
+
+    async def _try(self, operation: Claim, step: _Step) -> _Step:
+        agent = await self._roster.get(operation.subject)
+        engine = self._reach.engine(agent.engine)
+        try:
+            await self._start.bring_up(agent, fresh_box=True)
+            token = await self._roster.internal_token(agent.id)
+            await until_healthy(engine, self._reach.dial(agent.id), token, step.to)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the old version is to run again
+            reason = f"{step.to} did not hold: {_shown(error)}"
+            _log.warning("a new version does not hold", agent=agent.id, version=step.to, reason=reason)
+            return await self._go_on(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
+        await operation.guard(lambda connection: self._start.arrived(connection, agent.id))
+        _log.info("agent is updated", agent=agent.id, previous=step.previous, version=step.to)
+        return step
+
+    async def _return(self, operation: Claim, step: _Step) -> Updated:
+        """The old version on the state that was put aside; where that cannot be had, on what there is."""
+        agent = await self._roster.get(operation.subject)
+        said = [step.reason, f"The agent runs at {step.previous} again"]
+        try:
+            await self._start.open(agent, fresh=True)
+            if step.tried and (lost := await self._restore(operation, agent)):
+                said.append(lost)
+            await self._start.bring_up(agent, fresh_box=False)
+        except Exception as error:
+            told = f"{step.reason}\nThe return to {step.previous} failed too: {_shown(error)}"
+            await operation.guard(lambda c: self._roster.move(c, agent.id, AgentState.FAILED, told))
+            raise
+        await operation.guard(lambda connection: self._start.arrived(connection, agent.id))
+        return Updated(False, step.previous, step.previous, "\n".join(said))
+
+    async def _restore(self, operation: Claim, agent: Agent) -> str | None:
+        """Why not, where it was not: the old version then has to do with what there is."""
+        try:
+            await saved.restore(self._reach.warden(agent.id), operation.id, self._reach.engine(agent.engine).state)
+        except Problem as problem:
+            return problem.message
+        return None
+
+    async def _go_on(self, operation: Claim, step: _Step, version: str) -> _Step:
+        """The step is taken and known, and the version with it, in one transaction."""
+
+        def note(connection: Connection) -> None:
+            work.amend(connection, operation, asdict(step))
+            self._roster.set_version(connection, operation.subject, version)
+
+        await operation.guard(note)
+        return step
+
+
+def _enqueue(connection: Connection, agent_id: str, version: str) -> str:
+    """Who asks for the same while one waits for its turn gets that one."""
+    payload = asdict(_Step(version))
+    for other in work.waiting(connection, UPDATE, agent_id):
+        if other.payload == payload:
+            return other.id
+    return work.add(connection, UPDATE, agent_id, payload).id
+
+
+def _shown(error: Exception) -> str:
+    """As callers may see it: an agent may have had a hand in it."""
+    reason = error.message if isinstance(error, Problem) else "Internal error"
+    return redact(plain_lines(reason))[-REASON_LIMIT:]

@@ -1,0 +1,108 @@
+"""One run of an agent's scripts: the build to its end, then the start script, each step noted as it is taken."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+from roost.agents.roster.errors import AgentGone
+from roost.agents.scripts import manifest, store
+from roost.agents.scripts.model import (
+    BUILD,
+    BUILD_SECONDS,
+    PROCESSES,
+    START,
+    STOP_GRACE,
+    TIMED_OUT,
+    Script,
+    ScriptState,
+)
+from roost.core import clock
+from roost.drivers.runtime.warden import Process, Warden
+from roost.work import Claim
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
+
+
+class Run:
+    """Raises AgentGone, LeaseLost, and what the warden raises."""
+
+    def __init__(self, operation: Claim, agent_id: str, warden: Warden) -> None:
+        self.warden = warden
+        self._operation = operation
+        self._agent_id = agent_id
+
+    async def all(self, scripts: manifest.Scripts, env: Mapping[str, str], *, anew: bool) -> None:
+        """`anew`: build also what was built from this manifest before."""
+        noted = await self._operation.db.read(lambda connection: store.of_agent(connection, self._agent_id))
+        build = noted.get(BUILD, Script())
+        done = build.state is ScriptState.SUCCESS and build.digest == scripts.digest and not anew
+        if await self._ours(START) is None:
+            await self.warden.stop(PROCESSES[START], STOP_GRACE)
+            await self._note(START, Script(ScriptState.PENDING) if scripts.start else Script())
+        if scripts.build is None:
+            await self._note(BUILD, Script())
+        elif not done and not await self._build(scripts.build, env, scripts.digest):
+            await self._note_start_failed("It was not started, because the build failed", scripts)
+            return
+        if scripts.start is not None:
+            await self._start(scripts.start, env)
+
+    async def fail(self, reason: str) -> None:
+        """Neither can run; what runs of them is ended."""
+        for name, process in PROCESSES.items():
+            await self.warden.stop(process, STOP_GRACE)
+            await self._note(name, Script(ScriptState.FAILED, reason, finished_at=clock.now()))
+
+    async def _build(self, command: str, env: Mapping[str, str], digest: str) -> bool:
+        process = await self._ours(BUILD)
+        if process is None:
+            await self.warden.stop(PROCESSES[BUILD], grace=0)
+            await self._note(BUILD, Script(ScriptState.RUNNING, digest=digest, started_at=clock.now()))
+            await self._launch(BUILD, command, env, restart=False)
+        process = await self._ended()
+        began = process.started_at if process else None
+        if process is not None and process.exit_code == 0:
+            end = Script(ScriptState.SUCCESS, None, 0, digest, began, clock.now())
+        elif process is not None and process.state == "exited":
+            code = process.exit_code
+            end = Script(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.now())
+        else:
+            reason = f"It ran longer than {BUILD_SECONDS / 60:.0f} minutes and was ended"
+            end = Script(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.now())
+        await self._note(BUILD, end)
+        return end.state is ScriptState.SUCCESS
+
+    async def _ended(self) -> Process | None:
+        """The build once it is over; None when it was ended because its time was."""
+        wait, latest = _FIRST_WAIT, clock.monotonic() + BUILD_SECONDS  # whatever the box says of its beginning
+        while True:
+            process = (await self.warden.processes()).get(PROCESSES[BUILD])
+            if process is None or process.state == "exited":
+                return process
+            overdue = clock.now() - process.started_at > timedelta(seconds=BUILD_SECONDS)
+            if overdue or clock.monotonic() > latest:
+                await self.warden.stop(PROCESSES[BUILD], STOP_GRACE)
+                return None
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    async def _start(self, command: str, env: Mapping[str, str]) -> None:
+        if await self._ours(START) is None:
+            await self._launch(START, command, env, restart=True)
+        await self._note(START, Script(ScriptState.RUNNING, started_at=clock.now()))
+
+    async def _note_start_failed(self, reason: str, scripts: manifest.Scripts) -> None:
+        if scripts.start is not None:
+            await self._note(START, Script(ScriptState.FAILED, reason, finished_at=clock.now()))
+
+    async def _launch(self, name: str, command: str, env: Mapping[str, str], *, restart: bool) -> None:
+        await self.warden.start(PROCESSES[name], ["/bin/sh", "-c", command], env=env, restart=restart)
+
+    async def _ours(self, name: str) -> Process | None:
+        """The process of that script if an earlier attempt at this operation began it."""
+        process = (await self.warden.processes()).get(PROCESSES[name])
+        return process if process is not None and process.started_at >= self._operation.created_at else None
+
+    async def _note(self, name: str, script: Script) -> None:
+        if not await self._operation.guard(lambda connection: store.save(connection, self._agent_id, name, script)):
+            raise AgentGone

@@ -1,0 +1,49 @@
+"""What the registries offer: asked aside, at most every ten minutes for each engine, and never waited for long."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.core import clock, log
+from roost.core.problem import Problem
+from roost.core.threads import aside
+from roost.drivers.engine.contract import Engine
+
+_KEPT, _KEPT_FAILURE = 600.0, 60.0
+_PATIENCE = 20.0
+_log = log.get("versions")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """`versions` is None when the registry never answered; `until` is on the monotonic clock."""
+
+    versions: Sequence[str] | None
+    until: float
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._answers: dict[str, _Answer] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    async def offered(self, engine: Engine) -> Sequence[str] | None:
+        """The versions, newest first, perhaps ten minutes old; None when the registry has given no answer yet."""
+        answer = self._answers.get(engine.id)
+        if answer is None or answer.until < clock.monotonic():
+            if engine.id not in self._asking:
+                self._asking[engine.id] = asyncio.create_task(self._ask(engine))
+            await asyncio.wait({self._asking[engine.id]}, timeout=_PATIENCE)
+            answer = self._answers.get(engine.id)
+        return answer.versions if answer else None
+
+    async def _ask(self, engine: Engine) -> None:
+        try:
+            versions = tuple(await aside(engine.available))
+            self._answers[engine.id] = _Answer(versions, clock.monotonic() + _KEPT)
+        except Problem as problem:
+            _log.warning("a registry cannot be asked for versions", engine=engine.id, reason=problem.message)
+            former = self._answers.get(engine.id)
+            self._answers[engine.id] = _Answer(former.versions if former else None, clock.monotonic() + _KEPT_FAILURE)
+        finally:
+            del self._asking[engine.id]

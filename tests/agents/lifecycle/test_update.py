@@ -1,0 +1,199 @@
+"""Update: to a version that holds, and back from one that does not, wherever the server is cut off meanwhile."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from roost.agents.lifecycle.model import UPDATE, Updated
+from roost.agents.roster.errors import AgentGone
+from roost.agents.roster.model import Agent, AgentState
+from roost.agents.versions.errors import InvalidVersion
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.drivers.engine.contract import InstallFailed
+from roost.drivers.engine.fake import BROKEN
+from roost.work import State
+from roost.work.store import operations
+from tests.agents.lifecycle.house import House, house, until
+
+MEMORY = ".roost/fake/memory"
+
+
+async def with_memory(home: House) -> Agent:
+    agent = await home.create()
+    await home.warden(agent.id).write(MEMORY, b"remembered", root="home")
+    return agent
+
+
+async def memory(home: House, agent: Agent) -> bytes:
+    return await home.warden(agent.id).read(MEMORY, root="home", limit=100)
+
+
+async def version(home: House, agent: Agent) -> str:
+    """As the running gateway says."""
+    token = await home.roster.internal_token(agent.id)
+    return (await home.engine.health(home.reach.dial(agent.id), token)).version
+
+
+@pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])
+async def test_to_the_newest(home: House, tag: str | None) -> None:
+    agent = await with_memory(home)
+    updated = await home.update(agent.id, tag)
+    assert updated == Updated(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
+    after = await home.roster.get(agent.id)
+    assert (after.state, after.engine_version) == (AgentState.RUNNING, "1.1.0")
+    assert await version(home, agent) == "1.1.0"
+    assert await memory(home, agent) == b"remembered"
+
+
+async def test_again_is_nothing_to_do(home: House) -> None:
+    agent = await home.create()
+    await home.update(agent.id)
+    gateway = await home.gateway_pid(agent)
+    assert await home.update(agent.id) == Updated(True, "1.1.0", "1.1.0", "Already at 1.1.0")
+    assert await home.gateway_pid(agent) == gateway
+
+
+async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_state(home: House) -> None:
+    agent = await with_memory(home)
+    updated = await home.update(agent.id, BROKEN)
+    assert (updated.success, updated.previous_version, updated.new_version) == (False, "1.0.0", "1.0.0")
+    assert "exited with code 3" in updated.output
+    after = await home.roster.get(agent.id)
+    assert (after.state, after.engine_version, after.reason) == (AgentState.RUNNING, "1.0.0", None)
+    assert await version(home, agent) == "1.0.0"
+    assert await memory(home, agent) == b"remembered"
+
+
+async def test_one_state_is_kept_and_no_more(home: House) -> None:
+    agent = await with_memory(home)
+    for tag in (BROKEN, "1.1.0"):
+        await home.update(agent.id, tag)
+        assert len(await home.warden(agent.id).list(".roost/saved", root="home")) == 1
+
+
+async def test_an_install_that_fails_leaves_the_gateway_as_it_is(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise InstallFailed("npm said https://user:password@registry is down")
+
+    agent = await home.create()
+    gateway = await home.gateway_pid(agent)
+    monkeypatch.setattr(home.engine, "install", broken)
+    updated = await home.update(agent.id)
+    assert (updated.success, updated.new_version) == (False, "1.0.0")
+    assert "password" not in updated.output
+    assert await home.gateway_pid(agent) == gateway
+
+
+async def test_a_state_that_cannot_be_put_aside_is_not_risked(home: House) -> None:
+    agent = await with_memory(home)
+    made = ["sh", "-c", "cd $HOME/.roost && rm -rf saved && mkfifo fake/pipe && ln -s /proc saved"]
+    assert (await home.warden(agent.id).exec(made)).exit_code == 0
+    updated = await home.update(agent.id, "1.1.0")
+    assert updated.success is True  # a link in its place is removed, what it leads to is not
+    assert await memory(home, agent) == b"remembered"
+
+
+async def test_a_failed_agent_can_be_updated(home: House) -> None:
+    agent = await home.create()
+    await home.runtime.stop(agent.id, grace=0)
+    assert (await home.update(agent.id)).success is True
+    assert await version(home, agent) == "1.1.0"
+
+
+@pytest.mark.parametrize("tag", ["1.2.0", "newest", "../1.1.0"])
+async def test_only_what_exists_is_a_version(home: House, tag: str) -> None:
+    agent = await home.create()
+    with pytest.raises(InvalidVersion):
+        await home.update(agent.id, tag)
+
+
+async def test_several_at_once_end_at_that_version(home: House) -> None:
+    agent = await home.create()
+    done = await asyncio.gather(*(home.update(agent.id) for _ in range(5)))
+    assert {update.new_version for update in done} == {"1.1.0"}
+    assert await version(home, agent) == "1.1.0"
+
+
+async def test_nobody_cannot_be_updated(home: House) -> None:
+    with pytest.raises(AgentGone):
+        await home.update("nobody")
+    assert (await home.run(UPDATE, "nobody", {"to": "1.1.0"})).state is State.DONE
+
+
+async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House) -> None:
+    agent = await home.create()
+    home.engine.let = False
+    updating = asyncio.create_task(home.update(agent.id))
+    await until(lambda: _runs_at(home, agent, "1.1.0"))
+    await home.teardown.delete(agent.id)
+    with pytest.raises(AgentGone):
+        await updating
+    assert await home.boxes() == {}
+
+
+@pytest.mark.parametrize("holds", [True, False])
+async def test_the_next_process_finishes_what_was_cut_off(database: Database, folder: Path, holds: bool) -> None:
+    """Killed while the new version comes up: the next process goes on, or leads back if it does not come up there."""
+    async with house(database, folder, lease=0.3) as first:
+        agent = await with_memory(first)
+        first.engine.let = False
+        updating = asyncio.create_task(first.update(agent.id))
+        await until(lambda: _runs_at(first, agent, "1.1.0"))
+        await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
+        await first.queue.stop(grace=0)
+        async with house(database, folder) as second:
+            second.engine.install("1.1.0", lambda *_: None)
+            second.engine.unfit = frozenset() if holds else frozenset({"1.1.0"})
+            done = await updating
+            assert done.success is holds
+            after = await second.roster.get(agent.id)
+            assert (after.state, after.engine_version) == (AgentState.RUNNING, done.new_version)
+            assert await version(second, agent) == ("1.1.0" if holds else "1.0.0")
+            assert await memory(second, agent) == (b"spoiled" if holds else b"remembered")
+            assert len(await second.boxes()) == 1
+
+
+async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None:
+    async with house(database, folder, lease=0.3) as first:
+        agent = await with_memory(first)
+        first.engine.let = False
+        updating = asyncio.create_task(first.update(agent.id, BROKEN))
+        await until(lambda: _returning(first))
+        await until(lambda: _runs_at(first, agent, "1.0.0"))
+        await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
+        await first.queue.stop(grace=0)
+        async with house(database, folder) as second:
+            done = await updating
+            assert (done.success, done.new_version) == (False, "1.0.0")
+            assert await version(second, agent) == "1.0.0"
+            assert await memory(second, agent) == b"remembered"
+
+
+async def test_where_nothing_comes_up_again_the_agent_has_failed(home: House) -> None:
+    agent = await home.create()
+    home.engine.install(BROKEN, lambda *_: None)
+    done = asyncio.create_task(home.run(UPDATE, agent.id, {"to": BROKEN}))
+    home.engine.unfit = frozenset({"1.0.0"})
+    assert (await done).state is State.FAILED
+    failed = await home.roster.get(agent.id)
+    assert (failed.state, failed.engine_version) == (AgentState.FAILED, "1.0.0")
+    assert "did not hold" in (failed.reason or "")
+    assert "failed too" in (failed.reason or "")
+
+
+async def _runs_at(home: House, agent: Agent, wanted: str) -> bool:
+    """Whether the agent's gateway answers at that version, whatever the server makes of it."""
+    if (await home.roster.get(agent.id)).engine_version != wanted:
+        return False
+    try:
+        return await version(home, agent) == wanted
+    except Problem:  # not yet
+        return False
+
+
+async def _returning(home: House) -> bool:
+    steps = await home.db.read(lambda c: c.execute(sa.select(operations.c.payload)).scalars().all())
+    return any(step and step.get("phase") == "return" for step in steps)
