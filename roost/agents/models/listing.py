@@ -8,7 +8,7 @@ from roost.core import clock, log
 from roost.drivers.model.contract import Upstream, UpstreamProblem, UpstreamUnavailable
 
 _FRESH = 30.0
-_FAILED = 5.0
+FAILED = 5.0
 PATIENCE = 15.0
 """Seconds: how long an answer counts, how long a failure, and how long an upstream may take."""
 
@@ -23,10 +23,11 @@ class _Known:
 
 
 class Listing:
-    def __init__(self, upstream: Upstream, patience: float = PATIENCE) -> None:
-        """`patience` is how many seconds the upstream may take to answer."""
+    def __init__(self, upstream: Upstream, *, patience: float = PATIENCE, failed: float = FAILED) -> None:
+        """Seconds: how long the upstream may take to answer, and how long it is left alone when it did not."""
         self.upstream = upstream
         self._patience = patience
+        self._failed = failed
         self._known: _Known | None = None
         self._asking = asyncio.Lock()
 
@@ -52,4 +53,4 @@ class Listing:
         else:
             return _Known(clock.monotonic() + _FRESH, models)
         _log.warning("models unknown", upstream=self.upstream.name, problem=problem)
-        return _Known(clock.monotonic() + _FAILED, former, problem)
+        return _Known(clock.monotonic() + self._failed, former, problem)

@@ -16,8 +16,8 @@ from roost.drivers.model.contract import Upstream
 MOST_AGENTS = 256
 MOST_PROVIDERS = 16
 """Agents of which connections are kept at a time, and providers of one agent."""
-_PATIENCE = 5.0
-"""Seconds in which a provider of an agent has to tell its models: the agent's start waits for it."""
+_PATIENCE, _FAILED = 5.0, 30.0
+"""Seconds in which a provider has to tell its models, for the agent's start waits for it; and until it is asked again."""
 
 
 class OwnCatalogues:
@@ -63,7 +63,7 @@ class OwnCatalogues:
             if shelf.catalogue is None:
                 settings = (await self._own.settings(agent_id))[:MOST_PROVIDERS]
                 shelf.upstreams = [self._own.connect(agent_id, one) for one in settings]
-                listings = [Listing(upstream, _PATIENCE) for upstream in shelf.upstreams]
+                listings = [Listing(upstream, patience=_PATIENCE, failed=_FAILED) for upstream in shelf.upstreams]
                 shelf.catalogue = Catalogue(listings, below=self._deployment) if listings else self._deployment
         return shelf.catalogue
 
