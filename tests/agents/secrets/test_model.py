@@ -1,0 +1,102 @@
+"""Names, values and what excludes what: pure rules (E4, B9)."""
+
+import pytest
+
+from roost.agents.secrets import model
+from roost.agents.secrets.errors import ConflictingSecrets, InvalidSecret
+from roost.agents.secrets.model import ProviderKey
+from roost.core.sensitive import Sensitive
+
+
+def values(**given: str) -> dict[str, Sensitive[str]]:
+    return {name: Sensitive(value) for name, value in given.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["A", "_", "OPENAI_API_KEY", "A1_B2", "X" * 128, "GIT_AUTHOR_NAME", "NODE_AUTH_TOKEN", "TZ", "GH_TOKEN"]
+)
+def test_a_name_is_that_of_a_variable(name: str) -> None:
+    assert model.checked_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["a", "1A", "A-B", "A B", "A=B", "A\n", "A\0", "É", "path", "A.B", " A"])
+def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSecret, match="must match"):
+        model.checked_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "GLIBC_TUNABLES", "PATH", "HOME", "IFS", "ENV"),
+        *("BASH_ENV", "BASH_FUNC_X", "SHELLOPTS", "PROMPT_COMMAND", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS"),
+        *("PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "GIT_SSH_COMMAND"),
+        *("GIT_CONFIG_COUNT", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
+        *("HERMES_HOME", "OPENCLAW_GATEWAY_TOKEN", "API_SERVER_KEY", "ROOST_KEK", "AGENT_ID", "TERMINAL_CWD"),
+    ],
+)
+def test_what_steers_programs_or_the_platform_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSecret, match="is reserved"):
+        model.checked_name(name)
+    assert not model.reaches_agent(name)
+
+
+def test_a_name_is_there_and_not_too_long() -> None:
+    with pytest.raises(InvalidSecret, match="required"):
+        model.checked_name("")
+    with pytest.raises(InvalidSecret, match="128"):
+        model.checked_name("X" * 129)
+
+
+def test_a_value_is_there_and_not_too_long() -> None:
+    assert model.checked_value("x" * 65_536).reveal()
+    assert model.checked_value(" \n").reveal() == " \n"
+    for value in ("", "x" * 65_537, "é" * 32_769, "top\0secret"):
+        with pytest.raises(InvalidSecret) as refusal:
+            model.checked_value(value)
+        assert "top" not in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN"},
+        {"OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN", "MINE"},
+        {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+        {"HF_TOKEN", "HUGGINGFACE_HUB_TOKEN"},
+    ],
+)
+def test_two_credentials_of_one_provider_conflict(names: set[str]) -> None:
+    with pytest.raises(ConflictingSecrets):
+        model.check_together(names)
+
+
+def test_the_rest_goes_together() -> None:
+    model.check_together(
+        {"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GH_TOKEN", "GITHUB_TOKEN", "OPENAI_BASE_URL"}
+    )
+    model.check_together({"GH_TOKEN", "COPILOT_GITHUB_TOKEN"})
+
+
+def test_all_of_an_agent_has_a_bound() -> None:
+    model.check_size({"A": 65_536, "B": 65_534})
+    with pytest.raises(InvalidSecret, match="128 KiB together"):
+        model.check_size({"A": 65_536, "B": 65_535})
+
+
+def test_keys_of_model_providers_come_with_their_address() -> None:
+    given = values(
+        OPENAI_API_KEY="k", OPENAI_BASE_URL="https://x.example/v1", GROQ_API_KEY="g", OTHER="o", HF_TOKEN="h"
+    )
+    assert model.provider_keys(given) == [
+        ProviderKey("openai", "OPENAI_API_KEY", Sensitive("k"), "https://x.example/v1"),
+        ProviderKey("groq", "GROQ_API_KEY", Sensitive("g")),
+    ]
+    assert "https" not in repr(model.provider_keys(values(OPENAI_API_KEY="https://secret")))
+
+
+def test_what_stays_on_the_host() -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_OAUTH_TOKEN", "GEMINI_BASE_URL"):
+        assert not model.reaches_agent(name)
+    for name in ("GH_TOKEN", "GITHUB_TOKEN", "HF_TOKEN", "MINE", "DEEPGRAM_API_KEY", "TELEGRAM_BOT_TOKEN"):
+        assert model.reaches_agent(name)

@@ -1,0 +1,285 @@
+"""Secrets on both databases: rules that hold under any rush; envelopes open nowhere else (B1-B3, B7-B9, E3)."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from roost.agents.roster.errors import AgentGone
+from roost.agents.roster.model import AgentState, Profile
+from roost.agents.roster.service import Roster
+from roost.agents.secrets import model, store
+from roost.agents.secrets.delivery import Delivery
+from roost.agents.secrets.errors import (
+    ConflictingSecrets,
+    DuplicateName,
+    InvalidSecret,
+    SecretAttached,
+    SecretLimitReached,
+    SecretsNotConfigured,
+    UnknownSecret,
+    UnreadableSecret,
+)
+from roost.agents.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.secrets.service import Secrets
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.core.seal import KeyMissing, KeySet, Sealer
+from roost.core.sensitive import Sensitive
+from roost.identity import tenants
+from roost.identity.caller import Plan
+
+KEY = Sensitive(bytes(32))
+
+
+class Office:
+    """A tenant with secrets and agents."""
+
+    def __init__(self, db: Database, sealer: Sealer | None = None) -> None:
+        self.db, sealer = db, sealer or Sealer(KEY)
+        self.roster = Roster(db, sealer, dict.fromkeys(Plan, 20))
+        self.secrets, self.delivery = Secrets(db, sealer, self.roster), Delivery(db, sealer)
+        self.tenant = self.of("acme")
+
+    def of(self, tenant: str) -> str:
+        return self.db.run(lambda c: tenants.ensure(c, tenant, Plan.PAID).id)
+
+    def agent(self, state: AgentState = AgentState.RUNNING) -> str:
+        def add(connection) -> str:
+            agent = self.roster.admit(connection, self.tenant, Profile("a"), "fake", "1")
+            self.roster.move(connection, agent.id, state)
+            return agent.id
+
+        return self.db.run(add)
+
+    async def add(
+        self, name: str, value: str = "value", kind: SecretKind = SecretKind.SECRET, tenant: str | None = None
+    ) -> Secret:
+        return await self.secrets.create(tenant or self.tenant, name, value, kind)
+
+    async def attach(self, agent: str, *secrets: Secret) -> int:
+        return await self.secrets.attach(self.tenant, agent, [secret.id for secret in secrets])
+
+    async def names(self, agent: str) -> list[str]:
+        return [one.secret.name for one in await self.secrets.of(agent)]
+
+    def dismiss(self, agent: str) -> None:
+        def go(connection) -> None:
+            self.roster.dismiss(connection, agent)
+            Secrets.release(connection, agent)
+
+        self.db.run(go)
+
+
+@pytest.fixture
+def office(database: Database) -> Office:
+    return Office(database)
+
+
+async def outcome(doing: Awaitable[object]) -> type | None:
+    try:
+        await doing
+    except Problem as problem:
+        return type(problem)
+    return None
+
+
+async def test_a_secret_is_listed_without_its_value_and_a_variable_with_it(office: Office) -> None:
+    await office.add("B_SECRET", "hush")
+    variable = await office.add("A_VARIABLE", "shown", SecretKind.VARIABLE)
+    agent = office.agent()
+    await office.attach(agent, variable)
+    (first, second), limit = await office.secrets.list(office.tenant)
+    assert (first.secret, first.agents, first.value) == (variable, {agent: "a"}, Sensitive("shown"))
+    assert (second.secret.name, second.agents, second.value) == ("B_SECRET", {}, None)
+    assert limit == 100
+
+
+async def test_of_many_with_one_name_one_is_made(office: Office) -> None:
+    outcomes = await asyncio.gather(*(outcome(office.add("SAME")) for _ in range(12)))
+    assert outcomes.count(None) == 1
+    assert outcomes.count(DuplicateName) == 11
+    await office.add("SAME", tenant=office.of("other"))
+
+
+async def test_the_limit_holds_in_a_rush(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "SECRET_LIMIT", dict.fromkeys(Plan, 5))
+    outcomes = await asyncio.gather(*(outcome(office.add(f"N{number}")) for number in range(12)))
+    assert outcomes.count(None) == 5
+    assert outcomes.count(SecretLimitReached) == 7
+
+
+async def test_an_update_is_a_new_version(office: Office) -> None:
+    secret, agent = await office.add("A", "one"), office.agent()
+    await office.attach(agent, secret)
+    newer = await office.secrets.update(office.tenant, secret.id, "two")
+    assert (newer.version, newer.name, newer.created_at) == (2, "A", secret.created_at)
+    assert newer.updated_at > secret.updated_at
+    assert await office.delivery.variables(agent) == {"A": Sensitive("two")}
+
+
+async def test_another_tenants_secret_is_not_there(office: Office) -> None:
+    theirs, agent = await office.add("A", tenant=office.of("other")), office.agent()
+    for doing in (
+        office.secrets.update(office.tenant, theirs.id, "x"),
+        office.secrets.delete(office.tenant, theirs.id),
+        office.attach(agent, await office.add("MINE"), theirs),
+        office.secrets.detach(agent, theirs.id),
+    ):
+        assert await outcome(doing) is UnknownSecret
+    assert await office.names(agent) == []
+
+
+async def test_attaching_twice_is_once(office: Office) -> None:
+    secret, agent = await office.add("A"), office.agent()
+    assert await office.attach(agent, secret, secret) == 1
+    assert await office.attach(agent, secret, await office.add("B")) == 1
+    assert await office.names(agent) == ["A", "B"]
+    await office.secrets.detach(agent, secret.id)
+    assert await outcome(office.secrets.detach(agent, secret.id)) is UnknownSecret
+    assert await office.names(agent) == ["B"]
+
+
+async def test_two_credentials_of_a_provider_never_meet_on_an_agent(office: Office) -> None:
+    key, token = await office.add("OPENAI_API_KEY"), await office.add("OPENAI_OAUTH_TOKEN")
+    agent, other = office.agent(), office.agent()
+    assert await outcome(office.attach(agent, key, token)) is ConflictingSecrets
+    assert await office.names(agent) == []
+    outcomes = await asyncio.gather(*(outcome(office.attach(agent, one)) for one in (key, token) * 4))
+    assert outcomes.count(ConflictingSecrets) == 4
+    assert len(await office.names(agent)) == 1
+    assert await office.attach(other, token if await office.names(agent) == ["OPENAI_API_KEY"] else key) == 1
+
+
+async def test_an_environment_has_a_bound_also_when_a_value_grows(office: Office) -> None:
+    big = [await office.add(f"N{number}", "x" * 60_000) for number in range(2)]
+    small, agent = await office.add("SMALL", "x"), office.agent()
+    await office.attach(agent, *big, small)
+    assert await outcome(office.secrets.update(office.tenant, small.id, "x" * 20_000)) is InvalidSecret
+    assert (await office.delivery.variables(agent))["SMALL"] == Sensitive("x")
+    assert await outcome(office.attach(agent, await office.add("MORE", "x" * 20_000))) is InvalidSecret
+
+
+async def test_deleting_and_attaching_at_once_end_consistently(office: Office) -> None:
+    for number in range(8):
+        secret, agent = await office.add(f"N{number}"), office.agent()
+        deleted, attached = await asyncio.gather(
+            outcome(office.secrets.delete(office.tenant, secret.id)), outcome(office.attach(agent, secret))
+        )
+        assert (deleted, attached) in {(None, UnknownSecret), (SecretAttached, None)}
+        assert bool(await office.names(agent)) is (attached is None)
+
+
+async def test_an_agent_that_goes_lets_go_at_once(office: Office) -> None:
+    secret, agent = await office.add("A"), office.agent()
+    await office.attach(agent, secret)
+    assert await outcome(office.secrets.delete(office.tenant, secret.id)) is SecretAttached
+    office.dismiss(agent)  # its erasure is still to come
+    assert await outcome(office.attach(agent, secret)) is AgentGone
+    await office.secrets.delete(office.tenant, secret.id)
+
+
+async def test_nothing_stays_on_an_agent_that_is_deleted_meanwhile(office: Office) -> None:
+    for number in range(8):
+        secret, agent = await office.add(f"N{number}"), office.agent()
+        await asyncio.gather(outcome(office.attach(agent, secret)), asyncio.to_thread(office.dismiss, agent))
+        await office.secrets.delete(office.tenant, secret.id)
+
+
+async def test_synced_is_what_a_running_gateway_has(office: Office) -> None:
+    secret, key = await office.add("A"), await office.add("OPENAI_API_KEY")
+    agent, failed = office.agent(), office.agent(AgentState.FAILED)
+    for one in (agent, failed):
+        await office.attach(one, secret, key)
+
+    async def synced(agent: str) -> dict[str, bool]:
+        return {one.secret.name: one.synced for one in await office.secrets.of(agent)}
+
+    assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
+    for one in (agent, failed):
+        await office.delivery.taken(one, await office.delivery.environment(one))
+    assert await synced(agent) == {"A": True, "OPENAI_API_KEY": True}
+    assert await synced(failed) == {"A": False, "OPENAI_API_KEY": True}
+    before = await office.delivery.environment(agent)
+    await office.secrets.update(office.tenant, secret.id, "newer")
+    await office.delivery.taken(agent, before)  # a start that was under way during the update
+    assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
+
+
+async def test_keys_of_model_providers_go_to_the_host_and_nowhere_else(office: Office) -> None:
+    agent = office.agent()
+    given = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://x.example/v1", "GH_TOKEN": "g"}
+    await office.attach(agent, *[await office.add(name, value) for name, value in given.items()])
+    assert await office.secrets.providers(agent) == [
+        ProviderKey("openai", "OPENAI_API_KEY", Sensitive("k"), "https://x.example/v1")
+    ]
+    assert await office.delivery.variables(agent) == {"GH_TOKEN": Sensitive("g")}
+    assert await office.secrets.providers(office.agent()) == []
+
+
+async def test_logs_hide_secrets_and_not_variables(office: Office) -> None:
+    agent = office.agent()
+    await office.attach(
+        agent, await office.add("A", "hush"), await office.add("B", "shown", SecretKind.VARIABLE), await office.add("C")
+    )
+    assert set(await office.delivery.hidden(agent)) == {Sensitive("hush"), Sensitive("value")}
+
+
+async def test_whoever_listens_hears_of_every_change(office: Office) -> None:
+    heard: list[str] = []
+    office.secrets.subscribe(heard.append)
+    secret, one, two = await office.add("A"), office.agent(), office.agent()
+    await office.attach(one, secret)
+    await office.attach(two, secret)
+    assert heard == [one, two]
+    await office.secrets.update(office.tenant, secret.id, "x")
+    assert sorted(heard[2:]) == sorted([one, two])
+    await office.secrets.detach(two, secret.id)
+    assert heard[4:] == [two]
+
+
+async def test_swapped_envelopes_do_not_open(office: Office) -> None:
+    secrets = [await office.add(f"N{number}", f"v{number}", SecretKind.VARIABLE) for number in range(2)]
+    agent = office.agent()
+    await office.attach(agent, *secrets)
+
+    def swap(connection) -> None:
+        rows = store.of_tenant(connection, office.tenant)
+        for row, other in zip(rows, reversed(rows), strict=True):
+            store.set_value(connection, row.secret, other.sealed)
+
+    office.db.run(swap)
+    with pytest.raises(UnreadableSecret, match="N0"):
+        await office.delivery.environment(agent)
+    listed, _ = await office.secrets.list(office.tenant)
+    assert [one.value for one in listed] == [None, None]
+    assert await office.delivery.hidden(agent) == []
+    for secret in secrets:
+        await office.secrets.update(office.tenant, secret.id, "mended")
+    assert await office.delivery.variables(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))
+
+
+async def test_an_older_version_put_back_does_not_open(office: Office) -> None:
+    secret, agent = await office.add("A", "old"), office.agent()
+    await office.attach(agent, secret)
+    (row,) = office.db.run(lambda c: store.of_tenant(c, office.tenant))
+    newer = await office.secrets.update(office.tenant, secret.id, "new")
+    office.db.run(lambda c: store.set_value(c, newer, row.sealed))
+    assert await outcome(office.delivery.environment(agent)) is UnreadableSecret
+
+
+async def test_without_a_key_nothing_is_kept(database: Database) -> None:
+    keys = [KeySet((KEY,))]
+
+    def source() -> KeySet:
+        if not keys:
+            raise KeyMissing
+        return keys[0]
+
+    office = Office(database, Sealer(source=source))
+    secret = await office.add("A", "kept")
+    keys.clear()
+    assert await outcome(office.add("B")) is SecretsNotConfigured
+    assert await outcome(office.secrets.update(office.tenant, secret.id, "x")) is SecretsNotConfigured
+    agent_sees = office.db.run(lambda c: store.of_tenant(c, office.tenant))
+    assert [row.secret for row in agent_sees] == [secret]
