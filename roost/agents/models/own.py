@@ -17,7 +17,7 @@ MOST_AGENTS = 256
 MOST_PROVIDERS = 16
 """Agents of which connections are kept at a time, and providers of one agent."""
 _PATIENCE, _FAILED = 5.0, 30.0
-"""Seconds in which a provider has to tell its models, for the agent's start waits for it; and until it is asked again."""
+"""Seconds in which a provider has to tell its models, for a start waits for it, and until it is asked again."""
 
 
 class OwnCatalogues:

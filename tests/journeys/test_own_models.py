@@ -1,0 +1,77 @@
+"""Real engines answer by a key of their owner's, which never comes near their boxes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2 as httpx
+import pytest
+
+from roost import app, config
+from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
+from tests.server import Running, running
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("openclaw")]
+
+TRACE = KEY.reveal()[:-1] + "[" + KEY.reveal()[-1] + "]"
+"""A pattern that finds the key and not itself."""
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    folder = tmp_path_factory.mktemp("own") / "data"
+    engines = app.engines(config.load({"ROOST_DATA": str(folder)}))
+    if len([engine for engine in engines if engine.installed()]) < len(engines):
+        pytest.skip("the engines are not installed")
+    async with running(folder, engines=engines, ROOST_EGRESS_ALLOW="127.0.0.0/8") as made:
+        yield made
+
+
+async def secret(owner: httpx.AsyncClient, name: str, value: str) -> str:
+    answer = await owner.post("/v0/secrets", json={"name": name, "value": value})
+    assert answer.is_success, answer.text
+    return answer.json()["secret"]["id"]
+
+
+async def asked(agent: httpx.AsyncClient, text: str) -> str:
+    body = {"model": "openclaw", "messages": [{"role": "user", "content": text}]}  # Hermes takes any name
+    answer = await agent.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["choices"][0]["message"]["content"]
+
+
+async def found_in(agent: httpx.AsyncClient) -> str:
+    """Where the key stands inside the box: in files, in the environment and the arguments of its programs."""
+    command = f"grep -rlsE '{TRACE}' /home/agent /workspace /tmp /run /proc/[0-9]*/environ /proc/[0-9]*/cmdline; true"
+    answer = await agent.post("/v0/console/exec", json={"command": command})
+    assert answer.json()["exitCode"] == 0, answer.text
+    return answer.json()["stdout"]
+
+
+async def test_both_engines_answer_by_their_owners_keys_and_never_have_them(house: Running) -> None:
+    owner = house.client(house.key())
+    claude, gpt = AnthropicProvider(), OpenAIProvider()
+    async with serving(claude) as near, serving(gpt) as far:
+        anthropic = [
+            await secret(owner, "ANTHROPIC_API_KEY", KEY.reveal()),
+            await secret(owner, "ANTHROPIC_BASE_URL", near),
+        ]
+        openai = [
+            await secret(owner, "OPENAI_API_KEY", KEY.reveal()),
+            await secret(owner, "OPENAI_BASE_URL", f"{far}/v1"),
+        ]
+        made = await asyncio.gather(
+            owner.post("/v0/agents", json={"name": "a", "engine": "hermes", "secretIds": anthropic}),
+            owner.post("/v0/agents", json={"name": "b", "engine": "openclaw", "secretIds": openai}),
+        )
+        agents = [house.agent_client(answer.json()["agent"]) for answer in made]
+        for agent, provider in zip(agents, (claude, gpt), strict=True):
+            assert "parrot says" in await asked(agent, "Do you know the grebe?")
+            assert "the grebe" in str(provider.bodies[-1]["messages"])
+            assert provider.bodies[-1]["model"] == MODEL
+            assert KEY.reveal() in str(provider.headers)
+            assert await found_in(agent) == ""
