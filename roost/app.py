@@ -31,6 +31,7 @@ from roost.agents.logs.service import Logs
 from roost.agents.models import providers
 from roost.agents.models.model import Own
 from roost.agents.models.service import ModelGateway
+from roost.agents.platform.service import SelfService
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.runtime_config.service import RuntimeConfig
@@ -43,6 +44,7 @@ from roost.agents.versions.service import Versions
 from roost.agents.workspace.service import Workspace
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
+from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -64,6 +66,7 @@ from roost.identity.caller import Plan
 from roost.identity.door import Door
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
+from roost.identity.platform import Platform
 from roost.keyring import sealer
 from roost.web import access
 from roost.web.access import Observe, Passage
@@ -178,10 +181,11 @@ class Roost:
         self.models = ModelGateway(self.db, outside.upstreams, own=own)
         self.secrets.subscribe(self.models.changed)
         rooms = Rooms()
-        door = Door(self.keys, self.gateways)
+        self.platform = Platform(self.db, seal, self.gateways)
+        door = Door(self.keys, self.gateways, self.platform)
         served = application(rooms, self.addresses.agents_url, self._checks(), self.registry)
         self._observed = self._count()
-        self.asgi = front(served, self.addresses, door.model, observe=self._observed)
+        self.asgi = front(served, self.addresses, door.anyone, observe=self._observed)
         policy = Policy(
             allow_private=settings.egress_allow,
             deny_hosts=settings.egress_deny_hosts,
@@ -223,7 +227,8 @@ class Roost:
             Devices(self.reach),
             RuntimeConfig(self.roster, self.reach, starter.setup, restart),
             Tasks(self.reach),
-            Logs(self.roster, self.reach),
+            Logs(self.roster, self.reach, self._private),
+            SelfService(self.roster, self.details, self.platform, origin),
         ):
             rooms.add(room)
         self.edge = edge_protocol(self._gate(door))
@@ -247,6 +252,14 @@ class Roost:
         await self.models.stop()
         self.resolver.close()
         self.db.close()
+
+    async def _private(self, agent_id: str) -> Sequence[Sensitive[str]]:
+        """What nobody reads in an agent's logs, by value."""
+        return [
+            await self.gateways.read(agent_id),
+            await self.roster.internal_token(agent_id),
+            *await self.delivery.hidden(agent_id),
+        ]
 
     def _checks(self) -> dict[str, Check]:
         async def containers() -> None:

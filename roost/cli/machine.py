@@ -1,11 +1,12 @@
 """The verbs about this machine: `up`, `doctor`, `routes`. What they need is loaded when they are called."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, say_field, show_json, show_rows
+from roost.cli.output import Exit, Form, Output, say_field, show_json, show_rows, write
 
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
@@ -43,13 +44,21 @@ def doctor(data: Data = None, output: Output = Form.TABLE) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-def routes(output: Output = Form.TABLE) -> None:
+def routes(
+    output: Output = Form.TABLE,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The reference page, with all fields.")] = False,
+) -> None:
     """List the endpoints: method, path, credentials, addresses, handler."""
     from prometheus_client import CollectorRegistry
 
+    from roost.hosts import reference
     from roost.hosts.mount import application
     from roost.hosts.routes import table
     from roost.web.provide import Rooms
 
-    rows = table(application(Rooms(), "", {}, CollectorRegistry()))
+    app = application(Rooms(), "", {}, CollectorRegistry())
+    if markdown:
+        write(reference.markdown(app), sys.stdout)
+        return
+    rows = table(app)
     show_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)

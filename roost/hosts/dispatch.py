@@ -1,9 +1,9 @@
 """Marks each request with the address that it came to, before anything else looks at it.
 
-`scope["state"]` gets `surface`, `agent_host` and `origin`; the door and the handlers read nothing else of where a
-request came from. On an agent's own address the short paths of `/v0` mean that agent. A path that two readers could
-understand differently is no path of ours. The local address is there for this machine alone: whoever else names it gets
-the management address.
+`scope["state"]` gets `surface`, `agent_host`, `gateway_host`, `cid_host` and `origin`; the door and the handlers read
+nothing else of where a request came from. On an agent's own address the short paths of `/v0` mean that agent. A path
+that two readers could understand differently is no path of ours. The local address is there for this machine alone:
+whoever else names it gets the management address.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from roost.hosts.peer import Network, client_address, is_loopback
 from roost.identity.door import Surface
 from roost.web import errors
 
-_RELAYED = "/v0/llm/"
+_CLOSED = "/v0/issues"  # 404 by design (contract, Errors), whoever asks
+_OWN = ("/v0/platform/", "/v0/status")  # what a box finds of its agent at short paths
 _UNSHORTENED = ("/v0/llm/", "/v0/agents/")
 _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
@@ -39,12 +40,13 @@ class Dispatch:
 
     def _mark(self, scope: Scope) -> bool:
         """Mark the scope, in place, so that what stands before sees it too. False when nothing is served there."""
-        if not is_plain(scope.get("raw_path", scope["path"].encode()), scope["path"]):
+        path = scope["path"]
+        if not is_plain(scope.get("raw_path", path.encode()), path) or f"{path}/".startswith(f"{_CLOSED}/"):
             return False
         relayed = scope.get("state", {}).get("relay_agent")
         if relayed is not None:
             _set(scope, Address(Surface.RELAY, "", relayed))
-            return scope["path"].startswith(_RELAYED)
+            return _lengthen(scope, relayed) if path.startswith(_OWN) else path.startswith("/v0/")
         hosts = _values(scope, b"host")
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
         if address is None:
@@ -98,7 +100,13 @@ def _is_from_here(scope: Scope) -> bool:
 
 
 def _set(scope: Scope, address: Address) -> None:
-    marks = {"surface": address.surface, "agent_host": address.agent_id, "origin": address.origin}
+    marks = {
+        "surface": address.surface,
+        "agent_host": address.agent_id,
+        "origin": address.origin,
+        "gateway_host": address.gateway,
+        "cid_host": address.cid,
+    }
     scope["state"] = {**scope.get("state", {}), **marks}
 
 

@@ -9,6 +9,7 @@ from roost.agents.devices import api as devices
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
+from roost.agents.platform import api as platform
 from roost.agents.runtime_config import api as runtime_config
 from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
@@ -35,6 +36,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(runtime_config.router)
     app.include_router(logs.router)
     app.include_router(models.router)
+    app.include_router(platform.router)
     app.include_router(health.router(checks, registry))
     openapi.install(app, agents_url)
     return app

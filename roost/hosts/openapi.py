@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from roost import __version__
 from roost.hosts import routes
@@ -17,10 +18,13 @@ _SCHEMES: dict[str, Any] = {
     "gatewayToken": {"type": "http", "scheme": "bearer", "description": "On the agent's own address."},
     "gatewayQuery": {"type": "apiKey", "in": "query", "name": "token"},
     "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": door.COOKIE},
+    "platformToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "An agent's, 1 hour."},
 }
 _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.JWT: [{"serviceJwt": []}],
     routes.GATEWAY: [{"gatewayToken": []}, {"gatewayQuery": []}, {"gatewayCookie": []}],
+    routes.BEARER: [{"gatewayToken": []}],
+    routes.PLATFORM: [{"platformToken": []}],
     routes.RELAY: [],
 }
 _REASONS = {
@@ -67,7 +71,18 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
     for operation in routes.operations(app):
         if operation.in_schema:
             _complete(schema["paths"][operation.path][operation.method.lower()], operation)
+        elif operation.sends is not None:
+            _add_messages(schema, operation.path, operation.sends)
     return schema
+
+
+def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> None:
+    """A WebSocket is the GET of its path that is answered with 101; the messages are told there."""
+    described = shape.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    schema["components"]["schemas"] |= {**described.pop("$defs", {}), shape.__name__: described}
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}}
+    told = {"description": "With `Upgrade: websocket`: a stream of text messages of this shape.", "content": content}
+    schema["paths"][path]["get"]["responses"]["101"] = told
 
 
 def _complete(described: dict[str, Any], operation: Operation) -> None:

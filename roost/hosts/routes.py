@@ -2,43 +2,60 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
+from pydantic import BaseModel
 
 from roost.identity import door
+from roost.web.websocket import Sends
 
-JWT, GATEWAY, RELAY = "jwt", "gateway", "relay"
+JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
+BEARER = "gateway bearer"
+"""A gateway token in the `Authorization` header, and in no other place."""
 CREDENTIALS: Mapping[Any, Sequence[str]] = {
     door.service_caller: (JWT,),
     door.owner_caller: (JWT,),
+    door.tenant_caller: (JWT, PLATFORM),
     door.agent_caller: (JWT, GATEWAY),
+    door.agent_visit: (JWT, GATEWAY),
+    door.reader_caller: (JWT, GATEWAY, PLATFORM),
+    door.inside_caller: (JWT, GATEWAY, RELAY),
+    door.known_caller: (JWT, GATEWAY, PLATFORM, RELAY),
+    door.self_caller: (GATEWAY, PLATFORM, RELAY),
+    door.exchange_caller: (BEARER, RELAY),
     door.model_caller: (JWT, GATEWAY, RELAY),
+    **{caller: (scope,) for scope, caller in door.STORAGE_CALLERS.items()},
 }
-_ADDRESSES = {JWT: "management", GATEWAY: "agent", RELAY: "relay"}
+_ADDRESSES = {JWT: "management", GATEWAY: "agent", BEARER: "agent", PLATFORM: "management", RELAY: "relay"}
+WEBSOCKET = "WEBSOCKET"
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One method of one path; `credentials` is empty where nobody is asked for any."""
+    """One method of one path; `credentials` is empty where nobody is asked for any. A WebSocket counts as a method;
+    `sends` is the shape of its messages.
+    """
 
     method: str
     path: str
     credentials: Sequence[str]
     handler: Callable[..., Any]
     in_schema: bool
+    sends: type[BaseModel] | None = None
 
 
 def operations(app: FastAPI) -> Iterator[Operation]:
     """Every operation of the API, in the order of the routes."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
+        path = context.path_format or ""
         if isinstance(route, APIRoute):
-            calls = [dependency.call for dependency in route.dependant.dependencies]
-            kinds = next((CREDENTIALS[call] for call in calls if call in CREDENTIALS), ())
             for method in sorted(route.methods or ()):
-                yield Operation(method, context.path_format or "", kinds, route.endpoint, route.include_in_schema)
+                yield Operation(method, path, _credentials(route), route.endpoint, route.include_in_schema)
+        elif isinstance(route, APIWebSocketRoute):
+            yield Operation(WEBSOCKET, path, _credentials(route), route.endpoint, False, _sent(route.endpoint))
 
 
 def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
@@ -48,8 +65,20 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "method": operation.method,
             "path": operation.path,
             "credentials": list(operation.credentials),
-            "addresses": [_ADDRESSES[kind] for kind in operation.credentials] or ["management"],
+            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials))) or ["management"],
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
         for operation in operations(app)
     ]
+
+
+def _credentials(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:
+    calls = [dependency.call for dependency in route.dependant.dependencies]
+    return next((CREDENTIALS[call] for call in calls if call in CREDENTIALS), ())
+
+
+def _sent(handler: Callable[..., Any]) -> type[BaseModel] | None:
+    """What the signature says of the messages: `socket: Annotated[WebSocket, Sends(Shape)]`."""
+    hints = get_type_hints(handler, include_extras=True).values()
+    notes = [note for hint in hints for note in getattr(hint, "__metadata__", ())]
+    return next((note.shape for note in notes if isinstance(note, Sends)), None)

@@ -17,6 +17,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from roost.core.problem import Kind, Problem
+from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
 _GRACE = 5
@@ -70,7 +71,9 @@ class HttpServer(Server):
             Config(
                 app,
                 http=protocol,
-                ws="websockets-sansio",
+                ws=BoundedWebSocket,
+                ws_max_size=MESSAGE_LIMIT,
+                ws_per_message_deflate=False,  # it costs each connection memory and each line as often as it is sent
                 interface="asgi3",
                 lifespan="off",
                 log_config=None,

@@ -16,7 +16,7 @@ from roost.identity.door import Entry, entry_of
 from roost.web import errors
 
 Admit = Callable[[Entry], Awaitable[Caller]]
-"""`Door.model`, or the like: whoever has a credential that counts at the address. Raises a Problem for anybody else."""
+"""`Door.anyone`, or the like: whoever has a credential that counts at the address. Raises a Problem for all others."""
 
 _API = "/v0/"
 _AT_ONCE = 64

@@ -8,6 +8,7 @@ class CallerKind(StrEnum):
     SERVICE = "service"  # a person or program of the tenant, with a service JWT
     GATEWAY = "gateway"  # whoever holds an agent's gateway token
     RELAY = "relay"  # the agent itself, known by the socket that it came through
+    PLATFORM = "platform"  # the agent itself, on its owner's behalf, with a platform token
 
 
 class Plan(StrEnum):

@@ -2,15 +2,16 @@
 
 A credential is taken from `Authorization: Bearer`, else from `?token=`, else from the cookie `gw_token`; the first that
 is there counts and the others are not looked at. Which kind is accepted depends on the address ("surface"): service
-JWTs on the management address, gateway tokens on the agent's own address, both on `localhost`, and on an agent's
-relay socket none, because the socket is the identity.
+JWTs and platform tokens on the management address, gateway tokens on the agent's own address, all on `localhost`. On an
+agent's relay socket none is needed, because the socket is the identity; a platform token counts there, too. What a
+caller may do is said by the type in a handler's signature; a platform token opens only what names it.
 """
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path
@@ -21,10 +22,12 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import ForeignOrigin, MissingCredential, PermissionDenied, Unauthorised
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
+from roost.identity.platform import Platform, is_platform
 from roost.identity.throttle import Throttle
 from roost.web.provide import provide
 
 COOKIE = "gw_token"
+_HELD = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -35,6 +38,11 @@ class Surface(StrEnum):
     AGENT = "agent"
     LOCAL = "local"
     RELAY = "relay"
+    STORAGE = "storage"
+    STORAGE_GATEWAY = "storage_gateway"
+
+
+_STORAGE = frozenset({Surface.STORAGE, Surface.STORAGE_GATEWAY})
 
 
 @dataclass(frozen=True)
@@ -57,48 +65,76 @@ class Entry:
     upgrade: bool = False
 
 
+Kinds = frozenset[CallerKind]
+SERVICE: Kinds = frozenset({CallerKind.SERVICE})
+AGENT: Kinds = SERVICE | {CallerKind.GATEWAY}
+MODEL: Kinds = AGENT | {CallerKind.RELAY}
+
+
 class Door:
-    def __init__(self, keys: Keys, gateways: Gateways) -> None:
+    def __init__(self, keys: Keys, gateways: Gateways, platform: Platform) -> None:
         self._keys = keys
         self._gateways = gateways
+        self._platform = platform
         self._throttle = Throttle()
 
-    async def service(self, entry: Entry) -> Caller:
-        """A service JWT on an address that takes one."""
-        credential = self._credential(entry)
-        if entry.surface not in (Surface.MANAGEMENT, Surface.LOCAL):
-            raise self._refused(entry)
-        return await self._service(entry, credential)
-
-    async def agent(self, entry: Entry, agent_id: str) -> Caller:
-        """Whoever may act on `agent_id`: its tenant by JWT, or the holder of its gateway token.
-
-        Raises UnknownAgent for a JWT and an agent that does not exist; an agent of another tenant is Unauthorised.
-        """
-        credential = self._credential(entry)
-        if entry.surface is Surface.AGENT or (entry.surface is Surface.LOCAL and _is_gateway(credential)):
-            caller = await self._gateway(entry, credential)
-            if caller.agent_id != agent_id or entry.agent_id not in (None, agent_id):
-                raise self._refused(entry)
-            return caller
-        caller = await self._service(entry, credential)
-        await self.owned(caller, agent_id, entry)
-        return caller
-
-    async def model(self, entry: Entry) -> Caller:
-        """Whoever has a credential that counts at the address, which is whoever may use the model gateway: an agent
-        through its relay or by its token, a tenant by its JWT.
-        """
+    async def anyone(self, entry: Entry) -> Caller:
+        """Whoever has a credential that counts at the address."""
         if entry.surface is Surface.RELAY:
-            assert entry.agent_id is not None
-            tenant_id = await self._gateways.owner(entry.agent_id)
-            return Caller(CallerKind.RELAY, tenant_id, agent_id=entry.agent_id)
+            return await self._relayed(entry)
         if entry.surface is Surface.AGENT:
             return await self.holder(entry)
         credential = self._credential(entry)
+        if entry.surface in _STORAGE:
+            raise self._refused(entry)
         if entry.surface is Surface.LOCAL and _is_gateway(credential):
             return await self._gateway(entry, credential)
-        return await self._service(entry, credential)
+        return await self._token(entry, credential)
+
+    async def storage(self, entry: Entry, scope: str) -> Caller:
+        """A service JWT with that scope (`org:files:read`), on an address of the storage API. Who may write may read.
+
+        Raises PermissionDenied without the scope.
+        """
+        credential = self._credential(entry)
+        if entry.surface not in {Surface.STORAGE, Surface.LOCAL} or credential.from_cookie:
+            raise self._refused(entry)
+        try:
+            caller = await self._keys.verify(credential.token)
+        except Unauthorised as refusal:
+            raise self._refused(entry) from refusal
+        if not caller.allows(scope) and not caller.allows(scope.removesuffix(":read") + ":write"):
+            raise PermissionDenied
+        return caller
+
+    async def admit(self, entry: Entry, kinds: Kinds, agent_id: str | None = None) -> Caller:
+        """A caller of one of these kinds; on a path with an agent, one who may act on that agent.
+
+        Raises UnknownAgent for a service JWT and an agent that does not exist; an agent of another tenant is
+        Unauthorised. To whom a platform token belongs is known, so it is told PermissionDenied. A box finds nothing
+        at a path that is not for boxes.
+        """
+        caller = await self.anyone(entry)
+        if caller.kind in kinds:
+            await self._concerned(caller, agent_id, entry)
+            return caller
+        if caller.kind is CallerKind.RELAY:
+            raise Missing
+        raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._refused(entry)
+
+    async def service(self, entry: Entry) -> Caller:
+        """A service JWT on an address that takes one."""
+        return await self.admit(entry, SERVICE)
+
+    async def agent(self, entry: Entry, agent_id: str) -> Caller:
+        """Whoever may act on `agent_id`: its tenant by JWT, or the holder of its gateway token."""
+        return await self.admit(entry, AGENT, agent_id)
+
+    async def model(self, entry: Entry) -> Caller:
+        """Whoever may use the model gateway: an agent through its relay or by its token, a tenant by its JWT."""
+        if entry.surface is Surface.RELAY:  # engines show whatever they were given for a key
+            return await self._by_socket(entry)
+        return await self.admit(entry, MODEL)
 
     async def holder(self, entry: Entry) -> Caller:
         """The holder of the token of the agent whose address this is."""
@@ -109,22 +145,56 @@ class Door:
 
     @asynccontextmanager
     async def held(self, caller: Caller) -> AsyncGenerator[Caller, None]:
-        """The caller for as long as a request lasts: one who came by a gateway token stays no longer than it counts."""
-        if caller.kind is not CallerKind.GATEWAY or caller.agent_id is None:
+        """The caller for as long as a request lasts: one who came by a gateway token, or by what it was exchanged for,
+        stays no longer than it counts.
+        """
+        if caller.kind not in _HELD or caller.agent_id is None:
             yield caller
             return
         async with self._gateways.held(caller.agent_id):
+            yield caller
+
+    @asynccontextmanager
+    async def visit(self, entry: Entry, agent_id: str) -> AsyncGenerator[Caller, None]:
+        """`agent` and `held` in one, for a stream that may outlive its credential and then ends in its own way."""
+        async with self.held(await self.agent(entry, agent_id)) as caller:
             yield caller
 
     async def owned(self, caller: Caller, agent_id: str, entry: Entry) -> None:
         if await self._gateways.owner(agent_id) != caller.tenant_id:
             raise self._refused(entry)
 
-    async def _service(self, entry: Entry, credential: Credential) -> Caller:
+    async def _concerned(self, caller: Caller, agent_id: str | None, entry: Entry) -> None:
+        if agent_id is None or caller.agent_id == agent_id:
+            return
+        if caller.kind is CallerKind.SERVICE:
+            await self.owned(caller, agent_id, entry)
+        elif caller.kind is CallerKind.GATEWAY:
+            raise self._refused(entry)
+        else:
+            raise PermissionDenied if caller.kind is CallerKind.PLATFORM else Missing
+
+    async def _relayed(self, entry: Entry) -> Caller:
+        """The socket is the identity, unless a platform token is shown: then it counts, and has to be that agent's."""
+        credential = find(entry.headers, "")
+        if credential is None or credential.from_cookie or not is_platform(credential.token):
+            return await self._by_socket(entry)
+        caller = await self._token(entry, credential)
+        if caller.agent_id != entry.agent_id:
+            raise self._refused(entry)
+        return caller
+
+    async def _by_socket(self, entry: Entry) -> Caller:
+        assert entry.agent_id is not None
+        return Caller(CallerKind.RELAY, await self._gateways.owner(entry.agent_id), agent_id=entry.agent_id)
+
+    async def _token(self, entry: Entry, credential: Credential) -> Caller:
+        """A JWT: a service key, or an agent's platform token."""
         if credential.from_cookie:
             raise self._refused(entry)
+        verify = self._platform.verify if is_platform(credential.token) else self._keys.verify
         try:
-            caller = await self._keys.verify(credential.token)
+            caller = await verify(credential.token)
         except Unauthorised as refusal:
             raise self._refused(entry) from refusal
         action = "read" if entry.method in _SAFE_METHODS else "write"
@@ -141,8 +211,6 @@ class Door:
             raise self._refused(entry) from refusal
 
     def _credential(self, entry: Entry) -> Credential:
-        if entry.surface is Surface.RELAY:
-            raise Missing
         credential = find(entry.headers, entry.query)
         if credential is None:
             raise MissingCredential
@@ -201,24 +269,27 @@ def _same_origin(entry: Entry) -> None:
 _Door = Annotated[Door, Depends(provide(Door))]
 
 
-async def service_caller(connection: HTTPConnection, door: _Door) -> Caller:
-    return await door.service(entry_of(connection))
+_PathAgent = Annotated[str, Path(alias="agentId")]
 
 
-async def agent_caller(
-    connection: HTTPConnection, door: _Door, agent_id: Annotated[str, Path(alias="agentId")]
-) -> AsyncGenerator[Caller, None]:
-    async with door.held(await door.agent(entry_of(connection), agent_id)) as caller:
-        yield caller
+def _anywhere(kinds: Kinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
+    async def dependency(connection: HTTPConnection, door: _Door) -> Caller:
+        return await door.admit(entry_of(connection), kinds)
+
+    return dependency
 
 
-async def owner_caller(
-    connection: HTTPConnection, door: _Door, agent_id: Annotated[str, Path(alias="agentId")]
-) -> Caller:
-    entry = entry_of(connection)
-    caller = await door.service(entry)
-    await door.owned(caller, agent_id, entry)
-    return caller
+def _at_agent(kinds: Kinds, *, bearer: bool = False) -> Callable[..., AsyncGenerator[Caller, None]]:
+    """On a path with an agent. bearer: a gateway token counts only in the `Authorization` header."""
+
+    async def dependency(connection: HTTPConnection, door: _Door, agent_id: _PathAgent) -> AsyncGenerator[Caller, None]:
+        entry = entry_of(connection)
+        if bearer:
+            entry = replace(entry, query="", headers={**entry.headers, "cookie": ""})
+        async with door.held(await door.admit(entry, kinds, agent_id)) as caller:
+            yield caller
+
+    return dependency
 
 
 async def model_caller(connection: HTTPConnection, door: _Door) -> AsyncGenerator[Caller, None]:
@@ -226,12 +297,67 @@ async def model_caller(connection: HTTPConnection, door: _Door) -> AsyncGenerato
         yield caller
 
 
+async def agent_visit(
+    connection: HTTPConnection, door: _Door, agent_id: _PathAgent
+) -> AbstractAsyncContextManager[Caller]:
+    return door.visit(entry_of(connection), agent_id)
+
+
+def _storage(scope: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
+    async def dependency(connection: HTTPConnection, door: _Door) -> Caller:
+        return await door.storage(entry_of(connection), scope)
+
+    return dependency
+
+
+STORAGE_CALLERS = {
+    scope: _storage(scope)
+    for scope in (
+        *(f"org:{resource}:{action}" for resource in ("files", "groups", "gateways") for action in ("read", "write")),
+        *("org:read", "org:write"),
+    )
+}
+"""By scope, the dependency that lets in who has it."""
+
+service_caller = _anywhere(SERVICE)
+tenant_caller = _anywhere(SERVICE | {CallerKind.PLATFORM})
+owner_caller = _at_agent(SERVICE)
+agent_caller = _at_agent(AGENT)
+reader_caller = _at_agent(AGENT | {CallerKind.PLATFORM})
+inside_caller = _at_agent(MODEL)
+self_caller = _at_agent(frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM, CallerKind.RELAY}))
+known_caller = _at_agent(frozenset(CallerKind))
+exchange_caller = _at_agent(frozenset({CallerKind.GATEWAY, CallerKind.RELAY}), bearer=True)
+
 ServiceCaller = Annotated[Caller, Depends(service_caller)]
 """A service JWT (contract: JWT)."""
+TenantCaller = Annotated[Caller, Depends(tenant_caller)]
+"""A service JWT, or an agent on its owner's behalf with a platform token."""
 AgentCaller = Annotated[Caller, Depends(agent_caller)]
 """A service JWT of the agent's tenant, or the agent's gateway token (contract: JWT / GW)."""
 OwnerCaller = Annotated[Caller, Depends(owner_caller)]
 """A service JWT of the agent's tenant (contract: JWT, on a path with an agent)."""
+ReaderCaller = Annotated[Caller, Depends(reader_caller)]
+"""As AgentCaller, and the agent itself with a platform token."""
+InsideCaller = Annotated[Caller, Depends(inside_caller)]
+"""As AgentCaller, and the agent itself from inside its box."""
+SelfCaller = Annotated[Caller, Depends(self_caller)]
+"""The agent itself: its gateway token, its platform token, or from inside its box."""
+KnownCaller = Annotated[Caller, Depends(known_caller)]
+"""Whoever has to do with the agent: its tenant, the holder of its token, itself in every way."""
+ExchangeCaller = Annotated[Caller, Depends(exchange_caller)]
+"""Who may ask for a platform token: the gateway token in the header, or the agent from inside its box."""
 ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Whoever may use the model gateway."""
+AgentVisit = Annotated[AbstractAsyncContextManager[Caller], Depends(agent_visit)]
+"""As AgentCaller, for a stream: whoever enters it is admitted for as long as the credential counts."""
+FilesReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:read"])]
+FilesWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:write"])]
+GroupsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:read"])]
+GroupsWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:write"])]
+GatewaysReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:gateways:read"])]
+GatewaysWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:gateways:write"])]
+OrgReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:read"])]
+OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
+"""Service JWTs with a scope of the storage API."""
 AgentId = Annotated[str, Path(alias="agentId")]

@@ -1,8 +1,4 @@
-"""API keys: service JWTs (HS256, RFC 7519) that are issued, verified and revoked here.
-
-The signing key is a sealed row, so that all replicas of a deployment and the command line share it. A token names it
-by `kid`; it is only ever looked up in our own table.
-"""
+"""API keys: service JWTs (HS256, RFC 7519) that are issued, verified and revoked here."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,16 +16,15 @@ from roost.identity.cache import CallerCache, digest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import MissingUser, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, Tenant
+from roost.identity.signing import ALGORITHM, SigningKeys
 
-_ALGORITHM = "HS256"
 _LONGEST = 4096
 
 
 class Keys:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
-        self._sealer = sealer
-        self._signing: dict[str, bytes] = {}
+        self._signing = SigningKeys(sealer)
         self._cache = CallerCache()
 
     def issue(
@@ -47,7 +42,7 @@ class Keys:
         now = clock.now()
         key = ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime)
         store.add_key(connection, key)
-        kid, secret = self._signing_key(connection)
+        kid, secret = self._signing.newest(connection)
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
@@ -57,7 +52,7 @@ class Keys:
             "exp": key.expires_at,
             "scope": " ".join(sorted(scopes)),
         }
-        return Sensitive(jwt.encode(claims, secret, _ALGORITHM, headers={"kid": kid}))
+        return Sensitive(jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid}))
 
     async def verify(self, token: str) -> Caller:
         """Raises Unauthorised, or MissingUser for a genuine token whose tenant is gone."""
@@ -86,7 +81,7 @@ class Keys:
             claims = jwt.decode(
                 token,
                 self._secret(connection, kid),
-                [_ALGORITHM],
+                [ALGORITHM],
                 audience=AUDIENCE,
                 issuer=ISSUER,
                 options={"require": ["iss", "aud", "sub", "jti", "iat", "exp"]},
@@ -101,28 +96,6 @@ class Keys:
         return Caller(CallerKind.SERVICE, row.tenant_id, key_id=row.id, scopes=row.scopes)
 
     def _secret(self, connection: Connection, kid: object) -> bytes:
-        if not isinstance(kid, str):
+        if (secret := self._signing.secret(connection, kid)) is None:
             raise Unauthorised
-        if kid not in self._signing:
-            self._load(connection)
-        if kid not in self._signing:
-            raise Unauthorised
-        return self._signing[kid]
-
-    def _signing_key(self, connection: Connection) -> tuple[str, bytes]:
-        """The newest key; the first caller of a new deployment makes it."""
-        self._load(connection)
-        if not self._signing:
-            kid, secret = ids.new_id(), ids.random_bytes(32)
-            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.now())
-            self._signing[kid] = secret
-        kid = list(self._signing)[-1]
-        return kid, self._signing[kid]
-
-    def _load(self, connection: Connection) -> None:
-        rows = store.all_signing_keys(connection)
-        self._signing = {kid: self._sealer.open(sealed, _place(kid)).reveal() for kid, sealed in rows}
-
-
-def _place(kid: str) -> str:
-    return f"signing_keys/{kid}"
+        return secret

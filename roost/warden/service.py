@@ -200,14 +200,17 @@ class Warden:
         await link.finish()
 
     async def _follow(self, ask: Json, link: Link) -> None:
-        """Until the client goes away, or is let go because it lags."""
+        """Until the client goes away, or is let go because it lags. `last` lines come first, none lost in between."""
         task = asyncio.current_task()
         assert task is not None
-        follower = Follower(ask.get("source"), task.cancel)
+        source = ask.get("source")
+        lines = self._logs.last(source, int(ask.get("last", 0)))
+        follower = Follower(source, task.cancel)
         gone = asyncio.create_task(_until_gone(link.sock, task))
         self._logs.followers.add(follower)
         try:
             await link.reply()
+            await link.items(lines)
             while True:
                 await link.items([await follower.lines.get()])
         finally:

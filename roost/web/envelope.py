@@ -81,6 +81,10 @@ class _Letter:
 
     async def send(self, message: Message) -> None:
         kind = message["type"].removeprefix("websocket.")
+        if kind == "close" and not self.status:  # the router's word for a WebSocket at a path without one
+            refusal = JSONResponse(errors.body(self._scope["path"], 404, "Not found"), 404)
+            await refusal(self._scope, self._receive, self.send)
+            return
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
             message.setdefault("headers", [])

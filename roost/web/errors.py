@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi.exceptions import RequestValidationError, ValidationException, WebSocketRequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
@@ -42,6 +42,7 @@ def install(app: FastAPI) -> None:
     """Make every failure of `app` answer in the contract's form."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(WebSocketRequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _unexpected)
@@ -75,11 +76,11 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     """400 that names the first field at fault; the value itself is never repeated."""
-    assert isinstance(error, RequestValidationError)
+    assert isinstance(error, ValidationException)
     return JSONResponse(body(request.url.path, 400, _first_fault(error)), 400)
 
 
-def _first_fault(error: RequestValidationError) -> str:
+def _first_fault(error: ValidationException) -> str:
     fault = error.errors()[0]
     if fault["type"] == "json_invalid":
         return "Invalid JSON body"

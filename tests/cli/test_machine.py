@@ -2,7 +2,7 @@
 
 import json
 
-from roost.hosts.routes import GATEWAY, JWT
+from roost.hosts.routes import GATEWAY, JWT, PLATFORM
 from tests.cli.terminal import run
 
 
@@ -17,7 +17,7 @@ def test_routes_as_table_and_json() -> None:
         "handler": "roost.agents.lifecycle.api.create_agent",
     }
     show = next(row for row in rows if (row["method"], row["path"]) == ("GET", "/v0/agents/{agentId}"))
-    assert show["credentials"] == [JWT, GATEWAY]
+    assert show["credentials"] == [JWT, GATEWAY, PLATFORM]
     head, *lines = run("routes").stdout.splitlines()
     assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "HANDLER"]
     assert len(lines) == len(rows)

@@ -62,7 +62,7 @@ async def test_local_is_who_asks_directly_from_here(client: tuple[str, int]) -> 
         assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["surface"] == Surface.MANAGEMENT
 
 
-@pytest.mark.parametrize("host", ["evil.example", "", None, "api.localhost", "user@localhost"])
+@pytest.mark.parametrize("host", ["evil.example", "", None, "apis.localhost", "user@localhost"])
 async def test_an_unknown_host_is_not_found(host: str | None) -> None:
     sent = await call(APP, "/v0/agents", host=host)
     assert sent.status == 404
@@ -112,8 +112,31 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     for host in ("localhost", "b2.agents.localhost", None):
         answer = await told("/v0/llm/v1/models", host=host, state=relay)
         assert (answer["surface"], answer["agent"]) == (Surface.RELAY, "a1")
-    for path in ("/v0/agents/a1", "/", "/v0/llm", "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents"):
+    for path in ("/", "/healthz", "/openapi", "/v0", "/v3/files", "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents"):
         assert (await call(APP, path, state=relay)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "full"),
+    [
+        ("/v0/platform/token", "/v0/agents/a1/platform/token"),
+        ("/v0/status", "/v0/agents/a1/status"),
+        ("/v0/agents/a1/status", "/v0/agents/a1/status"),
+        ("/v0/secrets", "/v0/secrets"),
+    ],
+)
+async def test_a_box_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:
+    assert (await told(path, state={"relay_agent": "a1"}))["path"] == full
+
+
+@pytest.mark.parametrize("path", ["/v0/issues", "/v0/issues/", "/v0/issues/1/comments"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_issues_are_closed_to_everybody(path: str, method: str) -> None:
+    for host in ("localhost", "agents.localhost", "a1.agents.localhost"):
+        answer = await call(APP, path, method=method, host=host)
+        assert (answer.status, json.loads(answer.body)) == (404, {"error": "Not found"})
+    assert (await call(APP, path, state={"relay_agent": "a1"})).status == 404
+    assert (await told("/v0/issuesx"))["path"] == "/v0/issuesx"
 
 
 @pytest.mark.parametrize(

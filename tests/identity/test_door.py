@@ -21,6 +21,7 @@ from roost.identity.errors import (
 )
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
+from roost.identity.platform import Platform
 
 OWN = "http://agent-1.agents.localhost:8642"
 
@@ -31,7 +32,7 @@ class House:
     def __init__(self, database: Database) -> None:
         sealer = Sealer(Sensitive(bytes(32)))
         self.keys, self.gateways = Keys(database, sealer), Gateways(database, sealer)
-        self.door = Door(self.keys, self.gateways)
+        self.door = Door(self.keys, self.gateways, Platform(database, sealer, self.gateways))
         self.jwt: dict[str, str] = {}
         self.token: dict[str, str] = {}
         for tenant, agent in (("a", "agent-1"), ("b", "agent-2")):

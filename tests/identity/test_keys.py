@@ -12,7 +12,7 @@ from roost.core.db import Database
 from roost.core.problem import Invalid
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.identity import store, tenants
+from roost.identity import tenants
 from roost.identity.caller import CallerKind, Plan
 from roost.identity.errors import MissingUser, Unauthorised
 from roost.identity.keys import Keys
@@ -164,8 +164,7 @@ async def _resigned(database: Database, keys: Keys, token: str, **changes: objec
     kid = jwt.get_unverified_header(token)["kid"]
     claims = jwt.decode(token, options={"verify_signature": False})
     claims = {name: value for name, value in (claims | changes).items() if value is not None}
-    sealed = dict(database.run(store.all_signing_keys))[kid]
-    secret = keys._sealer.open(sealed, f"signing_keys/{kid}").reveal()
+    secret = database.run(lambda connection: keys._signing.secret(connection, kid))
     return jwt.encode(claims, secret, "HS256", headers={"kid": kid})
 
 

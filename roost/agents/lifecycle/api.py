@@ -13,7 +13,7 @@ from roost.agents.lifecycle.restart import Restart
 from roost.agents.lifecycle.teardown import Teardown
 from roost.agents.lifecycle.update import Update
 from roost.agents.roster.reach import Reach
-from roost.identity.door import AgentCaller, AgentId, OwnerCaller, ServiceCaller
+from roost.identity.door import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
 from roost.identity.gateways import Gateways
 from roost.web.provide import provide
 
@@ -53,7 +53,7 @@ async def list_engines(_: ServiceCaller, reach: Engines) -> wire.EngineList:
 
 
 @router.get("/{agentId}")
-async def show_agent(caller: AgentCaller, agent_id: AgentId, details: Detailing) -> wire.AgentDetail:
+async def show_agent(caller: ReaderCaller, agent_id: AgentId, details: Detailing) -> wire.AgentDetail:
     """One agent, with what is true of its gateway process now."""
     return await details.show(caller, agent_id)
 

@@ -56,6 +56,6 @@ class Details:
 
     async def _token(self, caller: Caller, agent_id: str) -> Sensitive[str] | None:
         """The gateway token, for its holder and for an unrestricted service key: clients look for it in the record."""
-        if caller.kind is CallerKind.GATEWAY or not caller.scopes:
+        if caller.kind is CallerKind.GATEWAY or (caller.kind is CallerKind.SERVICE and not caller.scopes):
             return await self._gateways.read(agent_id)
         return None

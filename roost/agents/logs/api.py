@@ -1,19 +1,58 @@
-"""The agent's last log lines over HTTP."""
+"""An agent's logs: the last lines over HTTP, the live ones over a WebSocket at the same path."""
 
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, WebSocket
+from pydantic import BeforeValidator
 
 from roost.agents.logs import wire
+from roost.agents.logs.model import Filter, Level
 from roost.agents.logs.service import Logs
-from roost.identity.door import AgentCaller, AgentId
+from roost.identity.door import AgentCaller, AgentId, AgentVisit
 from roost.web.provide import provide
+from roost.web.websocket import Sends, serve
 
 Service = Annotated[Logs, Depends(provide(Logs))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
 
 
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+def wanted(
+    level: Annotated[Level | None, BeforeValidator(_upper), Query(description="This level and those above it.")] = None,
+    source: Annotated[
+        str | None, Query(min_length=1, max_length=64, description="This source and those under it.")
+    ] = None,
+) -> Filter | None:
+    return None if level is None and source is None else Filter(level or Level.TRACE, source)
+
+
+Wanted = Annotated[Filter | None, Depends(wanted)]
+
+
 @router.get("/logs")
-async def tail(_: AgentCaller, agent_id: AgentId, logs: Service) -> wire.LogText:
+async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, chosen: Wanted) -> wire.LogText:
     """The last 100 lines, as a single string."""
-    return wire.LogText(logs=await logs.tail(agent_id))
+    return wire.LogText(logs=await logs.tail(agent_id, chosen))
+
+
+@router.websocket("/logs")
+async def follow(
+    socket: Annotated[WebSocket, Sends(wire.LogMessage)],
+    visit: AgentVisit,
+    agent_id: AgentId,
+    logs: Service,
+    chosen: Wanted,
+) -> None:
+    """The last 100 messages, then each as it is written, until the token that opened it counts no more."""
+    await serve(socket, visit, _texts(logs, agent_id, chosen))
+
+
+@contextmanager
+def _texts(logs: Logs, agent_id: str, chosen: Filter | None) -> Generator[AsyncIterator[str]]:
+    with logs.follow(agent_id) as messages:
+        yield (wire.text(message) async for message in messages if chosen is None or chosen.admits(message))

@@ -1,35 +1,121 @@
-"""The last lines of an agent's logs: plain text, with our credentials masked."""
+"""The logs of agents: the last lines, and the live ones for everybody who follows.
 
+Whatever leaves this room is plain, and without credentials: our own are known by their form, the agent's secrets by
+their values.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from roost.agents.logs.errors import TooManyReaders
+from roost.agents.logs.feed import Feed
+from roost.agents.logs.model import LINE_LIMIT, Filter, Level, Message, cut, read
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core import clock
 from roost.core.log import redact
+from roost.core.mask import Mask
 from roost.core.plain import plain
+from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import BoxGone
+from roost.drivers.runtime.warden import LogLine
 
-LINE_LIMIT = 100
-_LINE_CHARS = 16 * 1024 + 16  # as long as an honest warden makes them
+READERS = 256
+"""Streams of one agent at a time."""
+_LOOKED_THROUGH = 1000  # lines, for the last 100 of one kind
+_FRESH = 0.1  # seconds; a secret that is attached meanwhile cannot be printed sooner than a process starts
+_VALUES = 1000
+
+Private = Callable[[str], Awaitable[Iterable[Sensitive[str]]]]
+"""An agent's id to the values that nobody may read in its logs."""
 
 
 class Logs:
-    def __init__(self, roster: Roster, reach: Reach) -> None:
+    def __init__(self, roster: Roster, reach: Reach, private: Private) -> None:
         self._roster = roster
         self._reach = reach
+        self._private = private
+        self._shared: dict[str, _Shared] = {}
 
-    async def tail(self, agent_id: str) -> str:
-        """The last 100 lines, oldest first, as one text; of an agent without a container, why it has none.
+    async def tail(self, agent_id: str, wanted: Filter | None = None) -> str:
+        """The last 100 lines (of those that are wanted), oldest first, as one text; of an agent without a container,
+        why it has none.
 
         Raises AgentGone.
         """
         agent = await self._roster.get(agent_id)
+        limit = LINE_LIMIT if wanted is None else _LOOKED_THROUGH
         try:
-            lines = await self._reach.warden(agent_id).logs(limit=LINE_LIMIT)
+            lines = await self._reach.warden(agent_id).logs(limit=limit)
         except BoxGone:
             return agent.reason or ""
-        last = lines[-LINE_LIMIT:]
-        return "\n".join(f"{clock.iso(line.time)} [{shown(line.source)}] {shown(line.text)}" for line in last)
+        shown = _Reading(partial(self._private, agent_id))
+        messages = [await shown(line) for line in lines[-limit:]]
+        told = messages if wanted is None else [message for message in messages if wanted.admits(message)]
+        return "\n".join(map(_line, told[-LINE_LIMIT:]))
+
+    @contextmanager
+    def follow(self, agent_id: str) -> Generator[AsyncIterator[Message]]:
+        """The last 100 messages and then each as it comes, until the agent is gone. Raises TooManyReaders."""
+        shared = self._shared.get(agent_id)
+        if shared is None:
+            shared = self._shared[agent_id] = _Shared(self._feed(agent_id))
+        if shared.readers >= READERS:
+            raise TooManyReaders(retry_after=10)
+        shared.readers += 1
+        try:
+            yield shared.feed.follow()
+        finally:
+            shared.readers -= 1
+            if not shared.readers:
+                shared.feed.close()
+                del self._shared[agent_id]
+
+    def _feed(self, agent_id: str) -> Feed:
+        def lines(last: int) -> AsyncGenerator[LogLine]:
+            return self._reach.warden(agent_id).follow(last=last)
+
+        return Feed(lines, _Reading(partial(self._private, agent_id)), partial(self._roster.get, agent_id))
 
 
 def shown(text: str) -> str:
     """A line that an agent wrote, as people may see it: cut, masked, and without what would steer a terminal."""
-    return redact(plain(text[:_LINE_CHARS]))
+    return redact(plain(cut(text)))
+
+
+@dataclass
+class _Shared:
+    feed: Feed
+    readers: int = 0
+
+
+class _Reading:
+    """Makes messages of lines. What was private once stays so: a process may still know a secret that was detached."""
+
+    def __init__(self, private: Callable[[], Awaitable[Iterable[Sensitive[str]]]]) -> None:
+        self._private = private
+        self._known: frozenset[Sensitive[str]] = frozenset()
+        self._mask = Mask()
+        self._until = 0.0
+
+    async def __call__(self, line: LogLine) -> Message:
+        if clock.monotonic() >= self._until:
+            self._learn(frozenset(await self._private()))
+        message = read(line)
+        return replace(message, source=self._masked(message.source), message=self._masked(message.message))
+
+    def _learn(self, values: frozenset[Sensitive[str]]) -> None:
+        self._until = clock.monotonic() + _FRESH
+        if not values <= self._known:
+            self._known = values | (self._known if len(self._known) < _VALUES else frozenset())
+            self._mask = Mask(self._known)
+
+    def _masked(self, text: str) -> str:
+        return redact(self._mask(text))
+
+
+def _line(message: Message) -> str:
+    level = "" if message.level is Level.INFO else f"{message.level} "
+    return f"{clock.iso(message.timestamp)} [{message.source}] {level}{message.message}"

@@ -1,6 +1,7 @@
 """The roster: who there is. Other rooms change agents' states only through `move`, which knows the transitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -80,6 +81,19 @@ class Roster:
 
     def set_version(self, connection: Connection, agent_id: str, version: str) -> None:
         store.set_version(connection, agent_id, version, clock.now())
+
+    async def describe(self, agent_id: str, change: Callable[[Profile], Profile]) -> Agent:
+        """What people say about an agent, said anew. Raises AgentGone and what `change` raises."""
+
+        def rewrite(connection: Connection) -> Agent:
+            agent = store.get(connection, agent_id)
+            if agent is None or agent.deleted:
+                raise AgentGone
+            changed = replace(agent, profile=change(agent.profile), updated_at=clock.now())
+            store.set_profile(connection, agent_id, changed.profile, changed.updated_at)
+            return changed
+
+        return await self._db.write(rewrite)
 
     def dismiss(self, connection: Connection, agent_id: str) -> None:
         """Hide an agent that is to be deleted. Raises AgentGone."""

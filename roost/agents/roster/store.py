@@ -1,5 +1,6 @@
 """The table of agents and every line of SQL about it."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -92,6 +93,11 @@ def set_state(connection: Connection, agent_id: str, state: AgentState, reason: 
 
 def set_version(connection: Connection, agent_id: str, version: str, at: datetime) -> None:
     connection.execute(agents.update().where(agents.c.id == agent_id).values(engine_version=version, updated_at=at))
+
+
+def set_profile(connection: Connection, agent_id: str, profile: Profile, at: datetime) -> None:
+    query = agents.update().where(agents.c.id == agent_id)
+    connection.execute(query.values(**asdict(profile), updated_at=at))
 
 
 def mark_deleted(connection: Connection, agent_id: str, at: datetime) -> bool:

@@ -252,9 +252,11 @@ class Warden:
         """The last lines, oldest first."""
         return await self._items(_line, "logs", source=source, limit=limit)
 
-    async def follow(self, *, source: str | None = None) -> AsyncGenerator[LogLine, None]:
-        """Lines as they come, until the consumer closes it; one that lags too far behind gets WardenFailed."""
-        async with self._asked("follow", source=source) as (_, (reader, _)):
+    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
+        """The last so many lines and then those that come, none lost in between, until the consumer closes it; one
+        that lags too far behind gets WardenFailed.
+        """
+        async with self._asked("follow", source=source, last=last) as (_, (reader, _)):
             async for _, data in _frames(reader, idle=None):
                 with _judging():
                     lines = [_line(item) for item in json.loads(data)]

@@ -1,12 +1,16 @@
 """Logs as people read them: the last lines, plain, with our credentials masked, and a reason where there is no box."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from roost.agents.logs.service import Logs
+from roost.agents.logs.errors import TooManyReaders
+from roost.agents.logs.model import Filter, Level, Message
+from roost.agents.logs.service import READERS, Logs
 from roost.agents.roster.errors import AgentGone
 from roost.agents.roster.model import Agent, AgentState, Profile
 from roost.agents.roster.reach import Reach
@@ -32,9 +36,13 @@ class Rig:
         self.db, self.runtime = db, FakeRuntime(folder)
         self.roster = Roster(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
         self.reach = Reach(self.roster, self.runtime, [])
-        self.logs = Logs(self.roster, self.reach)
+        self.logs = Logs(self.roster, self.reach, self.private)
         owner = db.run(lambda c: tenants.ensure(c, "acme").id)
+        self.values: list[Sensitive[str]] = []
         self.agent: Agent = db.run(lambda c: self.roster.admit(c, owner, Profile("Ada"), "fake", "1"))
+
+    async def private(self, agent_id: str) -> list[Sensitive[str]]:
+        return [await self.roster.internal_token(agent_id), *self.values]
 
     async def wrote(self, *lines: str | bytes) -> list[str]:
         """The log after a process wrote these lines, without times."""
@@ -106,3 +114,80 @@ async def test_without_a_box_the_reason_stands_for_the_log(rig: Rig) -> None:
 async def test_nobody_has_no_log(rig: Rig) -> None:
     with pytest.raises(AgentGone):
         await rig.logs.tail("nobody")
+
+
+async def test_secrets_are_masked_by_their_values(rig: Rig) -> None:
+    rig.values += [Sensitive('cor"rect horse'), Sensitive("two\nlines-of-it"), Sensitive("abc")]
+    written = [
+        'say cor"rect horse!',
+        json.dumps({"level": "info", "message": 'a cor"rect horse'}),
+        "GET /?q=cor%22rect%20horse",
+        "[cor/lines-of-it] x",
+        "abc",
+    ]
+    assert await rig.wrote(*written) == [
+        "[gateway] say [redacted]!",
+        "[gateway] a [redacted]",
+        "[gateway] GET /?q=[redacted]",
+        "[cor/[redacted]] x",
+        "[gateway] abc",
+    ]
+
+
+async def test_only_what_is_wanted(rig: Rig) -> None:
+    await rig.wrote("plain", "ERROR gateway.run: broken", "WARNING other: odd", "[gateway/ws] open")
+
+    async def told(wanted: Filter) -> list[str]:
+        return [line.partition(" ")[2] for line in (await rig.logs.tail(rig.agent.id, wanted)).split("\n")]
+
+    assert await told(Filter(Level.WARN)) == ["[gateway/run] ERROR broken", "[other] WARN odd"]
+    assert await told(Filter(source="gateway")) == [
+        "[gateway] plain",
+        "[gateway/run] ERROR broken",
+        "[gateway/ws] open",
+        "[gateway] over",
+    ]
+
+
+async def test_many_follow_and_each_gets_what_was_and_what_comes(rig: Rig) -> None:
+    await rig.wrote("before")
+    with rig.logs.follow(rig.agent.id) as first, rig.logs.follow(rig.agent.id) as second:
+        assert [await text(first), await text(first)] == ["before", "over"]
+        assert [await text(second), await text(second)] == ["before", "over"]
+        await rig.reach.warden(rig.agent.id).start("other", ["echo", "more"], env={}, restart=False)
+        assert [await text(first), await text(second)] == ["more", "more"]
+        with rig.logs.follow(rig.agent.id) as late:
+            assert [await text(late) for _ in range(3)] == ["before", "over", "more"]
+
+
+async def test_a_stream_goes_on_in_a_new_box(rig: Rig) -> None:
+    await rig.wrote("one")
+    with rig.logs.follow(rig.agent.id) as messages:
+        assert [await text(messages), await text(messages)] == ["one", "over"]
+        await rig.runtime.stop(rig.agent.id, grace=0)
+        await rig.runtime.start(BoxSpec(rig.agent.id))
+        await rig.wrote("two")
+        assert [await text(messages), await text(messages)] == ["two", "over"]
+
+
+async def test_a_stream_ends_with_its_agent(rig: Rig) -> None:
+    with rig.logs.follow(rig.agent.id) as messages:
+        rig.db.run(lambda connection: rig.roster.dismiss(connection, rig.agent.id))
+        await rig.runtime.stop(rig.agent.id, grace=0)
+        with pytest.raises(AgentGone):
+            await text(messages)
+
+
+async def test_so_many_follow_and_no_more(rig: Rig) -> None:
+    with ExitStack() as streams:
+        for _ in range(READERS):
+            streams.enter_context(rig.logs.follow(rig.agent.id))
+        with pytest.raises(TooManyReaders):
+            streams.enter_context(rig.logs.follow(rig.agent.id))
+    with rig.logs.follow(rig.agent.id):
+        pass
+
+
+async def text(messages: AsyncIterator[Message]) -> str:
+    async with asyncio.timeout(DEADLINE):
+        return (await anext(messages)).message

@@ -18,6 +18,7 @@ from roost.identity import tenants
 from roost.identity.door import Door, Surface
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
+from roost.identity.platform import Platform
 from roost.web import errors
 from roost.web.provide import Rooms
 
@@ -34,7 +35,8 @@ class House:
         self._keys = Keys(database, sealer)
         self._gateways = Gateways(database, sealer)
         rooms = Rooms()
-        for room in (gateway, Door(self._keys, self._gateways)):
+        platform = Platform(database, sealer, self._gateways)
+        for room in (gateway, Door(self._keys, self._gateways, platform)):
             rooms.add(room)
         self.app = FastAPI()
         self.app.state.rooms = rooms

@@ -23,6 +23,7 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.door import Door, Entry
 from roost.identity.gateways import Gateways
 from roost.identity.keys import Keys
+from roost.identity.platform import Platform
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
@@ -208,7 +209,7 @@ def door_site(database: Database) -> Iterator[tuple[Site, Gateways, str]]:
     gateways = Gateways(database, sealer)
     tenant = database.run(lambda connection: tenants.ensure(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
-    door = Door(Keys(database, sealer), gateways)
+    door = Door(Keys(database, sealer), gateways, Platform(database, sealer, gateways))
 
     class Guarded(Site):
         def gate(self, bounds: Bounds, **more: Any) -> Gate:

@@ -28,7 +28,7 @@ _DEFAULTS: Json = {
     "models": {"mode": "replace", "catalogRefresh": {"enabled": False}},
     "agents": {"defaults": {"skipBootstrap": True, "heartbeat": {"every": "0m"}}},
     "browser": {"enabled": False},
-    "logging": {"level": "info"},
+    "logging": {"level": "info", "consoleStyle": "json"},  # so that the log stream knows levels and subsystems
 }
 
 

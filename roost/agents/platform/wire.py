@@ -1,0 +1,106 @@
+"""Shapes of the agent's own view. The contract leaves them open but for `token`."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from roost.agents.roster.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    VIBE_LIMIT,
+    Agent,
+    AgentState,
+    Profile,
+    checked_name,
+)
+from roost.identity.platform import Issued
+from roost.web.wire import Moment, Text, Wire
+
+
+class PlatformToken(Wire):
+    token: str
+    expires_at: Moment
+    expires_in: int
+    """Seconds."""
+
+
+class Identity(Wire):
+    agent_id: str
+    user_id: str
+    name: str
+    description: str | None
+    vibe: str | None
+    emoji: str | None
+    engine: str
+    agent_version: str
+    status: AgentState
+    url: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class Metadata(Wire):
+    """What is not sent stays; null takes it away, but the name."""
+
+    name: str | None = None
+    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+
+    def apply(self, profile: Profile) -> Profile:
+        """Raises InvalidName."""
+        sent = {field: getattr(self, field) for field in self.model_fields_set}
+        if "name" in sent:
+            sent["name"] = checked_name(self.name or "")
+        return replace(profile, **sent)
+
+
+class Described(Wire):
+    success: bool = True
+    agent: Identity
+
+
+class Status(Wire):
+    agent_id: str
+    status: AgentState
+    status_reason: str | None
+    process_status: str
+    process_id: int | None
+    engine: str
+    agent_version: str
+
+
+def token(issued: Issued, now: datetime) -> PlatformToken:
+    left = int((issued.expires_at - now).total_seconds())
+    return PlatformToken(token=issued.token.reveal(), expires_at=issued.expires_at, expires_in=left)
+
+
+def identity(agent: Agent, url: str) -> Identity:
+    return Identity(
+        agent_id=agent.id,
+        user_id=agent.tenant_id,
+        name=agent.profile.name,
+        description=agent.profile.description,
+        vibe=agent.profile.vibe,
+        emoji=agent.profile.emoji,
+        engine=agent.engine,
+        agent_version=agent.engine_version,
+        status=agent.state,
+        url=url,
+        created_at=agent.created_at,
+        updated_at=agent.updated_at,
+    )
+
+
+def status(agent: Agent, process_status: str, process_id: int | None) -> Status:
+    return Status(
+        agent_id=agent.id,
+        status=agent.state,
+        status_reason=agent.reason,
+        process_status=process_status,
+        process_id=process_id,
+        engine=agent.engine,
+        agent_version=agent.engine_version,
+    )

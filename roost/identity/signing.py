@@ -1,0 +1,44 @@
+"""The keys that sign our JWTs: sealed rows, shared by all servers of a deployment and by the command line.
+
+A token names its key by `kid`, which is only ever looked up in our own table.
+"""
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.seal import Sealer
+from roost.identity import store
+
+ALGORITHM = "HS256"
+
+
+class SigningKeys:
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+        self._known: dict[str, bytes] = {}
+
+    def newest(self, connection: Connection) -> tuple[str, bytes]:
+        """The key that signs, and its id; the first caller of a new deployment makes it. Raises Unsealable."""
+        self._load(connection)
+        if not self._known:
+            kid, secret = ids.new_id(), ids.random_bytes(32)
+            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.now())
+            self._known[kid] = secret
+        kid = list(self._known)[-1]
+        return kid, self._known[kid]
+
+    def secret(self, connection: Connection, kid: object) -> bytes | None:
+        """The key of that id; None when there is none."""
+        if not isinstance(kid, str):
+            return None
+        if kid not in self._known:
+            self._load(connection)
+        return self._known.get(kid)
+
+    def _load(self, connection: Connection) -> None:
+        rows = store.all_signing_keys(connection)
+        self._known = {kid: self._sealer.open(sealed, _place(kid)).reveal() for kid, sealed in rows}
+
+
+def _place(kid: str) -> str:
+    return f"signing_keys/{kid}"

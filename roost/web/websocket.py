@@ -1,0 +1,78 @@
+"""A WebSocket on which only the server speaks: it is refused before the upgrade, and what ends it has a code.
+
+Codes are those of RFC 6455 and its registry: 1001 what it was about is gone, 1008 whoever opened it may not any more,
+1011 a failure here, 1013 the client was too slow and may try again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from roost.core.problem import Kind, Problem
+
+_CODES: Mapping[Kind, int] = {
+    Kind.UNAUTHORISED: 1008,
+    Kind.FORBIDDEN: 1008,
+    Kind.MISSING: 1001,
+    Kind.UNAVAILABLE: 1013,
+}
+_FAILED = 1011
+_CLOSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Sends:
+    """Stands beside the socket in a handler's signature: the shape of each message, for the description."""
+
+    shape: type[BaseModel]
+
+
+async def serve(
+    socket: WebSocket, admitted: AbstractAsyncContextManager[object], opened: AbstractContextManager[AsyncIterator[str]]
+) -> None:
+    """Let in whom `admitted` admits, for as long as it does, and send what `opened` gives.
+
+    A Problem is the answer when it comes before the upgrade, else the reason why the connection is closed.
+    """
+    try:
+        async with admitted:
+            with opened as texts:
+                await socket.accept()
+                await _send(socket, texts)
+    except Problem as problem:
+        if socket.application_state is WebSocketState.CONNECTING:
+            raise
+        await _close(socket, _CODES.get(problem.kind, _FAILED), problem.message)
+
+
+async def _send(socket: WebSocket, texts: AsyncIterator[str]) -> None:
+    """Until the texts end or the client leaves; what the client says is not listened to."""
+    sending, leaving = asyncio.create_task(_each(socket, texts)), asyncio.create_task(_until_left(socket))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        both = [task for task in (sending, leaving) if not task.done() and task.cancel()]
+        await asyncio.gather(*both, return_exceptions=True)
+    with suppress(WebSocketDisconnect, asyncio.CancelledError):
+        sending.result()
+
+
+async def _each(socket: WebSocket, texts: AsyncIterator[str]) -> None:
+    async for text in texts:
+        await socket.send_text(text)
+
+
+async def _until_left(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
+    """A client that takes nothing does not hear why; the server lets go of it all the same."""
+    with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await socket.close(code, reason)

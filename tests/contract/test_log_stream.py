@@ -1,0 +1,227 @@
+"""The log stream: who may open it, what comes, and what ends it (A8, A17, A18, J4, J5)."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.server import Running, running
+
+DEADLINE = 20.0
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+async def agent(house: Running) -> AsyncIterator[dict[str, Any]]:
+    api = house.client(house.key())
+    made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
+    yield made
+    await api.delete(f"/v0/agents/{made['agentId']}")
+
+
+def stream(house: Running, agent: dict[str, Any], path: str = "/v0/logs", **options: Any) -> connect:
+    """Connects to the agent's own address unless `host` names another."""
+    host = options.pop("host", f"{agent['agentId']}.agents.localhost")
+    where = {} if "sock" in options else {"host": "127.0.0.1", "port": house.port}
+    return connect(f"ws://{host}:{house.port}{path}", proxy=None, **where, **options)
+
+
+def bearer(token: str) -> dict[str, dict[str, str]]:
+    return {"additional_headers": {"Authorization": f"Bearer {token}"}}
+
+
+async def write(house: Running, agent: dict[str, Any], *lines: str) -> None:
+    """Lines of a process of the box."""
+    await program(house, agent, f"print({chr(10).join(lines)!r})")
+
+
+async def program(house: Running, agent: dict[str, Any], code: str) -> None:
+    warden = house.roost.reach.warden(agent["agentId"])
+    await warden.stop("start", grace=0)
+    await warden.start("start", ["python3", "-c", code], env={}, restart=False)
+
+
+async def until(socket: ClientConnection, text: str) -> list[dict[str, str]]:
+    """The messages up to the one that says `text`."""
+    seen: list[dict[str, str]] = []
+    async with asyncio.timeout(DEADLINE):
+        while not seen or seen[-1]["message"] != text:
+            seen.append(json.loads(await socket.recv()))
+    return seen
+
+
+async def status(opening: connect) -> int:
+    """How it was refused; 101 when it was not."""
+    try:
+        async with opening:
+            return 101
+    except InvalidStatus as refused:
+        answer = refused.response
+    assert list(json.loads(answer.body or b"{}")) == ["error"]
+    assert answer.headers["X-Request-Id"]
+    return answer.status_code
+
+
+async def test_a_message_has_the_contracts_form(house: Running, agent: dict[str, Any]) -> None:
+    await write(house, agent, "ERROR app.main: it broke")
+    async with stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}") as socket:
+        message = (await until(socket, "it broke"))[-1]
+    assert list(message) == ["timestamp", "level", "source", "message"]
+    assert (message["level"], message["source"]) == ("ERROR", "app/main")
+    assert message["timestamp"].endswith("Z")
+
+
+async def test_every_way_in(house: Running, agent: dict[str, Any]) -> None:
+    token, path = agent["gatewayToken"], f"/v0/agents/{agent['agentId']}/logs"
+    own = f"http://{agent['agentId']}.agents.localhost:{house.port}"
+    await write(house, agent, "here")
+    for opening in (
+        stream(house, agent, **bearer(token)),
+        stream(house, agent, path, **bearer(token)),
+        stream(house, agent, origin=own, additional_headers={"Cookie": f"gw_token={token}"}),
+        stream(house, agent, f"{path}?token={token}", host="localhost"),
+        stream(house, agent, path, host="localhost", **bearer(house.key())),
+        stream(house, agent, path, host="agents.localhost", **bearer(house.key())),
+    ):
+        async with opening as socket:
+            await until(socket, "here")
+
+
+async def test_who_is_refused_before_the_upgrade(house: Running, agent: dict[str, Any]) -> None:
+    token, path = agent["gatewayToken"], f"/v0/agents/{agent['agentId']}/logs"
+    cookie = {"additional_headers": {"Cookie": f"gw_token={token}"}}
+    local = {"host": "localhost"}
+    assert await status(stream(house, agent)) == 401
+    assert await status(stream(house, agent, "/v0/logs?token=rst_gw_" + "0" * 64)) == 401
+    assert await status(stream(house, agent, "/v0/logs", **bearer(house.key()))) == 401
+    assert await status(stream(house, agent, path, **local, **bearer(house.key("stranger")))) == 401
+    assert await status(stream(house, agent, "/v0/agents/nobody/logs", **local, **bearer(house.key()))) == 404
+    for origin in (None, "null", "http://evil.example", "http://other.agents.localhost"):
+        assert await status(stream(house, agent, origin=origin, **cookie)) == 403, origin
+    assert await status(stream(house, agent, "/v0/nothing", **bearer(token))) == 404
+    assert await status(stream(house, agent, "/v0/logs?level=odd", **bearer(token))) == 400
+
+
+async def test_only_what_is_wanted_comes(house: Running, agent: dict[str, Any]) -> None:
+    await write(house, agent, "INFO a.b: one", "WARN a.b: two", "ERROR other: three", "FATAL a: last")
+    async with stream(house, agent, "/v0/logs?level=warn&source=a", **bearer(agent["gatewayToken"])) as socket:
+        assert [message["message"] for message in await until(socket, "last")] == ["two", "last"]
+    text = (await house.agent_client(agent).get("/v0/logs?level=fatal")).json()["logs"]
+    assert text.endswith("[a] FATAL last")
+    assert "two" not in text
+
+
+async def test_what_comes_is_live_and_goes_on_over_restarts(house: Running, agent: dict[str, Any]) -> None:
+    async with stream(house, agent, **bearer(agent["gatewayToken"])) as socket:
+        await write(house, agent, "before")
+        await until(socket, "before")
+        assert (await house.agent_client(agent).post("/v0/restart")).status_code == 200
+        await write(house, agent, "between")
+        assert "before" not in [message["message"] for message in await until(socket, "between")]
+
+
+async def test_nothing_private_is_in_it(house: Running, agent: dict[str, Any]) -> None:
+    token = agent["gatewayToken"]
+    await write(house, agent, f"my token is {token}", "\x1b]0;x\x07 \x1b[31mred\x1b[0m", "x" * 100_000, "end")
+    async with stream(house, agent, **bearer(token)) as socket:
+        seen = await until(socket, "end")
+    told = json.dumps(seen)
+    assert token not in told
+    assert "[redacted]" in told
+    assert "\\u001b" not in told
+    assert max(len(message["message"]) for message in seen) < 17_000
+
+
+@pytest.mark.parametrize("change", ["rotate", "delete"])
+async def test_an_old_token_ends_its_streams_and_no_others(house: Running, change: str) -> None:
+    api = house.client(house.key())
+    agent = (await api.post("/v0/agents", json={"name": "streams"})).json()["agent"]
+    path = f"/v0/agents/{agent['agentId']}"
+    await write(house, agent, "here")
+    async with (
+        stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}") as own,
+        stream(house, agent, f"{path}/logs", host="localhost", **bearer(agent["gatewayToken"])) as local,
+        stream(house, agent, f"{path}/logs", host="agents.localhost", **bearer(house.key())) as owner,
+    ):
+        for socket in (own, local, owner):
+            await until(socket, "here")
+        began = time.monotonic()
+        if change == "rotate":
+            await api.post(f"{path}/gateway-token/rotate")
+        else:
+            await api.delete(path)
+        for socket in (own, local):
+            assert await closed(socket) == 1008
+        assert time.monotonic() - began < DEADLINE
+        if change == "rotate":
+            await write(house, agent, "still here")
+            await until(owner, "still here")
+            await api.delete(path)
+        assert await closed(owner) == 1001
+        assert await status(stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}")) == 401
+
+
+async def closed(socket: ClientConnection) -> int | None:
+    async with asyncio.timeout(DEADLINE):
+        with suppress(ConnectionClosed):
+            async for _ in socket:
+                pass
+        await socket.wait_closed()
+    return socket.close_code
+
+
+async def test_one_who_never_reads_is_dropped_and_disturbs_nobody(house: Running, agent: dict[str, Any]) -> None:
+    """Its connection takes a little, then nothing: what it misses is kept for nobody."""
+    lazy = socket.socket()
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(lazy, ("127.0.0.1", house.port))
+    asleep = stream(house, agent, sock=lazy, max_queue=1, **bearer(agent["gatewayToken"]))
+    async with asleep as slow, stream(house, agent, **bearer(agent["gatewayToken"])) as quick:
+        for turn in range(4):
+            await program(house, agent, f"print(('x' * 15_000 + chr(10)) * 80 + 'turn {turn}')")
+            await until(quick, f"turn {turn}")
+        await slow.recv()
+        assert await closed(slow) == 1013
+
+
+async def test_so_many_streams_and_no_more(house: Running, agent: dict[str, Any]) -> None:
+    await write(house, agent, "first")
+    async with AsyncExitStack() as open_ones:
+        sockets = [
+            await open_ones.enter_async_context(stream(house, agent, **bearer(agent["gatewayToken"])))
+            for _ in range(256)
+        ]
+        assert await status(stream(house, agent, **bearer(agent["gatewayToken"]))) == 429
+        await write(house, agent, "for all")
+        await asyncio.gather(*(until(one, "for all") for one in sockets))
+    async with asyncio.timeout(DEADLINE):
+        while await status(stream(house, agent, **bearer(agent["gatewayToken"]))) == 429:
+            await asyncio.sleep(0.01)
+
+
+async def test_what_a_client_says_is_not_listened_to(house: Running, agent: dict[str, Any]) -> None:
+    async with stream(house, agent, **bearer(agent["gatewayToken"])) as socket:
+        for _ in range(50):
+            await socket.send("x" * 16_000)
+        await write(house, agent, "still")
+        await until(socket, "still")
+        await socket.send("x" * 20_000)
+        assert await closed(socket) == 1009

@@ -1,0 +1,53 @@
+"""The reference page is what the code says, and says all of it."""
+
+import re
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from roost.hosts.mount import application
+from roost.hosts.reference import COMMAND, markdown
+from roost.hosts.routes import operations
+from roost.web.provide import Rooms
+from tests.architecture.code import ROOT
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return markdown(application(Rooms(), "", {}, CollectorRegistry()))
+
+
+def section(page: str, head: str) -> str:
+    return page.partition(f"## {head}\n")[2].partition("\n## ")[0]
+
+
+def test_the_committed_page_is_the_present_one(page: str) -> None:
+    committed = (ROOT / "docs" / "reference" / "agents-api.md").read_text()
+    assert committed == page, f"the routes changed; write the page anew: {COMMAND}"
+
+
+def test_every_operation_is_there(page: str) -> None:
+    app = application(Rooms(), "", {}, CollectorRegistry())
+    wanted = {f"{one.method} `{one.path}`" for one in operations(app) if one.in_schema or one.sends}
+    assert set(re.findall(r"^## (\w+ `.+`)$", page, re.MULTILINE)) == wanted
+
+
+def test_a_request_shows_its_fields_and_their_limits(page: str) -> None:
+    create = section(page, "POST `/v0/agents`")
+    assert "Credentials: jwt." in create
+    assert "[CreateAgent](#createagent)" in create
+    assert "Answers 201: [AgentCreated](#agentcreated)" in create
+    assert "Answers 500:" in create
+    assert "| `description` | string or null | at most 10000 characters |" in page.partition("### CreateAgent")[2]
+
+
+def test_a_stream_shows_its_messages(page: str) -> None:
+    stream = section(page, "WEBSOCKET `/v0/agents/{agentId}/logs`")
+    assert "[LogMessage](#logmessage)" in stream
+    assert "| `level` |" in stream
+    assert "`TRACE`, `DEBUG`, `INFO`, `WARN`, `ERROR`, `FATAL`" in page.partition("### Level\n")[2][:300]
+
+
+def test_links_lead_to_a_shape(page: str) -> None:
+    shapes = {name.lower() for name in re.findall(r"^### (\S+)$", page, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#(\S+?)\)", page)) == shapes
