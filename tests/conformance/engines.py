@@ -136,6 +136,7 @@ class Place:
         content = b"" if body is None else json.dumps(body).encode()
         name, value = self.engine.credential(token)
         head = [f"{method} {path} HTTP/1.0", "Host: x", f"{name}: {value.reveal()}", "Content-Type: application/json"]
+        head.append("X-Forwarded-For: 192.0.0.8")  # as our edge tells it
         writer.write("\r\n".join([*head, f"Content-Length: {len(content)}", "", ""]).encode() + content)
         async with asyncio.timeout(60):
             answer = (await reader.read()).decode()

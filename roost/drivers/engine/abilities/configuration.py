@@ -55,7 +55,7 @@ class Configuration(ABC):
 
     @abstractmethod
     async def check(self, inside: Inside, text: str | None = None) -> Verdict:
-        """What the engine says of `text` (at most TEXT_LIMIT bytes), or of the file as it is; applies nothing; 30 s."""
+        """What the engine says of `text` (at most TEXT_LIMIT bytes), or of the file as it is; applies nothing; 60 s."""
 
     @abstractmethod
     async def write(self, inside: Inside, setup: "GatewaySetup", text: str) -> Written:

@@ -22,6 +22,7 @@ from roost.drivers.runtime.warden import Warden
 _CACHE = f"{HOME}/cache"
 _LARGEST = 256 << 20
 _CHAT_SECONDS = 30.0
+_ELSEWHERE = "192.0.0.8"  # RFC 7600
 _MODEL, _MODEL_PORT = "none", 8799
 _WORD = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
 _ANSWER = (
@@ -83,6 +84,7 @@ async def _chat(engine: Engine, warden: Warden, token: Sensitive[str]) -> None:
     name, value = engine.credential(token)
     body = json.dumps({"model": "openclaw", "messages": [{"role": "user", "content": "hello"}]}).encode()
     head = f"POST /v1/chat/completions HTTP/1.0\r\n{name}: {value.reveal()}\r\nContent-Type: application/json\r\n"
+    head += f"X-Forwarded-For: {_ELSEWHERE}\r\n"  # as it comes through our edge
     writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     await reader.readline()
     writer.close()

@@ -4,10 +4,12 @@ Three layers, the later wins: defaults, the user's file, the platform's keys. A 
 read. Whether the engine accepts the user's own keys only the engine can tell: see `start.sh`.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import GatewaySetup
 from roost.drivers.engine.openclaw import json5, models
 from roost.drivers.runtime.contract import WORKSPACE
@@ -15,6 +17,7 @@ from roost.drivers.runtime.contract import WORKSPACE
 Json = dict[str, Any]
 
 PORT = 18789
+OWNER = "owner"
 PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
 """What the platform alone would have had at the last start, relative to the home."""
 _PLUGINS = ("memory-core", "device-pair")  # with no list the engine loads 18 of them and starts in 30 s
@@ -71,7 +74,7 @@ def _imposed(setup: GatewaySetup) -> Json:
             "mode": "local",
             "port": PORT,
             "bind": "loopback",
-            "auth": {"mode": "token", "token": setup.token.reveal()},
+            "auth": _auth(setup.token),
             "trustedProxies": ["127.0.0.1"],  # our edge comes from there and tells the caller's address
             "http": {"endpoints": {"chatCompletions": {"enabled": True}, "responses": {"enabled": True}}},
             "controlUi": {"enabled": True, "allowedOrigins": [setup.origin]},
@@ -84,6 +87,19 @@ def _imposed(setup: GatewaySetup) -> Json:
         "update": {"checkOnStart": False},
         "telemetry": {"enabled": False},
     }
+
+
+def edge_header(token: Sensitive[str]) -> str:
+    """The name of the header by which the gateway knows our edge: a secret, derived from the internal token."""
+    return f"x-roost-{hashlib.sha256(b'edge ' + token.reveal().encode()).hexdigest()[:40]}"
+
+
+def _auth(token: Sensitive[str]) -> Json:
+    """Who comes through our edge is let in by it, whatever token a device or a page has of its own to show and sign;
+    who comes straight from the loopback shows the internal token, as the password.
+    """
+    proxy: Json = {"userHeader": edge_header(token), "allowUsers": [OWNER], "allowLoopback": True}
+    return {"mode": "trusted-proxy", "password": token.reveal(), "trustedProxy": proxy}
 
 
 def _provider(setup: GatewaySetup) -> Json:

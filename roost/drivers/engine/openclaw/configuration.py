@@ -27,7 +27,8 @@ from roost.drivers.model.loose import items, obj, parsed, string
 
 Json = dict[str, Any]
 
-_CHECK_SECONDS = 30.0
+PLACEHOLDER = "__OPENCLAW_REDACTED__"
+_CHECK_SECONDS = 60.0  # it takes 0.8 s on a machine that has them
 _SET_SECONDS = 20.0
 _LIVE_SECONDS = 6.0
 _LOOK_AGAIN = 0.05
@@ -64,7 +65,7 @@ class OpenClawConfiguration(Configuration):
             raw = obj(await rpc.call("config.get")).get("raw")
         if not isinstance(raw, str):
             raise EngineFailed("The gateway cannot read the file")
-        return raw
+        return raw.replace(config.edge_header(inside.token), PLACEHOLDER)
 
     async def check(self, inside: Inside, text: str | None = None) -> Verdict:
         if text is not None:

@@ -106,6 +106,9 @@ class OpenClaw(Engine):
         # `proxy.proxyUrl` in the file would do the same, and have a fresh agent search itself for old state (2 s).
         return GatewayPlan(files=files, argv=_argv(), env={**_ENV, "OPENCLAW_PROXY_URL": setup.proxy_url})
 
+    def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
+        return config.edge_header(token), Sensitive(config.OWNER)
+
     async def ready(self, dial: Dial) -> bool:
         return await http.answers(dial, self.port, "/readyz")
 

@@ -180,7 +180,7 @@ def _introduction(token: Sensitive[str]) -> Json:
         "caps": [],
         "commands": [],
         "permissions": {},
-        "auth": {"token": token.reveal()},
+        "auth": {"password": token.reveal()},
         "locale": "en-US",
         "userAgent": "roost",
     }

@@ -44,7 +44,9 @@ ANY = st.recursive(
 def assert_ours(merged: dict[str, Any]) -> None:
     gateway = merged["gateway"]
     assert (gateway["mode"], gateway["port"], gateway["bind"]) == ("local", 18789, "loopback")
-    assert gateway["auth"] == {"mode": "token", "token": "internal-token"}
+    assert (gateway["auth"]["mode"], gateway["auth"]["password"]) == ("trusted-proxy", "internal-token")
+    assert set(gateway["auth"]) == {"mode", "password", "trustedProxy"}
+    assert set(gateway["auth"]["trustedProxy"]) == {"userHeader", "allowUsers", "allowLoopback"}
     assert gateway["trustedProxies"] == ["127.0.0.1"]
     assert gateway["http"]["endpoints"]["chatCompletions"]["enabled"] is True
     assert gateway["controlUi"] == {"enabled": True, "allowedOrigins": [SETUP.origin]}
@@ -92,6 +94,22 @@ def test_the_users_own_keys_stay() -> None:
     assert merged["plugins"]["allow"] == ["memory-core", "device-pair", "telegram"]
     assert merged["logging"]["level"] == "debug"
     assert config.merge(merged, SETUP) == merged
+
+
+@pytest.mark.parametrize("key", ["executablePath", "cliPath"])
+def test_which_programs_run_is_not_the_users_choice(key: str) -> None:
+    user = {"browser": {key: "/tmp/x", "headless": True}, "channels": {"x": {"accounts": [{key: "/tmp/x", "a": 1}]}}}
+    merged = config.merge(user, SETUP)
+    assert merged["browser"]["headless"] is True
+    assert merged["channels"] == {"x": {"accounts": [{"a": 1}]}}
+    assert key not in json.dumps(merged)
+
+
+def test_no_other_file_stands_in_for_the_whole_but_one_may_for_a_section() -> None:
+    merged = config.merge({"$include": "evil.json5", "gateway": {"$include": "x"}, "tools": {"$include": "t"}}, SETUP)
+    assert "$include" not in merged
+    assert "$include" not in merged["gateway"]
+    assert merged["tools"] == {"$include": "t"}
 
 
 def test_another_way_into_the_gateway_does_not_stay() -> None:

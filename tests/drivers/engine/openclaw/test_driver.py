@@ -28,9 +28,19 @@ def test_a_fresh_agent_gets_the_platforms_config(tmp_path: Path) -> None:
     plan = OpenClaw(tmp_path).plan("2026.9.6", setup())
     assert set(plan.files) == {CONFIG, ".roost/openclaw/openclaw.json"}
     assert plan.files[CONFIG] == plan.files[".roost/openclaw/openclaw.json"]
-    assert json.loads(plan.files[CONFIG])["gateway"]["auth"]["token"] == "internal-token"
+    assert json.loads(plan.files[CONFIG])["gateway"]["auth"]["password"] == "internal-token"
     assert "internal-token" not in str(plan.argv) + str(plan.env)
     assert plan.env["OPENCLAW_PROXY_URL"] == setup().proxy_url
+
+
+def test_our_edge_is_known_by_a_header_that_nobody_guesses(tmp_path: Path) -> None:
+    engine = OpenClaw(tmp_path)
+    auth = json.loads(engine.plan("2026.9.6", setup()).files[CONFIG])["gateway"]["auth"]
+    name, value = engine.credential(Sensitive("internal-token"))
+    assert auth["mode"] == "trusted-proxy"
+    assert auth["trustedProxy"] == {"userHeader": name, "allowUsers": [value.reveal()], "allowLoopback": True}
+    assert name != engine.credential(Sensitive("another"))[0]
+    assert "internal-token" not in name + value.reveal()
 
 
 def test_a_users_config_is_merged_and_one_that_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Gateway:
             request = json.loads(text)
             if request["method"] != "connect":
                 self.tasks.add(asyncio.create_task(self.answer(self, request)))
-            elif request["params"]["auth"]["token"] == TOKEN.reveal():
+            elif request["params"]["auth"]["password"] == TOKEN.reveal():
                 await self.result(request, {"type": "hello-ok", "server": {"version": "2026.9.6"}})
             else:
                 await self.refuse(request, code="INVALID_REQUEST", message="unauthorized", details={"code": "MISMATCH"})

@@ -1,0 +1,171 @@
+"""Devices meet an OpenClaw agent through its own address, and its owner steers it while they are there."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.journeys.openclaw_device import Device, call, door, greet
+from tests.journeys.server_process import Up, until, up
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("openclaw")]
+
+REDACTED = "__OPENCLAW_REDACTED__"
+OWN = {"baseUrl": "http://own", "apiKey": "sk-own-secret", "api": "openai-completions", "models": []}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with up(tmp_path_factory.mktemp("up") / "data", "--no-first-agent") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def agent(server: Up) -> dict[str, Any]:
+    """One agent for all: it takes seconds to start."""
+    return server.create("Owl", "openclaw")
+
+
+@pytest.fixture
+def client(server: Up, agent: dict[str, Any]) -> Iterator[httpx.Client]:
+    """The agent's own address, with its gateway token."""
+    with server.agent_client(agent) as made:
+        yield made
+
+
+def meet(server: Up, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
+    """What the gateway answers to a device that has the gateway token and shows it, as devices do, in both places."""
+    host, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
+    address = ("127.0.0.1", int(httpx.URL(server.url).port or 0))
+    with door(host, address, Authorization=f"Bearer {token}", **headers) as opened:
+        answer = greet(opened, device, token)
+        if answer["ok"]:
+            answer["sessions"] = call(opened, "sessions.list", {})
+        return answer
+
+
+def listed(client: httpx.Client) -> dict[str, Any]:
+    answer = client.get("/v0/devices")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def config(client: httpx.Client) -> dict[str, Any]:
+    return json.loads(client.get("/v0/config").json()["config"])
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Forwarded-For": "127.0.0.1"}, {"X-Real-IP": "127.0.0.1"}])
+def test_no_device_is_let_in_because_of_our_proxy(
+    server: Up, agent: dict[str, Any], client: httpx.Client, headers: dict[str, str]
+) -> None:
+    device = Device()
+    answer = meet(server, agent, device, **headers)
+    assert (answer["ok"], answer["error"]["code"]) == (False, "NOT_PAIRED")
+    (row,) = [row for row in listed(client)["pending"] if row["deviceId"] == device.id]
+    assert row["requestId"] == answer["error"]["details"]["requestId"]
+    assert row["remoteIp"] == "192.0.0.8"  # from this machine; the gateway takes it for nobody of its own
+    assert (row["clientId"], row["clientMode"], row["role"]) == ("openclaw-ios", "ui", "operator")
+
+
+def test_a_device_is_approved_and_comes_in(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+    device = Device()
+    request_id = meet(server, agent, device)["error"]["details"]["requestId"]
+    assert client.post(f"/v0/devices/{request_id}/approve").json()["success"] is True
+    answer = meet(server, agent, device)
+    assert answer["ok"], answer
+    assert answer["sessions"]["ok"], answer
+    found = listed(client)
+    assert request_id not in [row["requestId"] for row in found["pending"]]
+    (row,) = [row for row in found["paired"] if row["deviceId"] == device.id]
+    assert row["pairedAt"].endswith("Z")
+    again = client.post(f"/v0/devices/{request_id}/approve")
+    assert (again.status_code, again.json()) == (404, {"error": "Device request not found"})
+    unknown = client.post(f"/v0/devices/{'0' * 8}-0000-4000-8000-{'0' * 12}/approve")
+    assert unknown.status_code == 404
+
+
+def test_all_that_wait_are_approved_by_one_command(server: Up, agent: dict[str, Any]) -> None:
+    devices = [Device(), Device(client="openclaw-android")]
+    waiting = {meet(server, agent, device)["error"]["details"]["requestId"] for device in devices}
+    shown = json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)
+    assert waiting <= {row["requestId"] for row in shown["pending"]}
+    done = server.roost("devices", "approve-all", "Owl", "-o", "json")
+    assert waiting <= set(json.loads(done.stdout)["approved"])
+    assert all(meet(server, agent, device)["ok"] for device in devices)
+    assert json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)["pending"] == []
+
+
+def test_a_wrong_token_waits_nowhere(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+    before = listed(client)
+    with pytest.raises(Exception, match="401"):
+        meet(server, {**agent, "gatewayToken": "rst_gw_" + "0" * 64}, Device())
+    assert listed(client) == before
+
+
+def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+    before = config(client)
+    assert before["gateway"]["auth"]["password"] == REDACTED
+    assert "rst_" not in json.dumps(before)
+    theirs = {
+        **before,
+        "messages": {"ackReaction": "owl"},
+        "models": {**before["models"], "providers": {**before["models"]["providers"], "own": OWN}},
+        "gateway": {**before["gateway"], "bind": "lan", "auth": {"mode": "none"}, "trustedProxies": ["0.0.0.0/0"]},
+        "logging": {"level": "debug", "file": "/tmp/x"},
+        "browser": {"enabled": False, "executablePath": "/tmp/x"},
+    }
+    theirs["gateway"]["controlUi"] = {"dangerouslyDisableDeviceAuth": True, "allowedOrigins": ["*"]}
+    answer = client.put("/v0/config", json={"config": theirs})
+    assert answer.status_code == 200, answer.text
+    after = config(client)
+    assert after["gateway"] == before["gateway"]
+    assert after["logging"] == {**before["logging"], "level": "debug"}
+    assert after["messages"] == {"ackReaction": "owl"}
+    assert after["browser"] == {"enabled": False}
+    assert after["models"]["providers"]["own"]["apiKey"] == REDACTED
+    device = Device()
+    assert meet(server, agent, device)["error"]["code"] == "NOT_PAIRED"
+
+
+def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client) -> None:
+    before = config(client)
+    for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
+        unreadable = client.request(method, path, json={"config": "{nonsense"})
+        assert (unreadable.status_code, unreadable.json()) == (400, {"error": "Invalid JSON"})
+        for wrong, words in (({"gateway": {"bind": 7}}, "gateway.bind"), ({"nonsense": 1}, "Unrecognized key")):
+            refused = client.request(method, path, json={"config": wrong})
+            assert refused.status_code == 400
+            assert refused.json()["error"].startswith("Invalid JSON: ")
+            assert words in refused.json()["error"]
+    assert client.put("/v0/config", json={"config": {"$include": "evil.json5"}}).status_code == 400
+    assert config(client) == before
+    valid = client.post("/v0/config/validate", json={"config": "{messages: {ackReaction: 'x'},} // JSON5"})
+    assert (valid.status_code, valid.json()["valid"]) == (200, True)
+    assert client.post("/v0/config/validate").json()["valid"] is True
+    assert client.post("/v0/config/validate", json={"config": json.dumps(before)}).json()["valid"] is True
+
+
+def test_a_write_lives_on_in_a_new_box_of_another_server(
+    server: Up, agent: dict[str, Any], client: httpx.Client
+) -> None:
+    config_before = config(client)
+    answer = client.put("/v0/config", json={"config": {**config_before, "messages": {"ackReaction": "late"}}})
+    assert answer.status_code == 200, answer.text
+    assert server.stop() == 0
+    server.start()
+    until(lambda: server.agents()[0]["status"] == "running")
+    with server.agent_client(agent) as again:
+        assert config(again)["messages"] == {"ackReaction": "late"}
+        kept = {"command": "cat /home/agent/.openclaw/openclaw.json"}
+        assert (
+            json.loads(again.post("/v0/console/exec", json=kept).json()["stdout"])["models"]["providers"]["own"] == OWN
+        )
+        paired = listed(again)["paired"]
+        assert paired
+        assert again.post("/v0/console/exec", json={"command": "pkill -STOP -f openclaw"}).status_code == 200
+        for path, message in (("devices", "CLI error"), ("config", "Failed to read config")):
+            failed = again.get(f"/v0/{path}")
+            assert (failed.status_code, failed.json()) == (500, {"error": message})
+        again.post("/v0/console/exec", json={"command": "pkill -CONT -f openclaw"})
