@@ -10,8 +10,11 @@ import httpx2
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import migrations
-from roost.agents.devices.service import Devices
+from roost.agents.channels.book import Book
+from roost.agents.channels.intake import Intake
+from roost.agents.channels.service import Channels
 from roost.agents.egress.dialer import Dialer
+from roost.agents.devices.service import Devices
 from roost.agents.egress.policy import Policy
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.egress.resolver import SystemResolver
@@ -35,9 +38,9 @@ from roost.agents.platform.service import SelfService
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.runtime_config.service import RuntimeConfig
-from roost.agents.secrets.delivery import Delivery
 from roost.agents.scripts.model import RUN as SCRIPTS_RUN
 from roost.agents.scripts.service import Scripts
+from roost.agents.secrets.delivery import Delivery
 from roost.agents.secrets.service import Secrets
 from roost.agents.tasks.service import Tasks
 from roost.agents.versions.service import Versions
@@ -48,6 +51,8 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.messenger.contract import Messenger
+from roost.drivers.messenger.platforms import Discord, Slack, Telegram
 from roost.drivers.model.anthropic.driver import Anthropic
 from roost.drivers.model.contract import ModelSettings, Upstream
 from roost.drivers.model.openai import OpenAI
@@ -129,6 +134,11 @@ def own_models(secrets: Secrets, dialer: Dialer, ca_file: Path | None) -> Own:
     return Own(settings, connect)
 
 
+def messengers(settings: Settings) -> Sequence[Messenger]:
+    """The platforms that are asked about the tokens of bots."""
+    return (Telegram(settings.telegram_api), Slack(settings.slack_api), Discord(settings.discord_api))
+
+
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
     """What an engine wants done once in a box after its install, so that it starts faster."""
     if isinstance(engine, OpenClaw):
@@ -193,12 +203,13 @@ class Roost:
         )
         self.relays = Relays(self.runtime, self.asgi, EgressProxy(policy=policy, resolver=self.resolver))
         origin = self.addresses.agent_origin
-        equip = Equip(self.models, self.delivery)
+        book, intake = Book(self.db, seal, self.roster), Intake(messengers(settings))
+        equip = Equip(self.models, self.delivery, book)
         starter = GatewayStarter(self.roster, self.reach, origin, equip)
         versions = Versions(self.roster, self.reach, partial(bake, settings))
         scripts = Scripts(self.db, self.queue, self.roster, self.reach, origin, equip)
         self.details = Details(self.roster, self.reach, self.gateways, self.secrets, origin, scripts)
-        self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
+        self.launch = Launch(self.db, self.queue, self.roster, self.gateways, self.reach, self.secrets, intake, book)
         restart = Restart(self.db, self.queue, self.roster, self.reach, self.details, versions)
         teardown = Teardown(self.db, self.queue, self.roster, self.gateways, self.runtime, self.relays)
         self.reconciler = Reconciler(self.db, self.queue, self.roster, self.reach, self.runtime, self.relays, starter)
@@ -223,10 +234,11 @@ class Roost:
             update,
             versions,
             scripts,
+            Channels(self.db, book, intake, self.roster, self.reach, restart),
             Workspace(self.roster, self.reach, self.delivery.variables),
+            Tasks(self.reach),
             Devices(self.reach),
             RuntimeConfig(self.roster, self.reach, starter.setup, restart),
-            Tasks(self.reach),
             Logs(self.roster, self.reach, self._private),
             SelfService(self.roster, self.details, self.platform, origin),
         ):

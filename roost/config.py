@@ -72,6 +72,9 @@ OPTIONS: Sequence[Option] = (
         "Where names lead for agents whatever DNS says: `name=address` or `name=address:port`, comma-separated.",
     ),
     Option("ca_file", "A PEM file of certificate authorities that agents trust beside the system's."),
+    Option("telegram_api", "Where Telegram's API is asked about a new bot token.", "https://api.telegram.org"),
+    Option("slack_api", "Where Slack's API is asked about new tokens.", "https://slack.com/api"),
+    Option("discord_api", "Where Discord's API is asked about a new bot token.", "https://discord.com/api/v10"),
     Option("model_url", "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."),
     Option("model_api", "`openai` or `anthropic`: what the endpoint speaks.", "openai"),
     Option("model_key", "The key for that endpoint. It stays on the host."),
@@ -102,6 +105,9 @@ class Settings:
     egress_deny_hosts: tuple[str, ...]
     egress_hosts: Mapping[str, Place]
     ca_file: Path | None
+    telegram_api: str
+    slack_api: str
+    discord_api: str
     upstreams: tuple[ModelSettings, ...]
 
     @property
@@ -147,6 +153,9 @@ class _Reader:
             egress_deny_hosts=self._list("egress_deny_hosts"),
             egress_hosts=dict(map(_host, self._list("egress_hosts"))),
             ca_file=self._path("ca_file"),
+            telegram_api=self._address("telegram_api"),
+            slack_api=self._address("slack_api"),
+            discord_api=self._address("discord_api"),
             upstreams=self._upstreams(),
         )
         self._refuse_unsafe(settings)
@@ -230,6 +239,12 @@ class _Reader:
         if len(key) != 32:
             raise BadSettings(f"{name}: 64 hexadecimal digits, please (32 bytes)")
         return Sensitive(key)
+
+    def _address(self, name: str) -> str:
+        url = self._text(name) or next(option.default for option in OPTIONS if option.name == name)
+        if not url.startswith(("http://", "https://")):
+            raise BadSettings(f"{name}: an http or https address, please, not {url!r}")
+        return url.rstrip("/")
 
     def _upstreams(self) -> tuple[ModelSettings, ...]:
         url = self._text("model_url")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from roost.agents.channels import api as channels
 from roost.agents.devices import api as devices
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
@@ -28,10 +29,11 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     errors.install(app)
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
-    app.include_router(tasks.router)
+    app.include_router(channels.router)
     app.include_router(secrets.router)
     app.include_router(versions.router)
     app.include_router(scripts.router)
+    app.include_router(tasks.router)
     app.include_router(devices.router)
     app.include_router(runtime_config.router)
     app.include_router(logs.router)

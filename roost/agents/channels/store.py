@@ -1,15 +1,26 @@
 """The table of channels and every line of SQL about it."""
 
-import sqlalchemy as sa
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.agents.channels.model import Channel
 from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db.sealed import sealed_column
+
+PLACE = "agent_channels/{agent_id}/{channel}"
 
 agent_channels = sa.Table(
     "agent_channels",
     metadata,
     sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("channel", sa.String(16), primary_key=True),
-    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sealed_column("sealed", PLACE),
+    sa.Column("bot_mark", sa.String(64), unique=True),
+    sa.Column("app_mark", sa.String(64), unique=True),
     sa.Column("enabled", sa.Boolean, nullable=False),
     sa.Column("dm_policy", sa.String(16), nullable=False),
     sa.Column("allow_from", JsonText, nullable=False),
@@ -17,3 +28,45 @@ agent_channels = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
 )
+
+
+def of_agent(connection: Connection, agent_id: str) -> Mapping[str, Any]:
+    """The rows by channel."""
+    rows = connection.execute(agent_channels.select().where(agent_channels.c.agent_id == agent_id))
+    return {row.channel: row for row in rows}
+
+
+def put(connection: Connection, agent_id: str, channel: Channel, envelope: bytes, now: datetime) -> bool:
+    """Add or replace; False when another agent has one of its tokens."""
+    marks = [mark for mark in channel.marks if mark is not None]
+    taken = agent_channels.c.bot_mark.in_(marks) | agent_channels.c.app_mark.in_(marks)
+    others = sa.select(agent_channels.c.agent_id).where(taken, agent_channels.c.agent_id != agent_id)
+    if connection.execute(others).first() is not None:
+        return False
+    row = {
+        "sealed": envelope,
+        "bot_mark": channel.marks[0],
+        "app_mark": channel.marks[1],
+        "enabled": channel.enabled,
+        "dm_policy": channel.dm_policy,
+        "allow_from": list(channel.allow_from),
+        "bot_name": channel.bot_name,
+        "updated_at": now,
+    }
+    changed = connection.execute(agent_channels.update().where(*_is(agent_id, channel.name)).values(row))
+    if not changed.rowcount:
+        new = {"agent_id": agent_id, "channel": channel.name, "created_at": now}
+        connection.execute(agent_channels.insert().values(row | new))
+    return True
+
+
+def remove(connection: Connection, agent_id: str, channel: str) -> None:
+    connection.execute(agent_channels.delete().where(*_is(agent_id, channel)))
+
+
+def remove_all(connection: Connection, agent_id: str) -> None:
+    connection.execute(agent_channels.delete().where(agent_channels.c.agent_id == agent_id))
+
+
+def _is(agent_id: str, channel: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return agent_channels.c.agent_id == agent_id, agent_channels.c.channel == channel

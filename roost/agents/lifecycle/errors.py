@@ -35,21 +35,6 @@ class UnknownSkill(Problem):
     message = "Skill not found"
 
 
-class UnsupportedChannel(Problem):
-    kind = Kind.INVALID
-    message = "Unsupported channel"
-
-
-class MissingBotToken(Problem):
-    kind = Kind.INVALID
-    message = "botToken is required (string)"
-
-
-class PlanTooSmall(Problem):
-    kind = Kind.FORBIDDEN
-    message = "Channels need a paid plan"
-
-
 class DeleteFailed(Problem):
     """The agent is hidden already; what is left of it is removed in the background."""
 

@@ -1,21 +1,18 @@
 """Launch: a new agent's row, tokens and start in one transaction, answered when its gateway answers."""
 
-from collections.abc import Mapping
-
 from sqlalchemy import Connection
 
 from roost import work
+from roost.agents.channels.book import Book
+from roost.agents.channels.intake import Intake
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import (
-    MissingBotToken,
-    PlanTooSmall,
     StartFailed,
     TooManySkills,
     UnknownEngine,
     UnknownSkill,
-    UnsupportedChannel,
 )
-from roost.agents.lifecycle.model import ChannelSettings, Order
+from roost.agents.lifecycle.model import Order
 from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
@@ -23,14 +20,22 @@ from roost.agents.secrets.service import Secrets
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineMissing
 from roost.identity import tenants
-from roost.identity.caller import Caller, Plan
+from roost.identity.caller import Caller
 from roost.identity.gateways import Gateways
 from roost.work import State, Work
 
 
 class Launch:
     def __init__(
-        self, db: Database, queue: Work, roster: Roster, gateways: Gateways, reach: Reach, secrets: Secrets
+        self,
+        db: Database,
+        queue: Work,
+        roster: Roster,
+        gateways: Gateways,
+        reach: Reach,
+        secrets: Secrets,
+        intake: Intake,
+        book: Book,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -38,23 +43,27 @@ class Launch:
         self._gateways = gateways
         self._reach = reach
         self._secrets = secrets
+        self._intake = intake
+        self._book = book
 
     async def create(self, caller: Caller, order: Order) -> Agent:
         """The running agent.
 
         Raises Invalid and its kin for a bad order, AgentLimitReached, EngineMissing, UnknownSecret, ConflictingSecrets,
-        and StartFailed with the agent in `agent` when the gateway did not come up.
+        TokenRejected, TokenInUse, and StartFailed with the agent in `agent` when the gateway did not come up.
         """
         engine = self._engine(order.engine)
         plan = (await self._db.read(lambda connection: tenants.get(connection, caller.tenant_id))).plan
-        _check(order, plan)
+        _check(order)
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
+        channels = await self._intake.take_all(order.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
             agent = self._roster.admit(connection, caller.tenant_id, order.profile, engine.id, version)
             self._gateways.mint(connection, agent.id, caller.tenant_id)
             self._secrets.give(connection, caller.tenant_id, agent.id, order.secret_ids)
+            self._book.add(connection, agent.id, channels)
             return agent, work.add(connection, model.START, agent.id).id
 
         agent, operation_id = await self._db.write(add)
@@ -77,22 +86,8 @@ class Launch:
         raise UnknownEngine
 
 
-def _check(order: Order, plan: Plan) -> None:
+def _check(order: Order) -> None:
     if len(order.skill_cids) > model.SKILL_LIMIT:
         raise TooManySkills
     if order.skill_cids:
         raise UnknownSkill
-    if order.channels:
-        _check_channels(order.channels, plan)
-
-
-def _check_channels(channels: Mapping[str, ChannelSettings], plan: Plan) -> None:
-    """Nothing can be connected yet: after the contract's own checks every channel is one that is not supported."""
-    for name, settings in channels.items():
-        if name not in model.CHANNELS:
-            raise UnsupportedChannel
-        if not settings.bot_token:
-            raise MissingBotToken
-    if plan is Plan.FREE:
-        raise PlanTooSmall
-    raise UnsupportedChannel

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from roost.agents.channels.model import Order as ChannelOrder
 from roost.agents.roster.model import Profile
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
@@ -17,7 +18,6 @@ MODEL_URL = f"http://127.0.0.1:{API_PORT}/v1"
 PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 
 SKILL_LIMIT = 10
-CHANNELS = ("telegram", "slack", "discord", "whatsapp")
 
 START = "agent.start"
 DELETE = "agent.delete"
@@ -63,13 +63,6 @@ class Equipment:
 
 
 @dataclass(frozen=True)
-class ChannelSettings:
-    """A channel that a new agent is to have (contract: Channel configuration object)."""
-
-    bot_token: Sensitive[str] | None = None
-
-
-@dataclass(frozen=True)
 class Order:
     """What a person asks for when creating an agent."""
 
@@ -77,7 +70,7 @@ class Order:
     engine: str | None = None
     skill_cids: Sequence[str] = ()
     secret_ids: Sequence[str] = ()
-    channels: Mapping[str, ChannelSettings] = field(default_factory=dict[str, ChannelSettings])
+    channels: Mapping[str, ChannelOrder] = field(default_factory=dict[str, ChannelOrder])
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
+from roost.agents.channels.book import Book
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import DeleteFailed
 from roost.agents.lifecycle.model import Relays
@@ -37,6 +38,7 @@ class Teardown:
         def dismiss(connection: Connection) -> str:
             self._roster.dismiss(connection, agent_id)
             self._gateways.forget(connection, agent_id)
+            Book.release(connection, agent_id)
             Secrets.release(connection, agent_id)
             return work.add(connection, model.DELETE, agent_id).id
 

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from roost.agents.lifecycle.model import ChannelSettings, Order, Updated
+from roost.agents.channels.model import ALLOW_FROM_LIMIT, TOKEN_LIMIT
+from roost.agents.channels.model import Order as ChannelOrder
+from roost.agents.lifecycle.model import Order, Updated
 from roost.agents.roster.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
@@ -18,15 +20,24 @@ from roost.agents.roster.model import (
 from roost.agents.scripts.model import BUILD, START, Script, ScriptState
 from roost.agents.secrets.model import Attached, SecretKind
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import DmPolicy
 from roost.web.wire import Moment, Text, Wire
 
 _Id = Annotated[Text, Field(min_length=1, max_length=256)]
 
 
 class ChannelConfiguration(Wire):
-    """The contract's object, as far as it is looked at before there are channels."""
+    """The contract's object, as at `channels/{channel}`; the room of channels says what is wrong with it."""
 
-    bot_token: Text | None = None
+    bot_token: Annotated[Text, Field(max_length=TOKEN_LIMIT)] | None = None
+    app_token: Annotated[Text, Field(max_length=TOKEN_LIMIT)] | None = None
+    dm_policy: DmPolicy | None = None
+    allow_from: Annotated[Sequence[_Id], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
+    enabled: bool | None = None
+
+    def order(self) -> ChannelOrder:
+        bot, app = (Sensitive(token) if token else None for token in (self.bot_token, self.app_token))
+        return ChannelOrder(bot, app, self.dm_policy, self.allow_from, self.enabled)
 
 
 class CreateAgent(Wire):
@@ -42,10 +53,7 @@ class CreateAgent(Wire):
     def order(self) -> Order:
         """Raises InvalidName."""
         profile = Profile(checked_name(self.name), self.description, self.vibe, self.emoji)
-        channels = {
-            name: ChannelSettings(Sensitive(channel.bot_token) if channel.bot_token else None)
-            for name, channel in self.channels.items()
-        }
+        channels = {name: channel.order() for name, channel in self.channels.items()}
         return Order(profile, self.engine, self.skill_cids, self.secret_ids, channels)
 
 

@@ -21,6 +21,7 @@ from roost.drivers.engine.contract import (
     InvalidVersion,
     Progress,
 )
+from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, written
 from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_tasks import FakeTasks
@@ -46,8 +47,9 @@ class FakeEngine(Engine):
     state: ClassVar[Sequence[str]] = (_FOLDER,)
     reads: ClassVar[Sequence[str]] = (_SETTINGS,)
 
-    def __init__(self, port: int = 18700) -> None:
+    def __init__(self, port: int = 18700, *, hot_channels: bool = True) -> None:
         self.port = port
+        self.channels = HotFakeChannels(port) if hot_channels else FakeChannels(port)
         self.tasks = FakeTasks(port)
         self.devices = FakeDevices(port)
         self.configuration = FakeConfiguration(port, _SETTINGS, self._settings)
@@ -83,6 +85,7 @@ class FakeEngine(Engine):
             "token": setup.token.reveal(),
             "model_url": setup.model_url,
             "model": setup.models[0],
+            "channels": written(setup.channels),
         }
         return {**users, **imposed}
 

@@ -76,6 +76,7 @@ class Handler(BaseHTTPRequestHandler):
             "/health/detailed": lambda _: self._json({"version": self.server.settings["version"]}),
             "/v1/models": lambda _: self._json({"object": "list", "data": [{"id": "fake", "object": "model"}]}),
             "/v1/chat/completions": lambda _: self._chat(),
+            "/channels": lambda _: self._channels(),
             "/echo": lambda _: self._echo(),
             "/slow": self._slow,
             "/big": self._big,
@@ -106,6 +107,17 @@ class Handler(BaseHTTPRequestHandler):
                 self._chunk(b"")
         except urllib.error.URLError as error:
             self._json({"error": {"message": f"The model gateway failed: {error.reason}"}}, 502)
+
+    def _channels(self) -> None:
+        """What a GET tells of; a PUT has others from now on."""
+        if self.command == "PUT":
+            channels: dict[str, Any] = json.loads(self._body())
+            if _refused(channels):
+                self._json({"error": {"message": "A channel was refused"}}, 500)
+                return
+            self.server.settings["channels"] = channels
+        states = {name: _told(channel) for name, channel in self.server.settings["channels"].items()}
+        self._json({"channels": states})
 
     def _echo(self) -> None:
         body = self._body().decode(errors="replace")
@@ -179,6 +191,17 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
+def _refused(channels: dict[str, Any]) -> bool:
+    return any("refused" in str(channel["token"]) for channel in channels.values())
+
+
+def _told(channel: dict[str, Any]) -> dict[str, Any]:
+    """What a channel has, without its tokens, but for an error that quotes one, as errors do."""
+    shown = {name: value for name, value in channel.items() if not name.endswith("token")}
+    unwell = "unwell" in str(channel["token"])
+    return shown | {"error": f"fetch of /bot{channel['token']}/getMe failed" if unwell else None}
+
+
 def say(line: str) -> None:
     """Past Python's buffers: the signal handler says something too, perhaps in the middle of another line."""
     os.write(2, f"{line}\n".encode())
@@ -207,6 +230,9 @@ def main() -> None:
         sys.exit(3)
     if settings.get("workers", 1) == 0:
         say("fake gateway has no workers")
+        sys.exit(3)
+    if _refused(settings["channels"]):
+        say("fake gateway refuses a channel")
         sys.exit(3)
     while settings["name"] == "never-ready":
         signal.pause()

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from roost import work
+from roost.agents.channels.book import Book
+from roost.agents.channels.intake import Intake
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.detail import Details
 from roost.agents.lifecycle.gateway import GatewayStarter
@@ -88,12 +90,14 @@ class House:
         self.roster = Roster(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
         self.gateways = Gateways(db, SEALER)
         self.secrets = Secrets(db, SEALER, self.roster)
+        self.book = Book(db, SEALER, self.roster)
         self.reach = Reach(self.roster, runtime, [self.engine])
         self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
         self.versions = Versions(self.roster, self.reach, _prepare)
         self.scripts = Scripts(db, self.queue, self.roster, self.reach, _origin, _equip)
         self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
-        self.launch = Launch(db, self.queue, self.roster, self.gateways, self.reach, self.secrets)
+        parts = (self.roster, self.gateways, self.reach, self.secrets, Intake([]), self.book)
+        self.launch = Launch(db, self.queue, *parts)
         self.restart = Restart(db, self.queue, self.roster, self.reach, self.details, self.versions)
         self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
         parts = (self.roster, self.reach, runtime, self.relays, self.starter, self.versions, self.scripts)

@@ -4,16 +4,15 @@ import asyncio
 
 import pytest
 
+from roost.agents.channels.errors import InvalidToken, MissingBotToken, PlanTooSmall, UnsupportedChannel
+from roost.agents.channels.model import Order as ChannelOrder
 from roost.agents.lifecycle.errors import (
-    MissingBotToken,
-    PlanTooSmall,
     StartFailed,
     TooManySkills,
     UnknownEngine,
     UnknownSkill,
-    UnsupportedChannel,
 )
-from roost.agents.lifecycle.model import ChannelSettings, Order
+from roost.agents.lifecycle.model import Order
 from roost.agents.roster.errors import AgentLimitReached
 from roost.agents.roster.model import AgentState, Profile
 from roost.agents.secrets.errors import UnknownSecret
@@ -23,7 +22,7 @@ from roost.drivers.engine.contract import EngineMissing
 from roost.identity.caller import Plan
 from tests.agents.lifecycle.house import House
 
-BOT = ChannelSettings(Sensitive("1:x"))
+BOT = ChannelOrder(Sensitive("123456:" + "x" * 35))
 
 
 async def test_a_created_agent_answers_and_has_all_that_is_its_own(home: House) -> None:
@@ -84,9 +83,10 @@ async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> No
         ({"skill_cids": ["x"]}, UnknownSkill),
         ({"secret_ids": ["x"]}, UnknownSecret),
         ({"channels": {"sms": BOT}}, UnsupportedChannel),
-        ({"channels": {"telegram": ChannelSettings()}}, MissingBotToken),
+        ({"channels": {"telegram": ChannelOrder()}}, MissingBotToken),
         ({"channels": {"telegram": BOT, "sms": BOT}}, UnsupportedChannel),
-        ({"channels": {"telegram": BOT}}, UnsupportedChannel),
+        ({"channels": {"telegram": ChannelOrder(Sensitive("1:x"))}}, InvalidToken),
+        ({"channels": {"whatsapp": BOT}}, UnsupportedChannel),
     ],
 )
 async def test_what_cannot_be_met_is_refused(home: House, order: dict, problem: type[Problem]) -> None:

@@ -57,6 +57,10 @@ class Channels(ABC):
     def supported(self, version: str) -> frozenset[str]:
         """The names, of CHANNELS, that this version can connect as it is installed. Cheap: looks at folders."""
 
+    def advice(self, channel: str) -> str | None:  # noqa: ARG002 - most channels need none
+        """What a person has to know or to do, beside configuring it, until the channel works."""
+        return None
+
     @abstractmethod
     async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
         """The channels that the running gateway works on, within 10 s. Channels that are off may be left out.

@@ -1,0 +1,183 @@
+"""A channel as an agent has it, and what makes a valid one: pure rules, no platform and no engine."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from roost.agents.channels.errors import InvalidAllowFrom, InvalidToken, MissingAppToken, MissingBotToken
+from roost.core.log import redact
+from roost.core.plain import plain
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import (
+    DISCORD,
+    ERROR_LIMIT,
+    SLACK,
+    TELEGRAM,
+    WHATSAPP,
+    ChannelSetup,
+    ChannelState,
+    DmPolicy,
+)
+
+LABELS: Mapping[str, str] = {TELEGRAM: "Telegram", SLACK: "Slack", DISCORD: "Discord", WHATSAPP: "WhatsApp"}
+ALLOW_FROM_LIMIT = 500
+ID_LIMIT = 64
+TOKEN_LIMIT = 1024
+ANYONE = "*"
+
+_BOT_TOKENS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    TELEGRAM: (re.compile(r"[0-9]{6,12}:[A-Za-z0-9_-]{30,50}"), "digits, a colon and 30 to 50 signs"),
+    SLACK: (re.compile(r"xoxb-[A-Za-z0-9-]{3,}"), "it starts with xoxb-"),
+    DISCORD: (
+        re.compile(r"[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{3,}\.[A-Za-z0-9_-]{10,}"),
+        "three parts with dots between",
+    ),
+    WHATSAPP: (re.compile(r"[!-~]+"), "printable signs without spaces"),
+}
+_APP_TOKEN = re.compile(r"xapp-[A-Za-z0-9-]{3,}")
+_USER_IDS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    TELEGRAM: (re.compile(r"[0-9]{1,20}"), "digits"),
+    SLACK: (re.compile(r"[UW][A-Z0-9]{1,20}"), "U or W and then capitals and digits"),
+    DISCORD: (re.compile(r"[0-9]{1,20}"), "digits"),
+    WHATSAPP: (re.compile(r"\+?[0-9]{5,15}"), "a phone number with its country's code"),
+}
+_HINT, _SHORTEST_HINTED = 4, 16
+
+
+class Restarts(Protocol):
+    """Restarts an agent's gateway, and returns when it answers again. Raises a Problem when it does not."""
+
+    async def __call__(self, agent_id: str) -> object: ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a person asks for; None is what was not said, and a blank token is as good as none."""
+
+    bot_token: Sensitive[str] | None = None
+    app_token: Sensitive[str] | None = None
+    dm_policy: DmPolicy | None = None
+    allow_from: Sequence[str] | None = None
+    enabled: bool | None = None
+
+
+@dataclass(frozen=True)
+class Channel:
+    """bot_name: what the platform calls the bot, once it has been asked."""
+
+    name: str
+    bot_token: Sensitive[str]
+    app_token: Sensitive[str] | None
+    dm_policy: DmPolicy
+    allow_from: tuple[str, ...]
+    enabled: bool
+    bot_name: str | None = None
+
+    @property
+    def marks(self) -> tuple[str | None, str | None]:
+        """By which the tokens are known without being opened. WhatsApp's needs not be one of its own."""
+        if self.name == WHATSAPP:
+            return None, None
+        return _mark(self.bot_token), None if self.app_token is None else _mark(self.app_token)
+
+    def setup(self) -> ChannelSetup:
+        allow_from = () if ANYONE in self.allow_from else self.allow_from
+        return ChannelSetup(self.bot_token, self.app_token, self.dm_policy, allow_from)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A channel with what the running gateway says of it, if it does."""
+
+    channel: Channel
+    state: ChannelState | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An agent's channels by name; `version` is its engine's."""
+
+    channels: Mapping[str, Shown]
+    version: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """warning: what a person should know or do beside."""
+
+    message: str
+    bot_name: str | None = None
+    warning: str | None = None
+
+
+def merged(name: str, order: Order, present: Channel | None) -> Channel:
+    """The channel that is asked for, where `present` is what there is now; what was not said stays as it is.
+
+    Raises MissingBotToken, MissingAppToken.
+    """
+    bot_token = _given(order.bot_token) or (present.bot_token if present else None)
+    app_token = (_given(order.app_token) or (present.app_token if present else None)) if name == SLACK else None
+    if bot_token is None:
+        raise MissingBotToken
+    if name == SLACK and app_token is None:
+        raise MissingAppToken
+    if present is None:
+        present = Channel(name, bot_token, app_token, "open", (), enabled=True)
+    new = bot_token != present.bot_token
+    return replace(
+        present,
+        bot_token=bot_token,
+        app_token=app_token,
+        dm_policy=order.dm_policy or present.dm_policy,
+        allow_from=present.allow_from if order.allow_from is None else tuple(dict.fromkeys(order.allow_from)),
+        enabled=present.enabled if order.enabled is None else order.enabled,
+        bot_name=None if new else present.bot_name,
+    )
+
+
+def check(channel: Channel) -> None:
+    """Whether tokens and ids have the form of the platform's. Raises InvalidToken, InvalidAllowFrom."""
+    form, words = _BOT_TOKENS[channel.name]
+    if not _fits(form, channel.bot_token):
+        raise InvalidToken(f"This is not a bot token of {LABELS[channel.name]}: {words}")
+    if channel.app_token is not None and not _fits(_APP_TOKEN, channel.app_token):
+        raise InvalidToken("This is not an app-level token of Slack: it starts with xapp-")
+    if len(channel.allow_from) > ALLOW_FROM_LIMIT:
+        raise InvalidAllowFrom(f"allowFrom can have at most {ALLOW_FROM_LIMIT} ids")
+    form, words = _USER_IDS[channel.name]
+    for user in channel.allow_from:
+        anyone = user == ANYONE and channel.dm_policy == "open"
+        if not anyone and (len(user) > ID_LIMIT or not form.fullmatch(user)):
+            raise InvalidAllowFrom(f"allowFrom has something that is no user id of {LABELS[channel.name]}: {words}")
+
+
+def hint(token: Sensitive[str]) -> str | None:
+    """The last signs of a token that is long enough for that to tell nothing."""
+    text = token.reveal()
+    return text[-_HINT:] if len(text) >= _SHORTEST_HINTED else None
+
+
+def told(state: ChannelState | None, channel: Channel) -> ChannelState | None:
+    """What a gateway says of a channel, as people may see it: plain, and without the tokens, which errors may quote."""
+    if state is None or state.last_error is None:
+        return state
+    text = state.last_error
+    for token in (channel.bot_token, channel.app_token):
+        if token is not None:
+            text = text.replace(token.reveal(), "[redacted]")
+    return replace(state, last_error=redact(plain(text))[:ERROR_LIMIT])
+
+
+def _given(token: Sensitive[str] | None) -> Sensitive[str] | None:
+    text = token.reveal().strip() if token is not None else ""
+    return Sensitive(text) if text else None
+
+
+def _fits(form: re.Pattern[str], token: Sensitive[str]) -> bool:
+    return len(token.reveal()) <= TOKEN_LIMIT and form.fullmatch(token.reveal()) is not None
+
+
+def _mark(token: Sensitive[str]) -> str:
+    return hashlib.sha256(token.reveal().encode()).hexdigest()

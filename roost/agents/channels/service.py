@@ -1,0 +1,141 @@
+"""Channels of an agent: what there is, what it does now, and changing it so that what is kept and what runs agree.
+
+A change is kept first and then brought to the running gateway: at once where the engine can do that, by a restart of
+the gateway where it cannot. If that fails, what was there before is put back, in the book and in the gateway. An agent
+that does not run has the change at its next start.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
+
+from roost.agents.channels.book import Book
+from roost.agents.channels.errors import ConfigurationFailed, RemovalFailed, UnsupportedChannel
+from roost.agents.channels.intake import Intake, supported
+from roost.agents.channels.model import LABELS, Channel, Done, Order, Overview, Restarts, Shown, told
+from roost.agents.roster.model import Agent, AgentState
+from roost.agents.roster.reach import Reach
+from roost.agents.roster.service import Roster
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannels
+from roost.identity import tenants
+from roost.identity.caller import Plan
+
+_STATUS_SECONDS = 3.0
+_LOOK_AGAIN = 0.2
+_START_GRACE = 30.0
+_LATER = "; it takes effect when the agent starts"
+
+_log = log.get("channels")
+
+
+class Channels:
+    def __init__(
+        self, db: Database, book: Book, intake: Intake, roster: Roster, reach: Reach, restarts: Restarts
+    ) -> None:
+        self._db = db
+        self._book = book
+        self._intake = intake
+        self._roster = roster
+        self._reach = reach
+        self._restarts = restarts
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def overview(self, agent_id: str) -> Overview:
+        """Raises AgentGone."""
+        agent = await self._roster.get(agent_id)
+        channels = await self._book.of(agent_id)
+        states = await self._states(agent)
+        shown = {name: Shown(channel, told(states.get(name), channel)) for name, channel in channels.items()}
+        return Overview(shown, agent.engine_version)
+
+    async def configure(self, agent_id: str, name: str, order: Order) -> Done:
+        """Raises what `Intake.take` raises, TokenInUse, ConfigurationFailed, AgentGone."""
+        async with self._turn(agent_id):
+            agent = await self._roster.get(agent_id)
+            engine = self._reach.engine(agent.engine)
+            present = (await self._book.of(agent_id)).get(name)
+            able = supported(engine, agent.engine_version)
+            taken = await self._intake.take(name, order, present, await self._plan(agent), able)
+            await self._book.put(agent_id, taken.channel)
+            try:
+                now = await self._bring(agent_id)
+            except Problem as problem:
+                await self._put_back(agent_id, name, present, problem)
+                raise ConfigurationFailed from problem
+        advice = engine.channels.advice(name) if engine.channels else None
+        message = f"{LABELS[name]} is configured" + ("" if now else _LATER)
+        return Done(message, taken.channel.bot_name, taken.warning or advice)
+
+    async def remove(self, agent_id: str, name: str) -> Done:
+        """Idempotent. Raises UnsupportedChannel, RemovalFailed, AgentGone."""
+        if name not in CHANNELS:
+            raise UnsupportedChannel
+        async with self._turn(agent_id):
+            await self._roster.get(agent_id)
+            present = (await self._book.of(agent_id)).get(name)
+            if present is None:
+                return Done(f"{LABELS[name]} is not configured")
+            await self._book.remove(agent_id, name)
+            try:
+                now = await self._bring(agent_id)
+            except Problem as problem:
+                await self._put_back(agent_id, name, present, problem)
+                raise RemovalFailed from problem
+        return Done(f"{LABELS[name]} is removed" + ("" if now else _LATER))
+
+    async def _bring(self, agent_id: str) -> bool:
+        """Bring what is in the book to the agent's gateway; whether it runs at all. Raises Problem."""
+        agent = await self._settled(agent_id)
+        if agent.state is not AgentState.RUNNING:
+            return False
+        await self._hand_over(agent_id)
+        return True
+
+    async def _hand_over(self, agent_id: str) -> None:
+        engine, inside = await self._reach.inside(agent_id)
+        if isinstance(engine.channels, HotChannels):
+            await engine.channels.apply(inside, await self._book.setups(agent_id))
+        else:
+            await self._restarts(agent_id)
+
+    async def _settled(self, agent_id: str) -> Agent:
+        """The agent once it is not starting: a start under way may have asked for its channels before the change."""
+        agent = await self._roster.get(agent_id)
+        deadline = clock.monotonic() + self._reach.engine(agent.engine).start_deadline + _START_GRACE
+        while agent.state is AgentState.STARTING and clock.monotonic() < deadline:
+            await asyncio.sleep(_LOOK_AGAIN)
+            agent = await self._roster.get(agent_id)
+        return agent
+
+    async def _put_back(self, agent_id: str, name: str, before: Channel | None, why: Problem) -> None:
+        """What the gateway does not take back either, it gets at its next start."""
+        _log.warning("a gateway did not take its channels", agent=agent_id, channel=name, reason=why.message)
+        try:
+            if before is None:
+                await self._book.remove(agent_id, name)
+            else:
+                await self._book.put(agent_id, before)
+            await self._hand_over(agent_id)
+        except Problem as problem:
+            _log.warning("a gateway did not take its channels back", agent=agent_id, reason=problem.message)
+
+    async def _states(self, agent: Agent) -> Mapping[str, ChannelState]:
+        """What the running gateway says; nothing of one that does not answer at once."""
+        engine, inside = await self._reach.inside(agent.id)
+        if engine.channels is None or agent.state is not AgentState.RUNNING:
+            return {}
+        try:
+            async with asyncio.timeout(_STATUS_SECONDS):
+                return await engine.channels.status(inside)
+        except (Problem, TimeoutError):
+            return {}
+
+    async def _plan(self, agent: Agent) -> Plan:
+        return (await self._db.read(lambda connection: tenants.get(connection, agent.tenant_id))).plan
+
+    def _turn(self, agent_id: str) -> asyncio.Lock:
+        """One change of an agent's channels at a time."""
+        return self._turns.setdefault(agent_id, asyncio.Lock())

@@ -1,0 +1,262 @@
+"""Channels over HTTP: shapes, statuses, exact messages, masked tokens (contract: Channels; cases H4, H5, H8)."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2 as httpx
+import pytest
+
+from roost.drivers.engine.fake import FakeEngine
+from roost.identity.caller import Plan
+from tests.drivers.messenger.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
+from tests.server import Running, running
+
+REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"
+UNWELL_BOT = "123456789:unwell-in-the-fake-gateway-00000000"
+TOKENS = (TELEGRAM_BOT, SLACK_BOT, SLACK_APP, DISCORD_BOT, REFUSED_BOT, UNWELL_BOT)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[Platforms]:
+    with platforms() as told:
+        told.known |= set(TOKENS)
+        yield told
+
+
+@pytest.fixture(scope="module", params=["hot", "restarted"])
+async def house(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, outside: Platforms
+) -> AsyncIterator[Running]:
+    """A server whose engine takes channels while it runs, and one whose engine has to be restarted for them."""
+    apis = {f"ROOST_{name}_API": outside.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
+    engine = FakeEngine(hot_channels=request.param == "hot")
+    async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as house:
+        yield house
+
+
+@pytest.fixture
+async def agent(house: Running) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a fresh agent's own address."""
+    api = house.client(house.key())
+    made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
+    yield house.agent_client(made)
+    await api.delete(f"/v0/agents/{made['agentId']}")
+
+
+@pytest.fixture(scope="module")
+async def bare(house: Running) -> httpx.AsyncClient:
+    """A client of an agent that never gets a channel."""
+    api = house.client(house.key("bare"))
+    return house.agent_client((await api.post("/v0/agents", json={"name": "a"})).json()["agent"])
+
+
+async def channels(agent: httpx.AsyncClient) -> dict:
+    answer = await agent.get("/v0/channels")
+    assert answer.status_code == 200, answer.text
+    assert not any(token in answer.text for token in TOKENS)
+    return answer.json()
+
+
+async def gateway(agent: httpx.AsyncClient) -> dict:
+    """What the agent's gateway says that it has."""
+    return (await agent.get("/channels")).json()["channels"]
+
+
+async def test_a_new_agent_has_none(bare: httpx.AsyncClient) -> None:
+    none = dict.fromkeys(("telegram", "slack", "discord", "whatsapp"))
+    assert await channels(bare) == {**none, "version": "1.0.0"}
+
+
+async def test_telegram_from_nothing_to_removed(agent: httpx.AsyncClient) -> None:
+    answer = await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
+    told = {"success": True, "message": "Telegram is configured", "botUsername": "weather_bot", "warning": None}
+    assert (answer.status_code, answer.json()) == (200, told)
+    assert (await channels(agent))["telegram"] == {
+        "configured": True,
+        "enabled": True,
+        "dmPolicy": "open",
+        "allowFrom": [],
+        "botTokenSet": True,
+        "botTokenHint": TELEGRAM_BOT[-4:],
+        "appTokenSet": False,
+        "appTokenHint": None,
+        "botUsername": "weather_bot",
+        "running": True,
+        "connected": True,
+        "lastError": None,
+    }
+    assert await gateway(agent) == {"telegram": {"dm_policy": "open", "allow_from": [], "error": None}}
+    answer = await agent.delete("/v0/channels/telegram")
+    assert (answer.status_code, answer.json()["message"]) == (200, "Telegram is removed")
+    assert (await channels(agent))["telegram"] is None
+    assert await gateway(agent) == {}
+    assert (await agent.delete("/v0/channels/telegram")).json()["success"] is True
+
+
+async def test_slack_has_two_tokens_and_discord_one(agent: httpx.AsyncClient) -> None:
+    slack = {"botToken": SLACK_BOT, "appToken": SLACK_APP, "dmPolicy": "pairing", "allowFrom": ["U012AB", "U012AB"]}
+    assert (await agent.post("/v0/channels/slack", json=slack)).json()["botUsername"] == "weather"
+    assert (await agent.post("/v0/channels/discord", json={"botToken": DISCORD_BOT})).status_code == 200
+    shown = await channels(agent)
+    assert (shown["slack"]["appTokenSet"], shown["slack"]["appTokenHint"]) == (True, SLACK_APP[-4:])
+    assert (shown["slack"]["dmPolicy"], shown["slack"]["allowFrom"]) == ("pairing", ["U012AB"])
+    assert set(await gateway(agent)) == {"slack", "discord"}
+
+
+async def test_what_is_not_said_stays(agent: httpx.AsyncClient, outside: Platforms) -> None:
+    first = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing", "allowFrom": ["12"]}
+    await agent.post("/v0/channels/telegram", json=first)
+    asked = len(outside.asked)
+    answer = await agent.post("/v0/channels/telegram", json={"botToken": "  ", "allowFrom": ["12", "13"]})
+    assert (answer.status_code, answer.json()["botUsername"]) == (200, "weather_bot")
+    assert len(outside.asked) == asked  # a token that was proved is not proved again
+    assert (await gateway(agent))["telegram"] == {"dm_policy": "pairing", "allow_from": ["12", "13"], "error": None}
+    await agent.post("/v0/channels/telegram", json={"enabled": False})
+    assert await gateway(agent) == {}
+    shown = (await channels(agent))["telegram"]
+    assert (shown["enabled"], shown["botTokenSet"], shown["running"]) == (False, True, None)
+
+
+@pytest.mark.parametrize(
+    ("channel", "body", "message"),
+    [
+        ("sms", {"botToken": TELEGRAM_BOT}, "Unsupported channel"),
+        ("whatsapp", {"botToken": "EAAx"}, "Unsupported channel"),
+        ("Telegram", {"botToken": TELEGRAM_BOT}, "Unsupported channel"),
+        ("telegram", {}, "botToken is required (string)"),
+        ("telegram", {"botToken": ""}, "botToken is required (string)"),
+        ("slack", {"appToken": SLACK_APP}, "botToken is required (string)"),
+        ("slack", {"botToken": SLACK_BOT}, "appToken is required (string)"),
+        ("telegram", {"botToken": "12:ok"}, "This is not a bot token of Telegram"),
+        ("telegram", {"botToken": TELEGRAM_BOT + "\n/x"}, "This is not a bot token of Telegram"),
+        ("slack", {"botToken": SLACK_APP, "appToken": SLACK_APP}, "This is not a bot token of Slack"),
+        ("slack", {"botToken": SLACK_BOT, "appToken": SLACK_BOT}, "This is not an app-level token of Slack"),
+        ("discord", {"botToken": "one.two"}, "This is not a bot token of Discord"),
+        ("telegram", {"botToken": TELEGRAM_BOT, "allowFrom": ["@ada"]}, "allowFrom has something"),
+        ("telegram", {"botToken": TELEGRAM_BOT, "allowFrom": ["*"], "dmPolicy": "pairing"}, "allowFrom has something"),
+        ("telegram", {"botToken": TELEGRAM_BOT, "allowFrom": ["1"] * 501}, ""),
+        ("telegram", {"botToken": TELEGRAM_BOT, "allowFrom": ["1" * 65]}, ""),
+        ("telegram", {"botToken": TELEGRAM_BOT, "dmPolicy": "closed"}, ""),
+        ("telegram", {"botToken": 7}, ""),
+        ("telegram", {"botToken": "1" * 2000}, ""),
+    ],
+)
+async def test_a_bad_order_is_400(bare: httpx.AsyncClient, channel: str, body: dict, message: str) -> None:
+    answer = await bare.post(f"/v0/channels/{channel}", json=body)
+    assert answer.status_code == 400, answer.text
+    assert list(answer.json()) == ["error"]
+    assert answer.json()["error"].startswith(message)
+    assert await gateway(bare) == {}
+
+
+async def test_an_unknown_channel_cannot_be_removed(bare: httpx.AsyncClient) -> None:
+    answer = await bare.delete("/v0/channels/sms")
+    assert (answer.status_code, answer.json()) == (400, {"error": "Unsupported channel"})
+
+
+async def test_a_token_that_the_platform_does_not_know_is_not_kept(agent: httpx.AsyncClient) -> None:
+    stranger = "987654321:AAThisTokenIsNotKnownToTelegram00000"
+    answer = await agent.post("/v0/channels/telegram", json={"botToken": stranger})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("Telegram rejected the bot token: Unauthorized")
+    assert stranger not in answer.text
+    assert (await channels(agent))["telegram"] is None
+
+
+async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, outside: Platforms) -> None:
+    outside.trouble = 503
+    try:
+        answer = await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
+    finally:
+        outside.trouble = None
+    assert (answer.status_code, answer.json()["botUsername"]) == (200, None)
+    assert "was not checked" in answer.json()["warning"]
+    assert set(await gateway(agent)) == {"telegram"}
+
+
+async def test_what_the_gateway_does_not_take_is_not_kept(agent: httpx.AsyncClient) -> None:
+    await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT, "allowFrom": ["12"]})
+    answer = await agent.post("/v0/channels/telegram", json={"botToken": REFUSED_BOT, "allowFrom": []})
+    assert (answer.status_code, answer.json()) == (500, {"error": "Configuration failed"})
+    shown = (await channels(agent))["telegram"]
+    assert (shown["botTokenHint"], shown["allowFrom"], shown["running"]) == (TELEGRAM_BOT[-4:], ["12"], True)
+    assert (await gateway(agent))["telegram"]["allow_from"] == ["12"]
+
+
+async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncClient) -> None:
+    await agent.post("/v0/channels/telegram", json={"botToken": UNWELL_BOT})
+    shown = (await channels(agent))["telegram"]
+    assert (shown["connected"], shown["lastError"]) == (False, "fetch of /bot[redacted]/getMe failed")
+
+
+async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, house: Running) -> None:
+    await agent.post("/v0/channels/slack", json={"botToken": SLACK_BOT, "appToken": SLACK_APP})
+    api = house.client(house.key("others"))
+    other = {"name": "b", "channels": {"slack": {"botToken": "xoxb-of-another-workspace", "appToken": SLACK_APP}}}
+    unknown = await api.post("/v0/agents", json=other)
+    assert unknown.status_code == 400  # Slack does not know that bot
+    other["channels"]["slack"]["botToken"] = SLACK_BOT
+    answer = await api.post("/v0/agents", json=other)
+    assert (answer.status_code, answer.json()) == (409, {"error": "This token is used by another agent"})
+    assert (await api.get("/v0/agents")).json()["agents"] == []
+
+
+async def test_a_deleted_agents_token_is_free_again(house: Running) -> None:
+    api = house.client(house.key())
+    for _ in range(2):
+        body = {"name": "a", "channels": {"telegram": {"botToken": TELEGRAM_BOT, "allowFrom": ["7"]}}}
+        answer = await api.post("/v0/agents", json=body)
+        assert answer.status_code == 201, answer.text
+        made = answer.json()["agent"]
+        assert (await gateway(house.agent_client(made)))["telegram"]["allow_from"] == ["7"]
+        assert (await api.delete(f"/v0/agents/{made['agentId']}")).status_code == 200
+
+
+async def test_channels_outlive_a_restart_of_the_gateway(agent: httpx.AsyncClient) -> None:
+    await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT, "allowFrom": ["7"]})
+    assert (await agent.post("/v0/restart")).status_code == 200
+    assert (await gateway(agent))["telegram"]["allow_from"] == ["7"]
+
+
+async def test_the_free_plan_has_no_channels(house: Running) -> None:
+    api = house.client(house.key("poor", Plan.FREE))
+    made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
+    answer = await api.post(f"/v0/agents/{made['agentId']}/channels/telegram", json={"botToken": TELEGRAM_BOT})
+    assert (answer.status_code, answer.json()) == (403, {"error": "Channels need a paid plan"})
+    assert (await api.get(f"/v0/agents/{made['agentId']}/channels")).status_code == 200
+    await api.delete(f"/v0/agents/{made['agentId']}")
+
+
+async def test_channels_of_others_are_not_seen(agent: httpx.AsyncClient, house: Running) -> None:
+    await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
+    agent_id = agent.headers["Host"].split(".")[0]
+    thief = house.client(house.key("thief"))
+    path = f"/v0/agents/{agent_id}/channels"
+    assert (await thief.get(path)).status_code == 401
+    assert (await thief.post(f"{path}/telegram", json={"enabled": False})).status_code == 401
+    assert (await thief.delete(f"{path}/telegram")).status_code == 401
+    assert (await channels(agent))["telegram"]["enabled"] is True
+
+
+async def test_tokens_lie_sealed_on_the_disk(agent: httpx.AsyncClient, house: Running) -> None:
+    await agent.post("/v0/channels/discord", json={"botToken": DISCORD_BOT})
+    kept = [path for path in house.roost.settings.data.glob("roost.db*") if path.is_file()]
+    assert kept
+    assert not any(token.encode() in path.read_bytes() for path in kept for token in TOKENS)
+    logs = (await agent.get("/v0/logs")).text
+    assert not any(token in logs for token in TOKENS)
+
+
+async def test_a_channel_of_an_agent_that_does_not_run_waits_for_it(house: Running) -> None:
+    api = house.client(house.key())
+    made = (await api.post("/v0/agents", json={"name": "fail-start"})).json()["agent"]
+    path = f"/v0/agents/{made['agentId']}/channels"
+    answer = await api.post(f"{path}/telegram", json={"botToken": TELEGRAM_BOT})
+    assert answer.json()["message"] == "Telegram is configured; it takes effect when the agent starts"
+    assert (await api.get(path)).json()["telegram"]["running"] is None
+    assert (await api.delete(f"{path}/telegram")).status_code == 200
+    await api.delete(f"/v0/agents/{made['agentId']}")
