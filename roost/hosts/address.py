@@ -1,10 +1,11 @@
 """The addresses of this installation: which part of it a Host header names, and the public origin of each part.
 
 Pure. What an address is comes from configuration alone; a request's Host only selects among the addresses that exist.
-Names of other parts (`api.`, `uploads.`, `*.gateways.`) and unknown names are no address here.
+Unknown names are no address here.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,11 +20,16 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Address:
-    """One address: its surface, its own public origin, and the agent whose address it is."""
+    """One address: its surface, its own public origin, and the agent whose address it is.
+
+    gateway: the name of the storage gateway whose address it is; `cid`, for the origin of one CID, as it is written.
+    """
 
     surface: Surface
     origin: str
     agent_id: str | None = None
+    gateway: str | None = None
+    cid: str | None = None
 
 
 class Addresses:
@@ -37,9 +43,13 @@ class Addresses:
         self.scheme = scheme
         self._port = "" if public_port in (None, _DEFAULT_PORTS.get(scheme)) else f":{public_port}"
         self._agents = f"agents.{self._domain}"
+        self._gateways = f"gateways.{self._domain}"
+        self._api, self._uploads = f"api.{self._domain}", f"uploads.{self._domain}"
         self._fixed = {
             self._domain: Address(Surface.MANAGEMENT, self._origin(self._domain)),
             self._agents: Address(Surface.MANAGEMENT, self._origin(self._agents)),
+            self._api: Address(Surface.STORAGE, self._origin(self._api)),
+            self._uploads: Address(Surface.STORAGE, self._origin(self._uploads)),
             **{name: Address(Surface.LOCAL, self._origin(name)) for name in _LOOPBACK},
         }
         self.parse = lru_cache(maxsize=4096)(self._parse)
@@ -48,6 +58,15 @@ class Addresses:
     def agents_url(self) -> str:
         """The management address."""
         return self._origin(self._agents)
+
+    @property
+    def uploads_url(self) -> str:
+        """Where uploads go ({upload_url}); its paths start with `/v3`."""
+        return self._origin(self._uploads)
+
+    def gateway_origin(self, name: str) -> str:
+        """The public origin of one storage gateway."""
+        return self._origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
         """The public origin of one agent's own address."""
@@ -61,10 +80,24 @@ class Addresses:
         name = match[1].lower()
         if (fixed := self._fixed.get(name)) is not None:
             return fixed
+        if name.endswith(f".{self._gateways}"):
+            return self._gateway(name, name.removesuffix(f".{self._gateways}").split("."))
         label, _, parent = name.partition(".")
         if parent != self._agents or _LABEL.fullmatch(label) is None:
             return None
         return Address(Surface.AGENT, self.agent_origin(label), label)
+
+    def _gateway(self, host: str, labels: Sequence[str]) -> Address | None:
+        """`name`, or for the origin of one CID `cid.ipfs.name`."""
+        if not all(map(_LABEL.fullmatch, labels)):
+            return None
+        match labels:
+            case [name]:
+                return Address(Surface.STORAGE_GATEWAY, self._origin(host), gateway=name)
+            case [cid, "ipfs", name]:
+                return Address(Surface.STORAGE_GATEWAY, self._origin(host), gateway=name, cid=cid)
+            case _:
+                return None
 
     def _origin(self, name: str) -> str:
         return f"{self.scheme}://{name}{self._port}"

@@ -23,6 +23,31 @@ def test_loopback_names_are_local(host: str, origin: str) -> None:
     assert LAPTOP.parse(host) == Address(Surface.LOCAL, origin)
 
 
+@pytest.mark.parametrize("host", ["api.localhost", "uploads.localhost:8642", "API.LocalHost."])
+def test_the_addresses_of_the_storage_api(host: str) -> None:
+    address = LAPTOP.parse(host)
+    assert address is not None
+    assert (address.surface, address.gateway, address.agent_id) == (Surface.STORAGE, None, None)
+    assert LAPTOP.uploads_url == "http://uploads.localhost:8642"
+
+
+def test_the_addresses_of_a_storage_gateway() -> None:
+    origin = "http://shop.gateways.localhost:8642"
+    assert LAPTOP.parse("shop.gateways.localhost") == Address(Surface.STORAGE_GATEWAY, origin, gateway="shop")
+    assert LAPTOP.gateway_origin("shop") == origin
+    own = LAPTOP.parse("BAFYX.ipfs.shop.gateways.localhost:1")
+    assert own == Address(
+        Surface.STORAGE_GATEWAY, "http://bafyx.ipfs.shop.gateways.localhost:8642", gateway="shop", cid="bafyx"
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["gateways.localhost", "a.b.gateways.localhost", "a.b.c.gateways.localhost", "-.gateways.localhost"]
+)
+def test_other_names_below_the_gateways_are_none(host: str) -> None:
+    assert LAPTOP.parse(host) is None
+
+
 @pytest.mark.parametrize("host", ["agents.localhost", "agents.localhost:8642", "Agents.LocalHost."])
 def test_the_management_address(host: str) -> None:
     assert LAPTOP.parse(host) == Address(Surface.MANAGEMENT, "http://agents.localhost:8642")
@@ -70,9 +95,6 @@ def test_an_agents_own_address(host: str) -> None:
         "\uff41.agents.localhost",
         "\u212a.agents.localhost",
         "x" * 64 + ".agents.localhost",
-        "api.localhost",
-        "uploads.localhost",
-        "name.gateways.localhost",
         "a" * 5000,
     ],
 )
