@@ -1,12 +1,14 @@
 """The base of all request and response shapes: camelCase outside, snake_case inside, unknown fields ignored."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from roost.core import clock
+
+T = TypeVar("T")
 
 
 class Wire(BaseModel):
@@ -25,6 +27,18 @@ Text = Annotated[str, AfterValidator(_storable)]
 
 Moment = Annotated[datetime, PlainSerializer(clock.iso, return_type=str, when_used="json")]
 """A time, written as ISO 8601 UTC with fractional seconds."""
+
+
+class V3(BaseModel):
+    """The base of the storage API's shapes: snake_case as it stands, unknown fields ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Data(V3, Generic[T]):
+    """The envelope of the storage API's answers."""
+
+    data: T
 
 
 class ErrorBody(BaseModel):
