@@ -1,11 +1,11 @@
-"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, edge."""
+"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, edge, tasks."""
 
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge
+from bench import agents, api, containers, edge, tasks
 from bench.table import Row, report
 
 _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
@@ -13,6 +13,7 @@ _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "agents": agents.run,
     "api": api.run,
     "edge": edge.run,
+    "tasks": tasks.run,
 }
 
 
