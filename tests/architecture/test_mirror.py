@@ -22,6 +22,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
+    "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
+    "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
+    "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
     "roost/identity/store.py": "tests/identity/test_keys.py",
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
