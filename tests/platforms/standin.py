@@ -8,6 +8,7 @@ import asyncio
 import email
 import json
 import socket
+import ssl
 import threading
 import time
 from collections import defaultdict
@@ -56,6 +57,7 @@ class Platforms:
     """strangers: hosts that were asked for here and are nobody's."""
 
     port: int
+    plain_port: int
     authority: Authority
     standins: tuple[Standin, ...]
     strangers: list[str] = field(default_factory=list)
@@ -67,8 +69,15 @@ class Platforms:
         places = ",".join(f"{host}=127.0.0.1:{self.port}" for host in hosts)
         return {"ROOST_EGRESS_HOSTS": places, "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
 
+    def plain(self, host: str) -> str:
+        """The base URL of a host for those who speak no TLS."""
+        return f"http://127.0.0.1:{self.plain_port}/{host}"
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         host = dict(scope["headers"]).get(b"host", b"").decode().partition(":")[0]
+        if scope["scheme"] == "http":
+            _, host, path = scope["path"].split("/", 2)
+            scope = {**scope, "path": f"/{path}", "raw_path": f"/{path}".encode()}
         found = next((standin for standin in self.standins if host in standin.hosts), None)
         if found is None:
             self.strangers.append(host)
@@ -77,22 +86,28 @@ class Platforms:
 
 @contextmanager
 def standing_in(*standins: Standin) -> Iterator[Platforms]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        platforms = Platforms(listener.getsockname()[1], Authority("stand-ins of platforms"), standins)
-        config = uvicorn.Config(
-            platforms, ws="websockets-sansio", lifespan="off", log_config=None, timeout_graceful_shutdown=1
-        )
-        config.load()
-        config.ssl = platforms.authority.server(*(host for standin in standins for host in standin.hosts))
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as plain:
+        ports = (listener.getsockname()[1], plain.getsockname()[1])
+        platforms = Platforms(*ports, Authority("stand-ins of platforms"), standins)
+        tls = platforms.authority.server(*(host for standin in standins for host in standin.hosts))
+        with _serving(platforms, listener, tls), _serving(platforms, plain, None):
             yield platforms
-        finally:
-            server.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()
+
+
+@contextmanager
+def _serving(app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
+    config = uvicorn.Config(app, ws="websockets-sansio", lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+    config.load()
+    config.ssl = tls
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 async def arrived(inbox: list[Mapping[str, Any]], after: int, seconds: float) -> bool:

@@ -109,8 +109,8 @@ async def status(detail: object) -> Mapping[str, ChannelState]:
     return await channels.HermesChannels(Folder(Path("/nowhere")), 1).status(inside)
 
 
-async def test_states_are_read_and_tokens_are_cut_out() -> None:
-    error = f"could not reach https://api.telegram.org/bot{TOKEN}/getMe " + "x" * 9_000
+async def test_states_are_read_and_errors_are_cut() -> None:
+    error = "could not reach it " + "x" * 9_000
     found = await status(
         {
             "platforms": {
@@ -124,9 +124,7 @@ async def test_states_are_read_and_tokens_are_cut_out() -> None:
     assert found["slack"] == ChannelState(running=True, connected=True)
     assert found["discord"] == ChannelState(running=False, connected=False, last_error="token rejected")
     assert (found["telegram"].running, found["telegram"].connected) == (True, False)
-    told = found["telegram"].last_error or ""
-    assert TOKEN not in told
-    assert len(told) == ERROR_LIMIT
+    assert found["telegram"].last_error == error[:ERROR_LIMIT]
     assert set(found) == {"telegram", "slack", "discord"}
 
 

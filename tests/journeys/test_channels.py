@@ -1,0 +1,173 @@
+"""People write to an agent's bots on stand-ins of the platforms, and the agent answers there: out of its box, by the
+egress proxy, by names that the operator placed and an authority that the operator added, with engines as they come.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.journeys.server_process import Up, until, up
+from tests.platforms.discord import Discord
+from tests.platforms.slack import Slack
+from tests.platforms.standin import Platforms, Standin, standing_in
+from tests.platforms.telegram import Telegram
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(400), pytest.mark.xdist_group("engines")]
+
+FRIEND = {"telegram": "5550001", "slack": "U0FRIEND1", "discord": "220000000000000001"}
+STRANGER = {"telegram": "5559999", "slack": "U0STRANG9", "discord": "229999999999999999"}
+OWN_BUSINESS = {"hermes": set[str](), "openclaw": {"clawhub.ai"}}
+"""What an engine asks for at a start whatever its channels are."""
+PATIENCE = 150.0  # seconds for one answer, on a machine that has much else to do
+APPROVE = {
+    "hermes": "HERMES_HOME=~/.hermes /engine/hermes/bin/python3 -m hermes_cli.main pairing approve {} {}",
+    "openclaw": "OPENCLAW_STATE_DIR=~/.openclaw /engine/node/bin/node "
+    "/engine/oc/node_modules/openclaw/openclaw.mjs pairing approve {} {}",
+}
+
+
+@dataclass
+class World:
+    server: Up
+    platforms: Platforms
+    client: httpx.Client
+    telegram: Telegram = field(default_factory=Telegram)
+    slack: Slack = field(default_factory=Slack)
+    discord: Discord = field(default_factory=Discord)
+
+    @property
+    def standins(self) -> dict[str, Standin]:
+        return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
+
+    def reach(self, agent: str) -> None:
+        """Wait until every channel that is on is told to be connected."""
+        url = f"/v0/agents/{agent}/channels"
+        until(lambda: _all_connected(self.client.get(url).json()), PATIENCE)
+
+    def ask(self, name: str, user: str, words: str) -> None:
+        self.standins[name].say(user, f"Kindly /say {words}")
+
+    def answer(self, name: str, user: str, words: str) -> None:
+        """The agent's answer, which is the model's: an echo of what was asked would have more in it."""
+        standin = self.standins[name]
+        try:
+            until(lambda: words in standin.said(user), PATIENCE)
+        except AssertionError:
+            pytest.fail(f"{name} has no answer with {words!r}: {standin.said(user)!r} after {standin.asked[-30:]}")
+        assert "Kindly" not in standin.said(user)
+
+    def code(self, name: str, user: str) -> str:
+        """The pairing code that a stranger is given."""
+        found = until(lambda: re.search(r"\b[A-Z0-9]{8}\b", self.standins[name].said(user)), PATIENCE)
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    telegram, slack, discord = Telegram(), Slack(), Discord()
+    folder = tmp_path_factory.mktemp("channels")
+    with standing_in(telegram, slack, discord) as platforms:
+        (folder / "ca.pem").write_bytes(platforms.authority.certificate)
+        settings = {
+            **platforms.settings,
+            "ROOST_CA_FILE": str(folder / "ca.pem"),
+            "ROOST_LOG_LEVEL": "info",
+            "ROOST_TELEGRAM_API": platforms.plain("api.telegram.org"),
+            "ROOST_SLACK_API": f"{platforms.plain('slack.com')}/api",
+            "ROOST_DISCORD_API": f"{platforms.plain('discord.com')}/api/v10",
+        }
+        with up(folder / "data", "--no-first-agent", **settings) as server:
+            made = server.roost("keys", "create", "--tenant", "team", "--plan", "paid")
+            headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+            with httpx.Client(base_url=server.url, headers=headers, timeout=150, trust_env=False) as client:
+                yield World(server, platforms, client, telegram, slack, discord)
+
+
+@pytest.mark.parametrize("engine", ["hermes"])
+def test_people_are_answered_where_they_write(world: World, engine: str) -> None:
+    body = {"name": engine, "engine": engine, "channels": _channels(world)}
+    created = world.client.post("/v0/agents", json=body)
+    assert created.status_code == 201, created.text
+    agent = created.json()["agent"]["agentId"]
+    try:
+        world.reach(agent)
+        _talk(world, engine)
+        _change(world, agent, engine)
+    finally:
+        world.client.delete(f"/v0/agents/{agent}")
+    _look_back(world, agent, engine)
+    for standin in world.standins.values():
+        standin.posted.clear()
+
+
+def _channels(world: World) -> dict[str, Any]:
+    """One policy for each: a list, a code for strangers beside a list, and anybody."""
+    return {
+        "telegram": {"botToken": world.telegram.token, "allowFrom": [FRIEND["telegram"]]},
+        "slack": {
+            "botToken": world.slack.token,
+            "appToken": world.slack.app_token,
+            "dmPolicy": "pairing",
+            "allowFrom": [FRIEND["slack"]],
+        },
+        "discord": {"botToken": world.discord.token},
+    }
+
+
+def _talk(world: World, engine: str) -> None:
+    for name in world.standins:
+        world.ask(name, STRANGER[name], f"{engine} strangers by {name}")
+        world.ask(name, FRIEND[name], f"{engine} friends by {name}")
+    for name in world.standins:
+        world.answer(name, FRIEND[name], f"{engine} friends by {name}")
+    world.answer("discord", STRANGER["discord"], f"{engine} strangers by discord")
+    assert world.code("slack", STRANGER["slack"])
+    assert "strangers by" not in world.slack.said(STRANGER["slack"])
+    assert world.telegram.said(STRANGER["telegram"]) == ""  # it wrote before the friend, who has an answer
+
+
+def _change(world: World, agent: str, engine: str) -> None:
+    """Another policy, without telling the token again; then the owner lets the stranger in."""
+    changed = world.client.post(f"/v0/agents/{agent}/channels/telegram", json={"dmPolicy": "pairing"})
+    assert changed.status_code == 200, changed.text
+    world.reach(agent)
+    stranger = STRANGER["telegram"]
+    world.ask("telegram", stranger, f"{engine} again")
+    code = world.code("telegram", stranger)
+    assert "again" not in world.telegram.said(stranger)
+    order = APPROVE[engine].format("telegram", code)
+    ran = world.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
+    assert ran.json()["exitCode"] == 0, ran.text
+    world.ask("telegram", stranger, f"{engine} let in")
+    world.answer("telegram", stranger, f"{engine} let in")
+
+
+def _look_back(world: World, agent: str, engine: str) -> None:
+    """Every call had its token, nobody else was asked, and no token stands in the server's log."""
+    for standin in world.standins.values():
+        assert standin.asked
+        assert standin.refused == []
+    assert set(world.discord.identified) == {world.discord.token}
+    assert world.slack.acknowledged
+    assert world.platforms.strangers == []
+    platforms = {host for standin in world.standins.values() for host in standin.hosts}
+    until(lambda: _hosts(world.server, agent) >= platforms, 20)
+    assert _hosts(world.server, agent) - OWN_BUSINESS[engine] == platforms
+    for token in (world.telegram.token, world.slack.token, world.slack.app_token, world.discord.token):
+        assert token not in world.server.text()
+
+
+def _hosts(server: Up, agent: str) -> set[str]:
+    """The hosts that the agent asked the egress proxy for, as the log tells of connections that are over."""
+    told = [json.loads(line) for line in server.text().splitlines() if line.startswith("{")]
+    return {line["host"] for line in told if line.get("event") == "egress" and line["agent"] == agent}
+
+
+def _all_connected(told: dict[str, Any]) -> bool:
+    on = [channel for name, channel in told.items() if name != "version" and channel]
+    return bool(on) and all(channel.get("connected") for channel in on)
