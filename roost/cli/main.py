@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from roost import __version__
-from roost.cli import agents, engines, keys, machine, secrets, tasks
+from roost.cli import agents, engines, keys, machine, scripts, secrets, tasks
 from roost.cli.chat import chat
 from roost.cli.output import Exit, complain
+from roost.cli.versions import update, versions
 from roost.core.problem import Invalid, Problem
 
 cli = typer.Typer(
@@ -19,6 +20,8 @@ cli = typer.Typer(
 )
 cli.command()(machine.up)
 cli.command()(chat)
+cli.command()(versions)
+cli.command()(update)
 cli.command()(machine.doctor)
 cli.command()(machine.routes)
 cli.add_typer(agents.nouns, name="agents")
@@ -26,6 +29,7 @@ cli.add_typer(engines.nouns, name="engines")
 cli.add_typer(keys.nouns, name="keys")
 cli.add_typer(tasks.nouns, name="tasks")
 cli.add_typer(secrets.nouns, name="secrets")
+cli.add_typer(scripts.nouns, name="scripts")
 
 
 def _version(wanted: bool) -> None:

@@ -8,7 +8,6 @@ from roost.agents.roster.errors import AgentGone
 from roost.agents.scripts import manifest, store
 from roost.agents.scripts.model import (
     BUILD,
-    BUILD_SECONDS,
     PROCESSES,
     START,
     STOP_GRACE,
@@ -26,10 +25,11 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
 class Run:
     """Raises AgentGone, LeaseLost, and what the warden raises."""
 
-    def __init__(self, operation: Claim, agent_id: str, warden: Warden) -> None:
+    def __init__(self, operation: Claim, agent_id: str, warden: Warden, build_seconds: float) -> None:
         self.warden = warden
         self._operation = operation
         self._agent_id = agent_id
+        self._build_seconds = build_seconds
 
     async def all(self, scripts: manifest.Scripts, env: Mapping[str, str], *, anew: bool) -> None:
         """`anew`: build also what was built from this manifest before."""
@@ -67,19 +67,19 @@ class Run:
             code = process.exit_code
             end = Script(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.now())
         else:
-            reason = f"It ran longer than {BUILD_SECONDS / 60:.0f} minutes and was ended"
+            reason = f"It ran longer than {self._build_seconds:.0f} s and was ended"
             end = Script(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.now())
         await self._note(BUILD, end)
         return end.state is ScriptState.SUCCESS
 
     async def _ended(self) -> Process | None:
         """The build once it is over; None when it was ended because its time was."""
-        wait, latest = _FIRST_WAIT, clock.monotonic() + BUILD_SECONDS  # whatever the box says of its beginning
+        wait, latest = _FIRST_WAIT, clock.monotonic() + self._build_seconds  # whatever the box says of its beginning
         while True:
             process = (await self.warden.processes()).get(PROCESSES[BUILD])
             if process is None or process.state == "exited":
                 return process
-            overdue = clock.now() - process.started_at > timedelta(seconds=BUILD_SECONDS)
+            overdue = clock.now() - process.started_at > timedelta(seconds=self._build_seconds)
             if overdue or clock.monotonic() > latest:
                 await self.warden.stop(PROCESSES[BUILD], STOP_GRACE)
                 return None
@@ -100,6 +100,8 @@ class Run:
 
     async def _ours(self, name: str) -> Process | None:
         """The process of that script if an earlier attempt at this operation began it."""
+        if self._operation.attempts == 1:
+            return None
         process = (await self.warden.processes()).get(PROCESSES[name])
         return process if process is not None and process.started_at >= self._operation.created_at else None
 

@@ -41,7 +41,9 @@ _log = log.get("scripts")
 
 
 class Scripts:
-    """`origin` is an agent's id to its public origin, whose host stands in scripts where the manifest wants it."""
+    """`origin` is an agent's id to its public origin, whose host stands in scripts where the manifest wants it;
+    `build_seconds` is how long a build may run.
+    """
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Scripts:
         reach: Reach,
         origin: Origin,
         equip: Equip,
+        build_seconds: float = model.BUILD_SECONDS,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -58,6 +61,7 @@ class Scripts:
         self._reach = reach
         self._origin = origin
         self._equip = equip
+        self._build_seconds = build_seconds
 
     async def show(self, agent_id: str) -> Mapping[str, Script]:
         """Both scripts as they are now."""
@@ -92,7 +96,7 @@ class Scripts:
         agent_id = model.agent_of(operation.subject)
         try:
             agent = await self._roster.get(agent_id)
-            run = Run(operation, agent_id, self._reach.warden(agent_id))
+            run = Run(operation, agent_id, self._reach.warden(agent_id), self._build_seconds)
             await self._run(run, agent, anew=operation.payload == model.ANEW)
         except (AgentGone, BoxGone):
             return

@@ -24,7 +24,7 @@ from roost.agents.lifecycle.update import Update
 from roost.agents.roster.model import Agent, Profile
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
-from roost.agents.scripts.model import RUN
+from roost.agents.scripts.model import RUN, subject
 from roost.agents.scripts.service import Scripts
 from roost.agents.secrets.service import Secrets
 from roost.agents.versions.service import Versions
@@ -83,7 +83,7 @@ class Engine(FakeEngine):
 class House:
     """What one process of the server holds; several can stand on one folder and database, one after the other."""
 
-    def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float) -> None:
+    def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float, build: float) -> None:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = Engine(), OpenRelays()
         self.queue = Work(db, owner="server", lease=lease)
@@ -94,7 +94,7 @@ class House:
         self.reach = Reach(self.roster, runtime, [self.engine])
         self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
         self.versions = Versions(self.roster, self.reach, _prepare)
-        self.scripts = Scripts(db, self.queue, self.roster, self.reach, _origin, _equip)
+        self.scripts = Scripts(db, self.queue, self.roster, self.reach, _origin, _equip, build)
         self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
         parts = (self.roster, self.gateways, self.reach, self.secrets, Intake([]), self.book)
         self.launch = Launch(db, self.queue, *parts)
@@ -135,6 +135,16 @@ class House:
         """Agent to the pid of its warden."""
         return {box.agent_id: box.pid for box in await self.runtime.list()}
 
+    async def settled(self) -> Agent:
+        """A new agent whose start is over with all that follows it."""
+        agent = await self.create()
+        await self.quiet(agent)
+        return agent
+
+    async def quiet(self, agent: Agent) -> None:
+        """Returns once the agent's scripts are neither run nor to be run."""
+        await until(lambda: self.db.read(lambda c: not work.busy(c, subject(agent.id))))
+
     async def gateway_pid(self, agent: Agent) -> int | None:
         return (await self.details.process(agent))[1]
 
@@ -148,9 +158,10 @@ async def house(
     runtime: Runtime | None = None,
     lease: float = 15.0,
     every: float = 0.05,
+    build: float = 60.0,
 ) -> AsyncIterator[House]:
     """A server's rooms at work. At the end they vanish as in a crash: boxes go on."""
-    made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every)
+    made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
     if reconcile:
         await made.reconciler.start()
     await made.queue.start()
@@ -174,7 +185,7 @@ def _origin(agent_id: str) -> str:
 
 
 async def _equip(_agent: Agent) -> Equipment:
-    return Equipment(models=["scripted"])
+    return Equipment(models=["scripted"], environment={"GIVEN": Sensitive("value of GIVEN")})
 
 
 async def _prepare(*_: object) -> None:

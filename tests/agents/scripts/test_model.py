@@ -1,0 +1,51 @@
+"""A script as it is now: what was noted, and what the box says."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from roost.agents.scripts import model
+from roost.agents.scripts.model import BUILD, START, Script, ScriptState
+from roost.drivers.runtime.warden import Process
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+RUNNING = Script(ScriptState.RUNNING)
+
+
+def started(state: str, code: int | None = None) -> Mapping[str, Process]:
+    return {"start": Process(state, 7 if state == "running" else None, code, NOW, 1)}  # type: ignore[arg-type] - a literal
+
+
+@pytest.mark.parametrize(
+    ("processes", "state", "reason"),
+    [
+        (started("running"), ScriptState.RUNNING, None),
+        (started("backoff", 3), ScriptState.FAILED, "It ended with code 3 and is started again"),
+        (started("exited", 0), ScriptState.FAILED, "It ended with code 0"),
+        ({}, ScriptState.PENDING, "The agent's container was started anew"),
+        (None, ScriptState.PENDING, "The agent is not running"),
+    ],
+)
+def test_a_start_script_that_was_launched(
+    processes: Mapping[str, Process] | None, state: ScriptState, reason: str | None
+) -> None:
+    seen = model.seen(START, RUNNING, processes)
+    assert (seen.state, seen.reason) == (state, reason)
+
+
+@pytest.mark.parametrize("state", [ScriptState.SUCCESS, ScriptState.FAILED, ScriptState.NOT_CONFIGURED])
+def test_what_is_over_stays_as_it_was(state: ScriptState) -> None:
+    for name in (BUILD, START):
+        for processes in (None, started("running")):
+            assert model.seen(name, Script(state), processes) == Script(state)
+
+
+def test_a_build_is_what_was_noted_while_there_is_a_box() -> None:
+    assert model.seen(BUILD, RUNNING, {}) == RUNNING
+    assert model.seen(BUILD, RUNNING, None).state is ScriptState.PENDING
+
+
+def test_the_subject_leads_back_to_the_agent() -> None:
+    assert model.subject("a1") != "a1"
+    assert model.agent_of(model.subject("a1")) == "a1"

@@ -1,0 +1,81 @@
+"""When scripts run: at a start, at a retry, and not for an agent that has no box."""
+
+import asyncio
+import json
+
+import pytest
+
+from roost.agents.roster.errors import AgentGone
+from roost.agents.scripts.errors import ScriptLaunchFailed
+from roost.agents.scripts.model import RUN, ScriptState, subject
+from roost.work import State, add
+from tests.agents.lifecycle.house import House, until
+
+
+def manifest(build: str, start: str) -> bytes:
+    return json.dumps({"scripts": {"build": build, "start": start}}).encode()
+
+
+async def test_nothing_is_configured_at_first(home: House) -> None:
+    agent = await home.settled()
+    await home.quiet(agent)
+    assert {one.state for one in (await home.scripts.show(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
+
+
+async def test_a_start_of_the_agent_runs_them(home: House) -> None:
+    agent = await home.settled()
+    await home.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
+    await home.runtime.stop(agent.id, grace=0)
+    assert (await home.scripts.show(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
+    await home.restart(agent.id)
+    await home.quiet(agent)
+    seen = await home.scripts.show(agent.id)
+    assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
+    await home.runtime.stop(agent.id, grace=0)
+    seen = await home.scripts.show(agent.id)
+    assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.PENDING)
+
+
+async def test_a_retry_ends_the_build_that_runs(home: House) -> None:
+    agent = await home.settled()
+    await home.warden(agent.id).write("manifest.json", manifest("echo $$; exec sleep 1000", "true"))
+    await home.scripts.retry(agent.id)
+    await until(lambda: _builds(home, agent.id))
+    await home.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
+    await home.scripts.retry(agent.id)
+    await home.quiet(agent)
+    seen = await home.scripts.show(agent.id)
+    assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
+
+
+async def test_retries_do_not_queue_up(home: House) -> None:
+    agent = await home.settled()
+    await home.warden(agent.id).write("manifest.json", manifest("echo x >> builds", ""))
+    await asyncio.gather(*(home.scripts.retry(agent.id) for _ in range(20)))
+    await home.quiet(agent)
+    assert len(await home.warden(agent.id).read("builds", limit=100)) < 2 * 20
+
+
+async def test_without_a_box_there_is_no_retry(home: House) -> None:
+    agent = await home.settled()
+    await home.runtime.stop(agent.id, grace=0)
+    with pytest.raises(ScriptLaunchFailed):
+        await home.scripts.retry(agent.id)
+    with pytest.raises(AgentGone):
+        await home.scripts.retry("nobody")
+
+
+async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> None:
+    agent = await home.settled()
+    await home.warden(agent.id).write("manifest.json", manifest("exec sleep 1000", ""))
+    await home.scripts.retry(agent.id)
+    await until(lambda: _builds(home, agent.id))
+    await home.teardown.delete(agent.id)
+    await home.quiet(agent)
+    run = await home.db.write(lambda connection: add(connection, RUN, subject("nobody")).id)
+    home.queue.wake()
+    assert (await home.queue.wait(run, 10)).state is State.DONE
+
+
+async def _builds(home: House, agent_id: str) -> bool:
+    return (await home.scripts.show(agent_id))["build"].state is ScriptState.RUNNING
