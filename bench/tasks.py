@@ -21,10 +21,10 @@ _LIMIT_MS = 5000.0
 
 def run(folder: Path) -> Sequence[Row]:
     with up(folder / "data", "--no-first-agent") as server, ThreadPoolExecutor(4) as hands:
-        agents = list(hands.map(lambda number: server.create(f"a{number}", "hermes"), range(_AGENTS)))
+        agents = list(hands.map(server.create, map("a{}".format, range(_AGENTS)), ["hermes"] * _AGENTS))
         due = datetime.now(UTC) + _AHEAD
         with server.client() as client:
-            list(hands.map(partial(_make, client, due), [agent for agent in agents for _ in range(_EACH)]))
+            list(hands.map(partial(_make, client, due), agents * _EACH))
         if datetime.now(UTC) >= due:
             raise SystemExit("The tasks were not made in time for their time; the machine is busy.")
         server.kill()

@@ -4,6 +4,7 @@ Hermes keeps them in a database and the answers in files beside it, and has no r
 to write, so they are read where the agent lives and not by the server. JOB `*` asks for the jobs that are running.
 """
 
+import contextlib
 import json
 import sqlite3
 import sys
@@ -17,19 +18,24 @@ _RUNNING = "SELECT DISTINCT job_id AS id FROM executions WHERE status IN ('claim
 
 
 def main(home: str, job: str, limit: str) -> None:
-    database = Path(home, "cron", "executions.db")
-    if not database.exists():
-        sys.stdout.write("[]")
-        return
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)
-    connection.row_factory = sqlite3.Row
     asked = (_RUNNING, (int(limit),)) if job == "*" else (_RUNS, (job, int(limit)))
-    rows = [dict(row) for row in connection.execute(*asked)]
+    rows = _rows(Path(home, "cron", "executions.db"), *asked)
     if job != "*":
         answers = sorted(Path(home, "cron", "output", job).glob("*.md"))
         for row in rows:
             row["summary"] = _summary(row, answers)
     sys.stdout.write(json.dumps(rows))
+
+
+def _rows(database: Path, query: str, parameters: tuple[int | str, ...]) -> list[dict[str, str | None]]:
+    """None before the first run: then there is no database, or one that is being made."""
+    if not database.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5)) as connection:
+        connection.row_factory = sqlite3.Row
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'executions'").fetchone():
+            return []
+        return [dict(row) for row in connection.execute(query, parameters)]
 
 
 def _summary(row: dict[str, str | None], answers: list[Path]) -> str | None:
