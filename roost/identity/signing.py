@@ -41,4 +41,4 @@ class SigningKeys:
 
 
 def _place(kid: str) -> str:
-    return f"signing_keys/{kid}"
+    return store.SIGNING_KEY_PLACE.format(id=kid)

@@ -4,12 +4,15 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
+from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
+from roost.drivers.engine.fake import FakeEngine
 from tests.server import Running, running
 
 UNKNOWN = (404, {"error": "Secret not found"})
@@ -241,6 +244,32 @@ async def test_the_holder_of_the_gateway_token_attaches_and_detaches(house: Runn
     assert [one["name"] for one in (await its_own.get("/v0/secrets")).json()["secrets"]] == ["A"]
     assert told(await its_own.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
     assert (await api.get("/v0/secrets")).json()["secrets"][0]["agents"] == []
+
+
+class Telling(FakeEngine):
+    """Its gateway prints a secret, in colours, and fails."""
+
+    def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
+        said = 'echo "got \x1b[1m$TOLD\x1b[0m and $TOLD"; exit 3'
+        return replace(super().plan(version, setup), argv=["/bin/sh", "-c", said])
+
+
+async def test_what_a_failing_gateway_says_of_a_secret_stays_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running(tmp_path / "data", engines=[Telling()]) as house:
+        api = house.client(house.key())
+        secret = await create(api, "TOLD", "hush-hush")
+        failed = await api.post("/v0/agents", json={"name": "a", "secretIds": [secret["id"]]})
+        assert failed.status_code == 500
+        made = failed.json()["agent"]
+        path = f"/v0/agents/{made['agentId']}"
+        answers = [failed, await api.get(path), await api.get(f"{path}/logs"), await api.get("/v0/agents")]
+        assert "got [redacted] and [redacted]" in made["statusReason"]
+        assert not [answer.text for answer in answers if "hush" in answer.text]
+        printed = capsys.readouterr()
+        assert "hush" not in printed.out + printed.err
+        assert (await api.get(f"{path}/secrets")).json()["secrets"][0]["synced"] is False
 
 
 async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

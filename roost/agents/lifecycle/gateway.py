@@ -9,6 +9,7 @@ from roost.agents.roster.model import Agent
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.core import clock
+from roost.core.mask import Mask
 from roost.core.problem import Kind, Problem
 from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.runtime.warden import FileMissing, FileTooLarge, NotAFile, PathRefused, Warden
@@ -48,7 +49,7 @@ class GatewayStarter:
             await warden.write(path, content, root="home", mode=0o600)
         given = {name: value.reveal() for name, value in equipment.environment.items()}
         await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
-        await self._until_ready(engine, warden)
+        await self._until_ready(engine, warden, _mask(equipment))
         await equipment.taken()
 
     async def setup(self, agent: Agent) -> GatewaySetup:
@@ -79,7 +80,7 @@ class GatewayStarter:
             existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
         )
 
-    async def _until_ready(self, engine: Engine, warden: Warden) -> None:
+    async def _until_ready(self, engine: Engine, warden: Warden, mask: Mask) -> None:
         deadline, wait = clock.monotonic() + engine.start_deadline, _FIRST_WAIT
         while clock.monotonic() < deadline:
             if await engine.ready(warden.dial):
@@ -88,12 +89,12 @@ class GatewayStarter:
             if process is None or process.restarts or process.state == "exited":
                 code = None if process is None else process.exit_code
                 await warden.stop(PROCESS)
-                raise GatewayFailed(await _with_logs(f"The gateway exited with code {code}", warden))
+                raise GatewayFailed(await _with_logs(f"The gateway exited with code {code}", warden, mask))
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
         await warden.stop(PROCESS)
         raise GatewayFailed(
-            await _with_logs(f"The gateway did not answer within {engine.start_deadline:.0f} s", warden)
+            await _with_logs(f"The gateway did not answer within {engine.start_deadline:.0f} s", warden, mask)
         )
 
 
@@ -105,6 +106,13 @@ async def _existing(warden: Warden, path: str) -> bytes | None:
         return None
 
 
-async def _with_logs(what: str, warden: Warden) -> str:
-    lines: Sequence[str] = [shown(line.text) for line in (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]]
+def _mask(equipment: Equipment) -> Mask:
+    """What a gateway was given is for it alone, and it may print all of it."""
+    tokens = [token for one in equipment.channels.values() for token in (one.bot_token, one.app_token) if token]
+    return Mask([*equipment.environment.values(), *tokens])
+
+
+async def _with_logs(what: str, warden: Warden, mask: Mask) -> str:
+    last = (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]
+    lines: Sequence[str] = [shown(mask(line.text)) for line in last]
     return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."
