@@ -1,16 +1,15 @@
 """`roost agents ...`: list, create, show, delete, restart, logs, exec."""
 
-import shlex
-import sys
 from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, session
-from roost.cli.output import Form, Output, complain, errors, say, show_json, show_record, show_rows, write
+from roost.cli.client import Data, Name, session
+from roost.cli.execute import AS_TYPED, execute
+from roost.cli.logs import logs
+from roost.cli.output import Form, Output, errors, say, show_record, show_rows
 
 nouns = typer.Typer(help="Assistants, each in its own container.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
 
 
@@ -77,42 +76,8 @@ def restart(
     say(answer["message"])
 
 
-@nouns.command()
-def logs(agent: Name, data: Data = None) -> None:
-    """Print the last 100 lines of an agent's logs."""
-    here = session(data)
-    if text := here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}/logs")["logs"]:
-        write(text + "\n", sys.stdout)
-
-
-@nouns.command(name="exec", context_settings={"allow_interspersed_args": False})
-def execute(
-    agent: Name,
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="What follows the agent; a single word is a shell's line.")
-    ],
-    cwd: Annotated[str | None, typer.Option(help="A folder of the workspace.")] = None,
-    timeout: Annotated[int, typer.Option(min=1, max=600, help="End it after so many seconds.")] = 60,
-    data: Data = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """Run a command in an agent's container and leave with its exit code. Options go before AGENT."""
-    here = session(data)
-    words = command[1:] if command[0] == "--" else command
-    line = words[0] if len(words) == 1 else shlex.join(words)
-    order = {"command": line, "cwd": cwd, "timeoutSeconds": timeout}
-    agent_id = here.agent(agent)["agentId"]
-    result = here.call("POST", f"/v0/agents/{agent_id}/console/exec", order, patience=timeout + 30)
-    if output is Form.JSON:
-        show_json(result)
-    else:
-        write(result["stdout"], sys.stdout)
-        write(result["stderr"], sys.stderr)
-        if result["timedOut"]:
-            complain(f"The command was ended after {timeout} s; `--timeout` gives it more.")
-        if result["truncated"]:
-            complain("The output was cut: it is longer than 1 MiB.")
-    raise typer.Exit(result["exitCode"])
+nouns.command()(logs)
+nouns.command(name="exec", context_settings=AS_TYPED)(execute)
 
 
 def _without_token(record: dict[str, object]) -> dict[str, object]:

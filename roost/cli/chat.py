@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import httpx2 as httpx
 import typer
 
-from roost.cli.agents import Name
-from roost.cli.client import Data, Session, refuse, session, told, unreachable
+from roost.cli.client import Data, Name, Session, refuse, session, told, unreachable
 from roost.cli.output import errors, fail, say, write
 from roost.core import clock
 

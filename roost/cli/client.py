@@ -19,6 +19,7 @@ from roost.cli.output import Exit, fail
 from roost.core.sensitive import Sensitive
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
+Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
 
 _CODES = {400: Exit.USAGE, 401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
 _CONNECT_SECONDS = 5.0

@@ -8,6 +8,8 @@ import typer
 from roost import __version__
 from roost.cli import agents, engines, keys, machine, scripts, secrets, tasks
 from roost.cli.chat import chat
+from roost.cli.execute import AS_TYPED, execute
+from roost.cli.logs import logs
 from roost.cli.output import Exit, complain
 from roost.cli.versions import update, versions
 from roost.core.problem import Invalid, Problem
@@ -20,6 +22,8 @@ cli = typer.Typer(
 )
 cli.command()(machine.up)
 cli.command()(chat)
+cli.command()(logs)
+cli.command(name="exec", context_settings=AS_TYPED)(execute)
 cli.command()(versions)
 cli.command()(update)
 cli.command()(machine.doctor)

@@ -26,6 +26,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
     "roost/identity/store.py": "tests/identity/test_keys.py",
+    "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
+    "roost/agents/platform/wire.py": "tests/contract/test_platform.py",
+    "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket

@@ -102,7 +102,8 @@ def test_logs(ada: Server) -> None:
 def test_exec_takes_the_command_as_it_is_typed(ada: Server, typed: list[str], line: str) -> None:
     ada.answers[EXEC] = (200, RAN)
     assert ada.run("agents", "exec", "Ada", *typed).exit_code == 0
-    assert ada.bodies(EXEC) == [{"command": line, "cwd": None, "timeoutSeconds": 60}]
+    assert ada.run("exec", "Ada", *typed).exit_code == 0
+    assert ada.bodies(EXEC) == [{"command": line, "cwd": None, "timeoutSeconds": 60}] * 2
 
 
 def test_exec_leaves_with_what_the_command_left(ada: Server) -> None:

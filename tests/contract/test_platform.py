@@ -1,0 +1,202 @@
+"""The agent's own view: who may ask, from where, and what a platform token opens (A7, A10, A11)."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from roost.core import clock, ids
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.hosts.routes import PLATFORM
+from roost.identity import store
+from tests.contract.endpoints import routes
+from tests.server import Running, running
+
+
+@dataclass
+class House:
+    server: Running
+    agent: dict[str, Any]
+    other: dict[str, Any]
+
+    @property
+    def own(self) -> httpx.AsyncClient:
+        """A client of the agent's own address, with its gateway token."""
+        return self.server.agent_client(self.agent)
+
+    async def token(self) -> str:
+        answer = await self.own.post("/v0/platform/token")
+        assert answer.status_code == 200, answer.text
+        return answer.json()["token"]
+
+    async def inside(self, method: str, path: str, token: str | None = None, body: Any = None) -> tuple[int, Any]:
+        """What a program in the box gets from the platform."""
+        code = (
+            "import json,sys,urllib.request as u,urllib.error as e\n"
+            "m,p,t,b=json.loads(sys.argv[1])\n"
+            "h={'Content-Type':'application/json'}\n"
+            "if t: h['Authorization']='Bearer '+t\n"
+            "r=u.Request('http://127.0.0.1:8799'+p,None if b is None else json.dumps(b).encode(),h,method=m)\n"
+            "try: a=u.build_opener(u.ProxyHandler({})).open(r,timeout=20)\n"
+            "except e.HTTPError as x: a=x\n"
+            "print(json.dumps([a.status,a.read().decode()]))"
+        )
+        warden = self.server.roost.reach.warden(self.agent["agentId"])
+        ran = await warden.exec(["python3", "-c", code, json.dumps([method, path, token, body])])
+        assert ran.exit_code == 0, ran.stderr
+        status, text = json.loads(ran.stdout)
+        return status, json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+        api = server.client(server.key())
+        made = [(await api.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("Ada", "Bob")]
+        yield House(server, *made)
+
+
+async def test_the_exchange(house: House) -> None:
+    answer = (await house.own.post("/v0/platform/token")).json()
+    assert list(answer) == ["token", "expiresAt", "expiresIn"]
+    assert 3500 < answer["expiresIn"] <= 3600
+    assert answer["expiresAt"].endswith("Z")
+    path = f"/v0/agents/{house.agent['agentId']}/platform/token"
+    assert (await house.own.post(path)).status_code == 200
+    assert (await house.server.client(house.agent["gatewayToken"], "localhost").post(path)).status_code == 200
+
+
+async def test_only_the_header_counts_in_an_exchange(house: House) -> None:
+    token, host = house.agent["gatewayToken"], f"{house.agent['agentId']}.agents.localhost"
+    origin = f"http://{host}:{house.server.port}"
+    bare = house.server.client(host=host)
+    for headers, query in (
+        ({"Cookie": f"gw_token={token}", "Origin": origin}, ""),
+        ({}, f"?token={token}"),
+        ({}, ""),
+        ({"Authorization": "Bearer x"}, f"?token={token}"),
+    ):
+        answer = await bare.post(f"/v0/platform/token{query}", headers=headers)
+        assert answer.status_code == 401, answer.text
+    for other in (house.server.key(), house.other["gatewayToken"], await house.token()):
+        assert (await house.server.client(other, host).post("/v0/platform/token")).status_code == 401
+
+
+async def test_who_an_agent_is(house: House) -> None:
+    shown = (await house.own.get("/v0/platform/whoami")).json()
+    assert (shown["agentId"], shown["name"], shown["userId"]) == (
+        house.agent["agentId"],
+        "Ada",
+        house.agent["userId"],
+    )
+    assert {"description", "vibe", "emoji", "engine", "agentVersion", "url", "status"} <= shown.keys()
+    assert "gatewayToken" not in shown
+    assert await house.inside("GET", "/v0/platform/whoami") == (200, shown)
+    path = f"/v0/agents/{house.agent['agentId']}/platform/whoami"
+    assert (await house.server.client(await house.token()).get(path)).json() == shown
+    assert (await house.server.client(house.server.key()).get(path)).status_code == 401
+
+
+async def test_metadata(house: House) -> None:
+    changed = await house.own.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
+    assert changed.json()["agent"]["description"] == "helps"
+    _, answer = await house.inside("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
+    agent = answer["agent"]
+    assert (agent["name"], agent["description"], agent["vibe"], agent["emoji"]) == ("Ada", "helps", "calm", None)
+    for bad in ({"name": ""}, {"name": None}, {"name": "x" * 101}, {"vibe": "x" * 201}, {"emoji": 3}, {"name": "<b>"}):
+        assert (await house.own.patch("/v0/platform/metadata", json=bad)).status_code == 400, bad
+    assert (await house.own.get("/v0/platform/whoami")).json()["name"] == "Ada"
+
+
+async def test_status(house: House) -> None:
+    shown = (await house.own.get("/v0/status")).json()
+    assert (shown["status"], shown["processStatus"], shown["engine"]) == ("running", "running", "fake")
+    assert (await house.inside("GET", "/v0/status"))[0] == 200
+
+
+async def test_a_box_finds_nothing_else(house: House) -> None:
+    agent_id, other = house.agent["agentId"], house.other["agentId"]
+    for row in routes().values():
+        path = row["path"].replace("{agentId}", agent_id)
+        if "relay" in row["credentials"] or row["method"] == "WEBSOCKET":
+            continue
+        status, _ = await house.inside(row["method"], re.sub(r"\{[^}]*\}", "x", path), body={})
+        assert status == 404, row
+    assert (await house.inside("GET", f"/v0/agents/{other}/platform/whoami"))[0] == 404
+    assert (await house.inside("POST", f"/v0/agents/{other}/platform/token"))[0] == 404
+
+
+async def test_a_platform_token_opens_what_names_it_and_nothing_else(house: House) -> None:
+    token, agent_id = await house.token(), house.agent["agentId"]
+    client = house.server.client(token)
+    for row in routes().values():
+        path = re.sub(r"\{[^}]*\}", "x", row["path"].replace("{agentId}", agent_id))
+        if row["method"] == "WEBSOCKET" or not row["credentials"]:
+            continue
+        answer = await client.request(row["method"], path, json={})
+        if PLATFORM in row["credentials"]:
+            assert answer.status_code not in {401, 403}, (row, answer.text)
+        else:
+            assert (answer.status_code, _told(answer)) == (403, "Permission denied"), row
+    assert (await client.get(f"/v0/agents/{agent_id}")).status_code == 200
+
+
+def _told(answer: httpx.Response) -> str:
+    error = answer.json()["error"]
+    return error["message"] if isinstance(error, dict) else error
+
+
+async def test_what_it_shows_of_the_agent_holds_no_token(house: House) -> None:
+    client = house.server.client(await house.token())
+    shown = await client.get(f"/v0/agents/{house.agent['agentId']}")
+    assert house.agent["gatewayToken"] not in shown.text
+
+
+async def test_it_opens_no_other_agent_and_no_other_address(house: House) -> None:
+    token, agent_id, other = await house.token(), house.agent["agentId"], house.other["agentId"]
+    assert (await house.server.client(token).get(f"/v0/agents/{other}")).status_code == 403
+    assert (await house.server.client(token).get("/v0/agents/nobody")).status_code == 403
+    assert (await house.server.client(token, "localhost").get(f"/v0/agents/{agent_id}")).status_code == 200
+    own = house.server.client(token, f"{agent_id}.agents.localhost")
+    for path in ("/v0/logs", "/v0/platform/whoami", "/v1/models"):
+        assert (await own.get(path)).status_code == 401
+
+
+async def test_it_works_from_its_own_box_only(house: House) -> None:
+    mine, path = await house.token(), f"/v0/agents/{house.agent['agentId']}"
+    assert (await house.inside("GET", path, mine))[0] == 200
+    assert (await house.inside("DELETE", path, mine))[0] == 403
+    theirs = (await house.server.agent_client(house.other).post("/v0/platform/token")).json()["token"]
+    assert (await house.inside("GET", f"/v0/agents/{house.other['agentId']}", theirs))[0] == 401
+    assert (await house.inside("GET", path, mine[:-3]))[0] == 401
+    assert (await house.inside("GET", "/v1/models", "whatever an engine shows"))[0] == 200
+
+
+async def test_a_rotation_ends_it(house: House) -> None:
+    token, path = await house.token(), f"/v0/agents/{house.agent['agentId']}"
+    client, api = house.server.client(token), house.server.client(house.server.key())
+    assert (await client.get(path)).status_code == 200
+    house.agent["gatewayToken"] = (await api.post(f"{path}/gateway-token/rotate")).json()["token"]
+    assert (await client.get(path)).status_code == 401
+
+
+async def test_when_the_signing_key_cannot_be_opened(house: House) -> None:
+    strange = Sealer(Sensitive(ids.random_bytes(32))).seal(bytes(32), "signing_keys/strange")
+    db = house.server.roost.db
+    db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.now()))
+    try:
+        answer = await house.own.post("/v0/platform/token")
+        assert (answer.status_code, answer.json()) == (500, {"error": "Token generation failed"})
+    finally:
+        db.run(lambda c: c.execute(store.signing_keys.delete().where(store.signing_keys.c.id == "strange")))
+    assert (await house.own.post("/v0/platform/token")).status_code == 200
