@@ -80,7 +80,7 @@ class RoostScheduler(InProcessCronScheduler):
 
     def start(self, stop_event: Event, **options: Any) -> None:
         clock = Clock(stop_event)
-        _prepare()
+        _end_cut_off()
         clock.look()
         super().start(clock, **options)
 
@@ -123,14 +123,11 @@ def _unbound(job: Job) -> Job | None:
     return {"model_snapshot": None} if job.get("model_snapshot") else None
 
 
-def _prepare() -> None:
-    """A job looks into the managed scope only where there is a file of the user's. And jobs for one time that a gateway
-    was at when it was killed have had their time.
-    """
+def _end_cut_off() -> None:
+    """Jobs for one time that a gateway was at when it was killed have had their time."""
     ended = {"enabled": False, "state": "completed", "next_run_at": None, "run_claim": None}
     told = {"last_status": "error", "last_error": "The gateway was stopped during the run"}
     try:
-        (jobs.HERMES_DIR / "config.yaml").touch()
         for job in jobs.list_jobs(include_disabled=True):
             if job.get("run_claim") and (job.get("repeat") or {}).get("roost"):
                 jobs.update_job(job["id"], ended | told)
