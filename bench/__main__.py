@@ -5,13 +5,15 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge, tasks
+from bench import agents, api, containers, edge, logs, records, tasks
 from bench.table import Row, report
 
 _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "containers": containers.run,
     "agents": agents.run,
     "api": api.run,
+    "records": records.run,
+    "logs": logs.run,
     "edge": edge.run,
     "tasks": tasks.run,
 }

@@ -28,14 +28,14 @@ def run(folder: Path) -> Sequence[Row]:
         path = f"/v0/agents/{agent['agentId']}/console/exec"
         body = {"command": "true"}
         run_true = median_ms(lambda: client.post(path, json=body).raise_for_status(), 300, warm=20)
-    hello = _hello()
+    bare = hello()
     return [
-        Row("list of agents over HTTP, p50", read, "ms", "bare ASGI hello", hello, "within 10 x"),
-        Row("console/exec of `true` over HTTP, p50", run_true, "ms", "bare ASGI hello", hello, "<= 3 ms"),
+        Row("list of agents over HTTP, p50", read, "ms", "bare ASGI hello", bare, "within 10 x"),
+        Row("console/exec of `true` over HTTP, p50", run_true, "ms", "bare ASGI hello", bare, "<= 3 ms"),
     ]
 
 
-def _hello() -> float:
+def hello() -> float:
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     with subprocess.Popen([sys.executable, "-c", _HELLO, str(port)]) as process:

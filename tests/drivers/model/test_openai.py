@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -58,4 +59,12 @@ async def test_a_list_that_is_no_object_is_unavailable() -> None:
         upstream = OpenAI(_settings(url))
         with pytest.raises(UpstreamUnavailable):
             await upstream.models()
+        await upstream.close()
+
+
+async def test_preferred_models_come_first_in_the_order_of_preference() -> None:
+    text = json.dumps({"data": [{"id": model} for model in ("tts-1", "gpt-4o-mini", "gpt-5", "gpt-4o")]})
+    async with raw(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()) as url:
+        upstream = OpenAI(replace(_settings(url), prefer=("gpt-[0-9]", "gpt-*")))
+        assert await upstream.models() == ["gpt-5", "gpt-4o-mini", "gpt-4o", "tts-1"]
         await upstream.close()

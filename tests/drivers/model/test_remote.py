@@ -4,10 +4,12 @@ import asyncio
 import json
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 from starlette.responses import JSONResponse, Response
 from structlog.testing import capture_logs
 
+from roost.core.problem import Unavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import (
@@ -20,7 +22,7 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 from roost.drivers.model.openai import OpenAI
-from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT
+from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT, Remote
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -251,3 +253,14 @@ async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
         await until(lambda: provider.left == 2)
         await asyncio.gather(waiting, return_exceptions=True)
         await upstream.close()
+
+
+async def test_what_a_transport_refuses_is_told_by_its_own_words() -> None:
+    class Guard(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            raise Unavailable(f"{request.url.host} is refused")
+
+    remote = Remote(ModelSettings("far", "openai", "http://inside.example/v1"), {}, transport=Guard())
+    with pytest.raises(UpstreamUnavailable, match=r"\(far\): inside\.example is refused"):
+        await remote.get("/models")
+    await remote.close()

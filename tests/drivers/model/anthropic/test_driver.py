@@ -103,3 +103,14 @@ async def test_what_is_left_ends_at_the_provider() -> None:
         await stream.aclose()
         await until(lambda: provider.left == 1)
         await upstream.close()
+
+
+async def test_a_token_goes_as_one_and_not_as_a_key() -> None:
+    provider = AnthropicProvider()
+    async with serving(provider) as url:
+        upstream = Anthropic(ModelSettings("claude", "anthropic", url, KEY, bearer=True))
+        with pytest.raises(UpstreamDenied):  # the stand-in takes keys alone
+            await upstream.complete(_request())
+        assert provider.headers["authorization"] == f"Bearer {KEY.reveal()}"
+        assert "x-api-key" not in provider.headers
+        await upstream.close()

@@ -1,0 +1,69 @@
+"""Reading and writing records over HTTP: 1,000 agents in one list, a new secret; beside a bare ASGI answer."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import httpx2 as httpx
+
+from bench.api import hello
+from bench.table import Row, median_ms
+from roost import app, config
+from roost.agents.roster.model import AgentState, Profile
+from roost.agents.roster.service import Roster
+from roost.core.db import Connection
+from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.identity.gateways import Gateways
+from roost.identity.tenants import DEFAULT_TENANT
+from roost.keyring import sealer
+from tests.journeys.server_process import until, up
+
+_AGENTS = 1_000
+_LISTS = 100
+_SECRETS = 300
+
+
+def run(folder: Path) -> Sequence[Row]:
+    _fill(folder / "data")
+    with up(folder / "data", "--no-first-agent") as server, server.client() as client:
+        until(lambda: {agent["status"] for agent in server.agents()} == {AgentState.FAILED}, every=0.5)
+        listed = median_ms(lambda: client.get("/v0/agents").raise_for_status(), _LISTS, warm=5)
+        created = _secrets(client)
+    bare = hello()
+    return [
+        Row(f"list of {_AGENTS:,} agents over HTTP, p50", listed, "ms", "bare ASGI hello", bare, "<= 50 ms"),
+        Row("create a secret over HTTP, p50", created, "ms", "bare ASGI hello", bare, "<= 10 ms"),
+    ]
+
+
+def _fill(data: Path) -> None:
+    """Agents that are on record and cannot run: a list reads the records."""
+    settings = config.load({"ROOST_DATA": str(data)})
+    db = app.open_database(settings)
+    seal = sealer(settings, db)
+    roster, gateways = Roster(db, seal, dict.fromkeys(Plan, _AGENTS)), Gateways(db, seal)
+
+    def add(connection: Connection) -> None:
+        tenant = tenants.ensure(connection, DEFAULT_TENANT)
+        for number in range(_AGENTS):
+            profile = Profile(f"agent {number}", "It stands in a list.")
+            agent = roster.admit(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
+            gateways.mint(connection, agent.id, tenant.id)
+            roster.move(connection, agent.id, AgentState.FAILED, "Never started")
+
+    db.run(add)
+    db.close()
+
+
+def _secrets(client: httpx.Client) -> float:
+    """Milliseconds; each is deleted again, untimed, because a tenant may have so many."""
+    times: list[float] = []
+    for number in range(_SECRETS):
+        body = {"name": f"BENCH_{number}", "value": "v" * 64}
+        began = time.perf_counter()
+        made = client.post("/v0/secrets", json=body)
+        times.append((time.perf_counter() - began) * 1000)
+        client.delete(f"/v0/secrets/{made.raise_for_status().json()['secret']['id']}").raise_for_status()
+    return median(times)
