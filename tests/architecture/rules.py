@@ -106,6 +106,7 @@ _HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
 _CHILDREN = ("roost/drivers/*", "roost/warden/*")
 _IN_BOXES = (  # programs of their own, which run in containers
     *("roost/warden/*", "roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/hermes/scheduler.py"),
+    "roost/drivers/engine/fake_desk.py",
 )
 
 RULES: tuple[Rule, ...] = (
@@ -195,7 +196,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "randomness",
         uses("uuid.uuid1", "uuid.uuid4", "uuid.uuid7", "secrets.*", "random.*", "os.urandom"),
-        ("roost/core/ids.py", "roost/warden/*", "roost/drivers/engine/fake_scheduler.py"),
+        ("roost/core/ids.py", "roost/warden/*", "roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_desk.py"),
         "ids, tokens and random bytes come from core/ids.py",
         "import secrets\nsecrets.token_hex(8)",
     ),

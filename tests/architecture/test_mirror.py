@@ -18,6 +18,12 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
     "roost/agents/roster/store.py": "tests/agents/roster/test_service.py",  # SQL, through the verbs that use it
     "roost/agents/tasks/*.py": "tests/contract/test_tasks.py",
+    "roost/agents/devices/*.py": "tests/contract/test_devices.py",
+    "roost/agents/runtime_config/*.py": "tests/contract/test_runtime_config.py",
+    "roost/drivers/engine/abilities/devices.py": "tests/conformance/test_devices_and_configuration.py",
+    "roost/drivers/engine/abilities/configuration.py": "tests/conformance/test_devices_and_configuration.py",
+    "roost/drivers/engine/*/configuration.py": "tests/conformance/test_devices_and_configuration.py",
+    "roost/drivers/engine/fake_desk.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",

@@ -76,11 +76,15 @@ class Desk:
         return status, answer
 
     def _file(self) -> dict[str, Any]:
-        return _object(self._settings_file.read_bytes())
+        return _object(self._raw())
+
+    def _raw(self) -> bytes:
+        """What is no file (an agent may have put a pipe there) is as good as empty."""
+        return self._settings_file.read_bytes() if self._settings_file.is_file() else b""
 
     def _check(self, text: object) -> Answer:
         try:
-            asked = json.loads(text if isinstance(text, str) else self._settings_file.read_bytes())
+            asked = json.loads(text if isinstance(text, str) else self._raw())
         except (ValueError, RecursionError) as error:
             return 200, {"valid": False, "readable": False, "output": f"No JSON: {error}"}
         wrong = _wrong(asked)

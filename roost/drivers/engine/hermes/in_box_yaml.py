@@ -70,6 +70,7 @@ def _restored(text: str, before: str) -> str | None:
 
 
 def _composed(text: str) -> Any:
+    _look_at_depth(text)
     try:
         node = cast("Any", yaml.compose(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType] - its stubs say no more
     except AttributeError:  # the reader's own for some broken documents
@@ -77,6 +78,15 @@ def _composed(text: str) -> Any:
     if node is not None and _size(node, {}, 0) > _MOST_NODES:
         raise Unreadable(f"More than {_MOST_NODES} values, counting those that aliases stand for")
     return node
+
+
+def _look_at_depth(text: str) -> None:
+    """Before anything reads it that calls itself for each level."""
+    depth = 0
+    for event in cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER)):  # pyright: ignore[reportUnknownMemberType] - its stubs say no more
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise Unreadable(f"Nested more than {_DEEPEST} deep")
 
 
 def _size(node: Any, sizes: dict[int, int], depth: int) -> int:

@@ -46,6 +46,7 @@ if [ "$1" = - ]; then
     cat >"$file"
 fi
 shift
+[ -f "$file" ] || exit
 OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 """
 
