@@ -10,8 +10,6 @@ DEFAULT_TENANT = "default"
 KEY_LIFETIME = timedelta(days=365)
 ISSUER = "roost"
 AUDIENCE = "roost"
-PLATFORM_AUDIENCE = "roost-platform"
-PLATFORM_LIFETIME = timedelta(hours=1)
 
 SCOPES = frozenset(
     {

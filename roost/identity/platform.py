@@ -7,7 +7,7 @@ agent's end are its end, too. No row is kept.
 
 import hmac
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import jwt
 from sqlalchemy import Connection
@@ -21,9 +21,11 @@ from roost.identity.cache import CallerCache, digest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised, UnknownAgent
 from roost.identity.gateways import Gateways
-from roost.identity.model import ISSUER, PLATFORM_AUDIENCE, PLATFORM_LIFETIME
+from roost.identity.model import ISSUER
 from roost.identity.signing import ALGORITHM, SigningKeys
 
+LIFETIME = timedelta(hours=1)
+_AUDIENCE = "roost-platform"
 _TYPE = "platform+jwt"
 _LONGEST = 4096
 _CLAIMS = ["iss", "aud", "sub", "tenant", "gateway", "jti", "iat", "exp"]
@@ -67,10 +69,10 @@ class Platform:
             raise UnknownAgent
         kid, secret = self._signing.newest(connection)
         now = clock.now()
-        expires = (now + PLATFORM_LIFETIME).replace(microsecond=0)
+        expires = (now + LIFETIME).replace(microsecond=0)
         claims = {
             "iss": ISSUER,
-            "aud": PLATFORM_AUDIENCE,
+            "aud": _AUDIENCE,
             "sub": agent_id,
             "tenant": row.tenant_id,
             "gateway": _fingerprint(row.digest),
@@ -87,7 +89,7 @@ class Platform:
                 token,
                 self._secret(connection, token),
                 [ALGORITHM],
-                audience=PLATFORM_AUDIENCE,
+                audience=_AUDIENCE,
                 issuer=ISSUER,
                 options={"require": _CLAIMS},
             )

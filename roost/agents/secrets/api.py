@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path
 
 from roost.agents.secrets import wire
 from roost.agents.secrets.service import Secrets
-from roost.identity.door import AgentCaller, AgentId, ServiceCaller
+from roost.identity.door import AgentCaller, AgentId, ServiceCaller, TenantCaller
 from roost.web.provide import provide
 
 Service = Annotated[Secrets, Depends(provide(Secrets))]
@@ -16,13 +16,13 @@ router = APIRouter(prefix="/v0", tags=["secrets"])
 
 
 @router.get("/secrets", response_model_exclude_unset=True)
-async def list_secrets(caller: ServiceCaller, secrets: Service) -> wire.SecretList:
+async def list_secrets(caller: TenantCaller, secrets: Service) -> wire.SecretList:
     """The tenant's secrets and variables by name; values of variables only."""
     return wire.listed(*await secrets.list(caller.tenant_id))
 
 
 @router.post("/secrets", status_code=201)
-async def create_secret(caller: ServiceCaller, body: wire.CreateSecret, secrets: Service) -> wire.SecretAnswer:
+async def create_secret(caller: TenantCaller, body: wire.CreateSecret, secrets: Service) -> wire.SecretAnswer:
     """Keep a secret, or with `type` `variable` something that may be read again."""
     return wire.answer(await secrets.create(caller.tenant_id, body.name, body.value, body.type))
 

@@ -1,0 +1,59 @@
+"""The table of routes knows every kind of caller, and WebSockets as well as methods."""
+
+from typing import Annotated, get_args
+
+import pytest
+from fastapi import APIRouter, FastAPI, WebSocket
+
+from roost.hosts.routes import CREDENTIALS, operations, table
+from roost.identity import door
+from roost.web.websocket import Sends
+from roost.web.wire import Wire
+
+
+class Shape(Wire):
+    text: str
+
+
+def application() -> FastAPI:
+    router = APIRouter(prefix="/v0/agents/{agentId}")
+
+    @router.get("/open")
+    async def free() -> None: ...
+
+    @router.api_route("/own", methods=["PUT", "POST"])
+    async def own(_: door.AgentCaller) -> None: ...
+
+    @router.post("/token")
+    async def exchange(_: door.ExchangeCaller) -> None: ...
+
+    @router.websocket("/own")
+    async def stream(socket: Annotated[WebSocket, Sends(Shape)], _: door.AgentVisit) -> None: ...
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.include_router(router)
+    return app
+
+
+def test_a_row_for_each_method() -> None:
+    rows = [(row["method"], row["path"], row["credentials"], row["addresses"]) for row in table(application())]
+    base = "/v0/agents/{agentId}"
+    assert rows == [
+        ("GET", f"{base}/open", [], ["management"]),
+        ("POST", f"{base}/own", ["jwt", "gateway"], ["management", "agent"]),
+        ("PUT", f"{base}/own", ["jwt", "gateway"], ["management", "agent"]),
+        ("POST", f"{base}/token", ["gateway bearer", "relay"], ["agent", "relay"]),
+        ("WEBSOCKET", f"{base}/own", ["jwt", "gateway"], ["management", "agent"]),
+    ]
+
+
+def test_a_stream_tells_the_shape_of_its_messages() -> None:
+    assert [one.sends for one in operations(application())] == [None, None, None, None, Shape]
+
+
+@pytest.mark.parametrize("name", [name for name in dir(door) if name.endswith(("Caller", "Visit"))])
+def test_every_kind_of_caller_is_in_the_table(name: str) -> None:
+    if name == "Caller":
+        pytest.skip("the record, no kind")
+    (marker,) = get_args(getattr(door, name))[1:]
+    assert CREDENTIALS[marker.dependency]
