@@ -1,6 +1,7 @@
 """Secrets over HTTP: shapes, statuses, exact messages, and what reaches an agent (B1-B3, B7-B9, E1-E4)."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
+from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.server import Running, running
 
 UNKNOWN = (404, {"error": "Secret not found"})
@@ -64,6 +66,14 @@ async def run(api: httpx.AsyncClient, made: dict[str, Any], command: str) -> str
     answer = await api.post(f"/v0/agents/{made['agentId']}/console/exec", json={"command": command})
     assert answer.status_code == 200, answer.text
     return answer.json()["stdout"]
+
+
+@needs_contract
+def test_the_contracts_table_is_whole() -> None:
+    table = json.loads((CONTRACT / "endpoints.json").read_text())
+    wanted = [(row["method"], row["path"]) for row in table if row.get("section") == "Secrets"]
+    assert len(wanted) == 6
+    assert set(wanted) <= routes().keys()
 
 
 def told(answer: httpx.Response) -> tuple[int, Any]:

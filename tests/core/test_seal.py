@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.seal import Sealer, Unsealable
+from roost.core.seal import OVERHEAD, KeyMissing, KeySet, Sealer, Unsealable
 from roost.core.sensitive import Sensitive
 
 KEY = Sensitive(bytes(range(32)))
@@ -65,3 +65,34 @@ def test_the_key_id_tells_keys_apart_and_is_not_the_key() -> None:
     sealer = Sealer(KEY)
     assert sealer.key_id == Sealer(KEY).key_id != Sealer(Sensitive(bytes(32))).key_id
     assert sealer.key_id not in KEY.reveal()
+
+
+def test_with_several_keys_all_open_and_the_first_seals() -> None:
+    other = Sensitive(bytes(32))
+    old, both = Sealer(KEY), Sealer(other, KEY)
+    assert both.open(old.seal(b"value", PLACE), PLACE).reveal() == b"value"
+    assert Sealer(other).open(both.seal(b"value", PLACE), PLACE).reveal() == b"value"
+    assert both.key_ids == [Sealer(other).key_id, old.key_id]
+
+
+def test_an_envelope_is_longer_by_a_fixed_amount() -> None:
+    assert [len(Sealer(KEY).seal(bytes(size), PLACE)) - size for size in (0, 1, 1000)] == [OVERHEAD] * 3
+
+
+def test_keys_that_change_are_followed_as_long_as_they_belong_together() -> None:
+    first, second, strange = (Sensitive(bytes([number] * 32)) for number in range(3))
+    found = [KeySet((first,))]
+    sealer = Sealer(source=lambda: found[0])
+    before = sealer.seal(b"old", PLACE)
+    found[0] = KeySet((second, first))
+    assert sealer.open(Sealer(second).seal(b"new", PLACE), PLACE).reveal() == b"new"
+    assert sealer.open(before, PLACE).reveal() == b"old"
+    found[0] = KeySet((second,), frozenset({Sealer(first).key_id}))
+    assert Sealer(second).open(sealer.seal(b"new", PLACE), PLACE).reveal() == b"new"
+    with pytest.raises(Unsealable):
+        sealer.open(before, PLACE)
+    found[0] = KeySet((strange,))
+    with pytest.raises(KeyMissing):
+        sealer.seal(b"value", PLACE)
+    with pytest.raises(Unsealable):
+        sealer.open(Sealer(strange).seal(b"value", PLACE), PLACE)
