@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from roost import __version__
-from roost.cli import agents, devices, engines, keys, machine, runtime_config, scripts, secrets, tasks
+from roost.cli import agents, channels, devices, engines, keys, machine, runtime_config, scripts, secrets, tasks
 from roost.cli.chat import chat
 from roost.cli.execute import AS_TYPED, execute
 from roost.cli.logs import logs
@@ -29,6 +29,7 @@ cli.command()(update)
 cli.command()(machine.doctor)
 cli.command()(machine.routes)
 cli.add_typer(agents.nouns, name="agents")
+cli.add_typer(channels.nouns, name="channels")
 cli.add_typer(devices.nouns, name="devices")
 cli.add_typer(runtime_config.nouns, name="config")
 cli.add_typer(engines.nouns, name="engines")

@@ -62,6 +62,23 @@ class Folder:
             raise InstallFailed(f"{self._path.name} {version} could not be installed: {error}") from error
         return path
 
+    def add(self, version: str, fill: Callable[[Staging, Path], None]) -> None:
+        """Add to an installed version. `fill` makes it in a staging folder and moves it into the version's, piece by
+        piece, each whole: what is cut off is done again. Raises EngineMissing, InstallFailed.
+        """
+        path = self.get(version)
+        staging = self._path / f".adding-{version}"
+        try:
+            with self._locked() as lock:
+                shutil.rmtree(staging, ignore_errors=True)
+                staging.mkdir()
+                try:
+                    fill(Staging(staging, lock), path)
+                finally:
+                    shutil.rmtree(staging, ignore_errors=True)
+        except OSError as error:
+            raise InstallFailed(f"{self._path.name} {version} could not be completed: {error}") from error
+
     def remove(self, version: str) -> None:
         """Idempotent. The name goes first, at once; then the files."""
         path = self._path / check_version(version)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import GatewaySetup
-from roost.drivers.engine.openclaw import json5, models
+from roost.drivers.engine.openclaw import channels, json5, models
 from roost.drivers.runtime.contract import WORKSPACE
 
 Json = dict[str, Any]
@@ -45,6 +46,8 @@ def merge(user: Json, setup: GatewaySetup) -> Json:
     kept = {**user, "gateway": {key: gateway[key] for key in _USERS_GATEWAY_KEYS if key in gateway}}
     kept.pop(INCLUDE, None)  # at the root another file could add to every section, `gateway` among them
     merged = _over(_over(_DEFAULTS, _without(kept, _PROGRAMS)), _imposed(setup))
+    if talked := channels.section(setup.channels, _object(merged.get("channels"))):
+        merged["channels"] = talked
     merged["plugins"]["allow"] = _allowed(_object(user.get("plugins")).get("allow"))
     former = setup.existing.get(PLATFORM_CONFIG)
     model = models.settled(merged, setup, None if former is None else read(former))
@@ -109,7 +112,7 @@ def _provider(setup: GatewaySetup) -> Json:
 
 def _allowed(users: object) -> list[str]:
     extra = [name for name in cast("list[object]", users) if isinstance(name, str)] if isinstance(users, list) else []
-    return list(dict.fromkeys([*_PLUGINS, *extra]))
+    return list(dict.fromkeys([*_PLUGINS, *CHANNELS, *extra]))
 
 
 def _over(below: Json, above: Json) -> Json:

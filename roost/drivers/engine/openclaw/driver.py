@@ -23,6 +23,7 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.folder import Folder
 from roost.drivers.engine.openclaw import bake, config, software
+from roost.drivers.engine.openclaw.channels import OpenClawChannels
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
 from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import Rpc
@@ -51,6 +52,7 @@ class OpenClaw(Engine):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._folder = software.folder(root)
+        self.channels = OpenClawChannels(self._folder, self.port)
         self._caches = Folder(root / "openclaw-cache")
         self.tasks = OpenClawTasks(self.port)
         self.devices = OpenClawDevices(self.port)

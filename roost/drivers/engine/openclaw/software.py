@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
+from roost.core import log
 from roost.drivers.engine import node
 from roost.drivers.engine.contract import InstallFailed, InvalidVersion, Progress
 from roost.drivers.engine.folder import Folder, check_version
+from roost.drivers.engine.openclaw import plugins
 from roost.drivers.engine.staging import Staging, ask
 
 DEFAULT_VERSION = "2026.9.6"
@@ -48,6 +50,10 @@ def install(root: Path, version: str, progress: Progress) -> None:
 
     path = node.install(root, progress)
     folder(root).put(version, fill)
+    try:
+        plugins.install(folder(root), version, path, progress)
+    except InstallFailed as failure:  # it runs without them, and the next install tries again
+        log.get(__name__).warning("channels not installed", engine="openclaw", version=version, error=failure.message)
 
 
 def folder(root: Path) -> Folder:

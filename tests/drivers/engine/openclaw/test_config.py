@@ -79,7 +79,7 @@ def test_the_users_own_keys_stay() -> None:
         "meta": {"lastTouchedVersion": "2026.9.6"},
         "gateway": {"reload": {"mode": "off"}, "http": {"securityHeaders": {"a": 1}}},
         "agents": {"defaults": {"skipBootstrap": False, "heartbeat": {"every": "30m"}, "other": 1}},
-        "channels": {"telegram": {"botToken": "t"}},
+        "channels": {"matrix": {"accessToken": "t"}},
         "plugins": {"allow": ["telegram", 7, "memory-core"]},
         "logging": {"level": "debug"},
     }
@@ -91,7 +91,7 @@ def test_the_users_own_keys_stay() -> None:
     assert merged["agents"]["defaults"]["skipBootstrap"] is False
     assert merged["agents"]["defaults"]["heartbeat"] == {"every": "30m"}
     assert merged["agents"]["defaults"]["other"] == 1
-    assert merged["plugins"]["allow"] == ["memory-core", "device-pair", "telegram"]
+    assert merged["plugins"]["allow"] == ["memory-core", "device-pair", "telegram", "slack", "discord", "whatsapp"]
     assert merged["logging"]["level"] == "debug"
     assert config.merge(merged, SETUP) == merged
 

@@ -45,8 +45,8 @@ def test_our_edge_is_known_by_a_header_that_nobody_guesses(tmp_path: Path) -> No
 
 def test_a_users_config_is_merged_and_one_that_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:
     engine = OpenClaw(tmp_path)
-    merged = engine.plan("2026.9.6", setup(config=b"{channels: {telegram: {enabled: true}}}"))
-    assert json.loads(merged.files[CONFIG])["channels"] == {"telegram": {"enabled": True}}
+    merged = engine.plan("2026.9.6", setup(config=b"{channels: {matrix: {enabled: true}}}"))
+    assert json.loads(merged.files[CONFIG])["channels"] == {"matrix": {"enabled": True}}
     assert f"{CONFIG}.rejected" not in merged.files
     garbage = engine.plan("2026.9.6", setup(config=b"\0{"))
     assert garbage.files[f"{CONFIG}.rejected"] == b"\0{"

@@ -1,0 +1,79 @@
+"""The channels of OpenClaw that come in packages of their own, put where a gateway looks for those that it brought.
+
+There a box may own nothing of them: a gateway loads plug-ins from elsewhere only if its own user or root owns them.
+Each package brings all that it depends on. These modules stand beside the engine, linked to: OpenClaw takes every
+script below its own folder for an ES module. A plug-in is loaded when its channel is on, and costs nothing before.
+"""
+
+import base64
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from roost.drivers.engine import node
+from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.staging import Staging
+
+NAMES = ("slack", "discord", "whatsapp")
+_LOCK: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("plugins.json").read_text())
+_EXTENSIONS = Path("node_modules/openclaw/dist/extensions")
+_MODULES = "node_modules"  # the name matters: modules that are beside each other find each other by it
+_NPM_OPTIONS = ("--ignore-scripts", "--no-update-notifier", "--fetch-retries=1", "--loglevel=http")
+
+
+def installed(path: Path) -> list[str]:
+    """Which of them a version's folder has."""
+    return [name for name in NAMES if (path / _EXTENSIONS / name / "openclaw.plugin.json").is_file()]
+
+
+def install(folder: Folder, version: str, node_path: Path, progress: Progress) -> None:
+    """Add what is missing to an installed version. Idempotent. Raises InstallFailed."""
+
+    def add(staging: Staging, path: Path) -> None:
+        missing = [name for name in NAMES if name not in installed(path)]
+        packages = [f"@openclaw/{name}@{version}" for name in missing]
+        progress(f"Fetching OpenClaw's channels: {', '.join(missing)}", None)
+        staging.run([*node.npm(node_path), "pack", *_NPM_OPTIONS, *packages], lambda _line: None)
+        for number, name in enumerate(missing):
+            progress(f"Unpacking {name}", number / len(missing))
+            _unpack(staging, name, version)
+            _move_in(staging.path, path, name)
+
+    if len(installed(folder.get(version))) < len(NAMES):
+        folder.add(version, add)
+
+
+def _unpack(staging: Staging, name: str, version: str) -> None:
+    archive = staging.path / f"openclaw-{name}-{version}.tgz"
+    expected = _LOCK.get(version, {}).get(name)  # of another version npm has checked what the registry says
+    if expected is not None and expected != _integrity(archive):
+        raise InstallFailed(f"@openclaw/{name} {version} is not what it should be: its checksum is another one")
+    unpack = [sys.executable, "-I", "-m", "tarfile", "--filter", "data", "-e", str(archive), str(staging.path / name)]
+    staging.run(unpack, lambda _line: None)
+
+
+def _move_in(staging: Path, path: Path, name: str) -> None:
+    """The modules first: the plug-in counts as installed by the rename that comes last."""
+    package, modules, place = staging / name / "package", path / "plugins" / name, path / _EXTENSIONS / name
+    for old in (modules, place):
+        shutil.rmtree(old, ignore_errors=True)
+    for folder in (modules.parent, modules):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+    (package / _MODULES).rename(modules / _MODULES)
+    up = "/".join(".." for _ in place.relative_to(path).parts)
+    (package / _MODULES).symlink_to(f"{up}/plugins/{name}/{_MODULES}")
+    package.rename(place)
+
+
+def _integrity(archive: Path) -> str:
+    try:
+        with archive.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha512").digest()
+    except OSError as error:
+        raise InstallFailed(f"{archive.name} is not there: {error}") from None
+    return f"sha512-{base64.b64encode(digest).decode()}"
