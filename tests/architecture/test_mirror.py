@@ -11,7 +11,7 @@ LONG_ENOUGH = 60
 
 TESTED_ELSEWHERE: Mapping[str, str] = {
     # modules: the tests that cover them, where the mirrored path would be the wrong place
-    "roost/app.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
+    "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP

@@ -43,7 +43,7 @@ def test_rooms_import_lower_rooms() -> None:
 
     fail_with(
         f"{found.place}: {room_of(found.module.name)} imports {found.target}; it may import {_may(found)} only."
-        + (" Know the contract; app.py picks the implementation." if room_of(found.target) == "drivers" else "")
+        + (" Know the contract; app/ picks the implementation." if room_of(found.target) == "drivers" else "")
         for found in ours()
         if wrong(found)
     )

@@ -1,0 +1,95 @@
+"""The outside world of a server: which drivers the settings name, and how the command line gets at them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from roost import migrations
+from roost.agents.egress.transport import GuardedTransport
+from roost.config import BadSettings, Settings
+from roost.core.db import Database
+from roost.drivers.blob.contract import BlobStore
+from roost.drivers.blob.folder import FolderStore
+from roost.drivers.engine.contract import Engine, Progress
+from roost.drivers.engine.hermes.driver import Hermes
+from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.messenger.contract import Messenger
+from roost.drivers.messenger.platforms import Discord, Slack, Telegram
+from roost.drivers.model.anthropic.driver import Anthropic
+from roost.drivers.model.contract import ModelSettings, Upstream
+from roost.drivers.model.openai import OpenAI
+from roost.drivers.model.scripted import Scripted
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.contract import Runtime
+
+
+def data_folder(settings: Settings) -> Path:
+    """The data folder, made when it is missing. Raises BadSettings when it cannot be one."""
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSettings(f"data: {settings.data} cannot be a folder of ours: {error.strerror}") from None
+    return settings.data
+
+
+def open_database(settings: Settings) -> Database:
+    """The deployment's database, migrated to this version."""
+    data_folder(settings)
+    db = Database(settings.database_url.reveal())
+    migrations.upgrade(db)
+    return db
+
+
+def engines(settings: Settings) -> Sequence[Engine]:
+    """Every engine that there is, the default first."""
+    return (OpenClaw(settings.engines), Hermes(settings.engines))
+
+
+def runtime(settings: Settings) -> Runtime:
+    return BwrapRuntime(settings.data)
+
+
+def upstreams(settings: Settings) -> Sequence[Upstream]:
+    """The configured sources of models; the stand-in when there is none."""
+    return [upstream(one) for one in settings.upstreams] or [Scripted()]
+
+
+def upstream(settings: ModelSettings, transport: GuardedTransport | None = None) -> Upstream:
+    driver = OpenAI if settings.api == "openai" else Anthropic
+    return driver(settings, transport=transport)
+
+
+def messengers(settings: Settings) -> Sequence[Messenger]:
+    """The platforms that are asked about the tokens of bots."""
+    return (Telegram(settings.telegram_api), Slack(settings.slack_api), Discord(settings.discord_api))
+
+
+def blobs(settings: Settings) -> BlobStore:
+    """Where the bytes of files are kept."""
+    return FolderStore(data_folder(settings) / "blobs")
+
+
+async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
+    """What an engine wants done once in a box after its install, so that it starts faster."""
+    if isinstance(engine, OpenClaw):
+        await engine.bake(version, runtime(settings), progress)
+
+
+def at_port(settings: Settings, port: int) -> Settings:
+    """The settings of a server that listens on `port`, which the system may have chosen."""
+    public = port if settings.public_port in (0, settings.port) else settings.public_port
+    return replace(settings, port=port, public_port=public)
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The outside world of one server."""
+
+    runtime: Runtime
+    engines: Sequence[Engine]
+    upstreams: Sequence[Upstream]
+
+
+def drivers(settings: Settings) -> Drivers:
+    """The drivers that the settings name."""
+    return Drivers(runtime(settings), engines(settings), upstreams(settings))

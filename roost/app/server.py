@@ -1,0 +1,83 @@
+"""A server: ground, wings, and the addresses in front of them, made one."""
+
+from prometheus_client import Counter, Histogram
+
+from roost.app.agents import AgentsWing
+from roost.app.ground import Ground
+from roost.app.outside import Drivers, blobs
+from roost.app.storage import StorageWing
+from roost.config import Settings
+from roost.hosts.edge.gate import Gate
+from roost.hosts.edge.protocol import edge_protocol
+from roost.hosts.front import front
+from roost.hosts.health import Check
+from roost.hosts.mount import application
+from roost.hosts.server import HttpServer
+from roost.web import access
+from roost.web.access import Observe, Passage
+
+_STOP_GRACE = 2.0
+
+
+class Roost:
+    """A server: every room, connected. `start` it before it listens, `stop` it when it does not listen any more."""
+
+    def __init__(self, settings: Settings, outside: Drivers) -> None:
+        self.settings = settings
+        self.runtime = outside.runtime
+        self._ground = ground = Ground(settings)
+        self.addresses, self.db, self.queue = ground.addresses, ground.db, ground.queue
+        self.keys, self.gateways = ground.keys, ground.gateways
+        self.agents = AgentsWing(ground, outside)
+        self.storage = StorageWing(ground, blobs(settings))
+        self.roster, self.reach, self.models = self.agents.roster, self.agents.reach, self.agents.models
+        served = application(ground.rooms, ground.addresses.agents_url, self._checks(), ground.registry)
+        self._observed = self._count()
+        self.asgi = front(served, ground.addresses, ground.door.anyone, observe=self._observed)
+        self.agents.connect(self.asgi)
+        self.edge = edge_protocol(self._gate())
+        self.http = HttpServer(self.asgi, self.edge)
+
+    async def start(self) -> None:
+        """Raises RuntimeFailed when no container can be started, BlobFailed when nothing can be kept."""
+        await self.storage.start()
+        await self.agents.start()
+        await self.queue.start()
+
+    async def stop(self) -> None:
+        """End all agents, cleanly; the next start brings them back."""
+        self.edge.traffic.close()
+        await self.queue.stop(grace=_STOP_GRACE)  # what is cut off is finished by the next start
+        await self.agents.stop()
+        await self.storage.stop()
+        self._ground.close()
+
+    def _checks(self) -> dict[str, Check]:
+        async def containers() -> None:
+            await self.runtime.list()
+
+        return {"database": self.db.ping, "containers": containers}
+
+    def _gate(self) -> Gate:
+        return Gate(
+            addresses=self.addresses,
+            admit=self._ground.door.holder,
+            dial=self.reach.gateway,
+            credential=self.reach.credential,
+            subscribe=self.gateways.subscribe,
+            observe=self._observed,
+        )
+
+    def _count(self) -> Observe:
+        """Every request that is over is a line in the log and a number for the operator."""
+        registry = self._ground.registry
+        requests = Counter("roost_requests", "Requests", ["to", "status"], registry=registry)
+        seconds = Histogram("roost_request_seconds", "Duration of requests", ["to"], registry=registry)
+
+        def observe(passage: Passage) -> None:
+            to = "platform" if passage.agent_id is None else "agent"
+            requests.labels(to, str(passage.status)).inc()
+            seconds.labels(to).observe(passage.seconds)
+            access.write(passage)
+
+        return observe

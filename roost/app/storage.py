@@ -1,0 +1,24 @@
+"""The storage wing, connected: files with CIDs, and what stands around them."""
+
+from roost.app.ground import Ground
+from roost.drivers.blob.contract import BlobStore
+from roost.storage.content.service import Content
+from roost.storage.files.service import Files
+from roost.storage.groups.service import Groups
+
+
+class StorageWing:
+    def __init__(self, ground: Ground, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self.content = Content(ground.db, blobs)
+        self.groups = Groups()
+        self.files = Files(ground.db)
+        for room in (self.content, self.groups, self.files):
+            ground.rooms.add(room)
+
+    async def start(self) -> None:
+        """Raises BlobFailed when nothing can be kept."""
+        await self._blobs.probe()
+
+    async def stop(self) -> None:
+        await self._blobs.close()
