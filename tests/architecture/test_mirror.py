@@ -17,6 +17,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
     "roost/agents/roster/store.py": "tests/agents/roster/test_service.py",  # SQL, through the verbs that use it
+    "roost/agents/channels/*.py": "tests/contract/test_channels.py",
+    "roost/drivers/engine/fake_channels.py": "tests/contract/test_channels.py",
+    "roost/drivers/engine/abilities/channels.py": "tests/contract/test_channels.py",
     "roost/agents/tasks/*.py": "tests/contract/test_tasks.py",
     "roost/agents/devices/*.py": "tests/contract/test_devices.py",
     "roost/agents/runtime_config/*.py": "tests/contract/test_runtime_config.py",

@@ -191,6 +191,9 @@ async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncCli
     await agent.post("/v0/channels/telegram", json={"botToken": UNWELL_BOT})
     shown = (await channels(agent))["telegram"]
     assert (shown["connected"], shown["lastError"]) == (False, "fetch of /bot[redacted]/getMe failed")
+    logs = (await agent.get("/v0/logs")).json()["logs"]
+    assert "/getMe failed" in logs
+    assert UNWELL_BOT not in logs
 
 
 async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, house: Running) -> None:

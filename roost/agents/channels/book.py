@@ -35,6 +35,14 @@ class Book:
         """The channels that are on, as a gateway gets them."""
         return {name: channel.setup() for name, channel in (await self.of(agent_id)).items() if channel.enabled}
 
+    async def hidden(self, agent_id: str) -> Sequence[Sensitive[str]]:
+        """The tokens of the agent, which nobody is to read in its logs."""
+        try:
+            channels = (await self.of(agent_id)).values()
+        except Unsealable:  # then no gateway has been given one either
+            return ()
+        return [token for one in channels for token in (one.bot_token, one.app_token) if token is not None]
+
     async def put(self, agent_id: str, channel: Channel) -> None:
         """Add or replace. Raises TokenInUse, AgentGone."""
 

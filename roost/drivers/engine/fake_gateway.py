@@ -198,8 +198,10 @@ def _refused(channels: dict[str, Any]) -> bool:
 def _told(channel: dict[str, Any]) -> dict[str, Any]:
     """What a channel has, without its tokens, but for an error that quotes one, as errors do."""
     shown = {name: value for name, value in channel.items() if not name.endswith("token")}
-    unwell = "unwell" in str(channel["token"])
-    return shown | {"error": f"fetch of /bot{channel['token']}/getMe failed" if unwell else None}
+    error = f"fetch of /bot{channel['token']}/getMe failed" if "unwell" in str(channel["token"]) else None
+    if error:
+        say(error)
+    return shown | {"error": error}
 
 
 def say(line: str) -> None:
