@@ -59,6 +59,7 @@ class AgentsWing:
         self._outside = outside
         self.roster = Roster(db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
         self.secrets, self._delivery = Secrets(db, seal, self.roster), Delivery(db, seal)
+        self._book = Book(db, seal, self.roster)
         self.reach = Reach(self.roster, outside.runtime, outside.engines)
         own = own_models(self.secrets, Dialer(ground.policy, ground.resolver), settings.ca_file)
         self.models = ModelGateway(db, outside.upstreams, own=own)
@@ -67,14 +68,15 @@ class AgentsWing:
     def connect(self, app: ASGIApp) -> None:
         """Let boxes out into `app` and to the internet, and live."""
         ground, outside, settings = self._ground, self._outside, self._ground.settings
-        db, seal, queue, origin = ground.db, ground.seal, ground.queue, ground.addresses.agent_origin
+        db, queue, origin = ground.db, ground.queue, ground.addresses.agent_origin
         self.relays = Relays(outside.runtime, app, EgressProxy(policy=ground.policy, resolver=ground.resolver))
-        book, intake = Book(db, seal, self.roster), Intake(messengers(settings))
+        book, intake = self._book, Intake(messengers(settings))
         equip = Equip(self.models, self._delivery, book)
         starter = GatewayStarter(self.roster, self.reach, origin, equip)
         versions = Versions(self.roster, self.reach, partial(bake, settings))
         scripts = Scripts(db, queue, self.roster, self.reach, origin, equip)
         details = Details(self.roster, self.reach, ground.gateways, self.secrets, origin, scripts)
+        self.launch = Launch(db, queue, self.roster, ground.gateways, self.reach, self.secrets, intake, book)
         restart = Restart(db, queue, self.roster, self.reach, details, versions)
         teardown = Teardown(db, queue, self.roster, ground.gateways, outside.runtime, self.relays)
         self.reconciler = Reconciler(db, queue, self.roster, self.reach, outside.runtime, self.relays, starter)
@@ -93,7 +95,7 @@ class AgentsWing:
             self.reach,
             self.models,
             details,
-            Launch(db, queue, self.roster, ground.gateways, self.reach, self.secrets, intake, book),
+            self.launch,
             restart,
             teardown,
             update,
@@ -129,6 +131,7 @@ class AgentsWing:
             await self._ground.gateways.read(agent_id),
             await self.roster.internal_token(agent_id),
             *await self._delivery.hidden(agent_id),
+            *await self._book.hidden(agent_id),
         ]
 
 

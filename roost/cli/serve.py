@@ -103,7 +103,7 @@ async def _first_agent(server: app.Roost, tenant: Tenant) -> None:
     began = clock.monotonic()
     with screen.status("Starting the first agent ..."):
         try:
-            agent = await server.launch.create(caller, Order(Profile(_FIRST_AGENT, emoji="🐣")))
+            agent = await server.agents.launch.create(caller, Order(Profile(_FIRST_AGENT, emoji="🐣")))
         except StartFailed as failure:
             say(f"\nThe first agent did not start: {failure.agent.reason or 'it took too long.'}", errors)
             say("`roost doctor` checks this machine; `roost agents logs` shows what the agent wrote.", errors)
