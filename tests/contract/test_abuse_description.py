@@ -61,7 +61,8 @@ def values(schema: dict[str, Any], whole: dict[str, Any]) -> SearchStrategy[Any]
     if kind == "string":
         return st.text(min_size=schema.get("minLength", 0), max_size=min(schema.get("maxLength", 30), 30)) | _ODD
     if kind in {"integer", "number"}:
-        return st.integers(schema.get("minimum", schema.get("exclusiveMinimum", -5)), schema.get("maximum", 50))
+        least = schema.get("minimum", schema.get("exclusiveMinimum", -5))
+        return st.integers(least, schema.get("maximum", least + 55))
     return {"boolean": st.booleans(), "null": st.none()}.get(kind or "", _JSON)
 
 

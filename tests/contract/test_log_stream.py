@@ -54,8 +54,8 @@ async def write(house: Running, agent: dict[str, Any], *lines: str) -> None:
 
 async def program(house: Running, agent: dict[str, Any], code: str) -> None:
     warden = house.roost.reach.warden(agent["agentId"])
-    await warden.stop("start", grace=0)
-    await warden.start("start", ["python3", "-c", code], env={}, restart=False)
+    await warden.stop("writer", grace=0)
+    await warden.start("writer", ["python3", "-c", code], env={}, restart=False)
 
 
 async def until(socket: ClientConnection, text: str) -> list[dict[str, str]]:
