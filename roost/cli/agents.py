@@ -81,5 +81,5 @@ nouns.command(name="exec", context_settings=AS_TYPED)(execute)
 
 
 def _without_token(record: dict[str, object]) -> dict[str, object]:
-    """A credential is not printed in passing, where scrollback and logs keep it."""
-    return {key: value for key, value in record.items() if key != "gatewayToken"}
+    """A credential is not printed in passing, where scrollback and logs keep it; nor is what `lifecycle` says too."""
+    return {key: value for key, value in record.items() if key not in {"gatewayToken", "lifecycleJson"}}
