@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotC
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
-_STATUS_SECONDS = 3.0
+_STATUS_SECONDS = 5.0
 _LOOK_AGAIN = 0.2
 _START_GRACE = 30.0
 _LATER = "; it takes effect when the agent starts"
