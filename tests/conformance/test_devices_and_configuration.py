@@ -79,6 +79,11 @@ async def write(at: Place, config: Configuration, inside: Inside, text: str) -> 
         await at.start()
 
 
+def meaning(shown: str) -> object:
+    """Engines that write the file themselves mind neither the order of keys nor the space around them."""
+    return json.loads(shown) if shown.startswith("{") else shown
+
+
 async def file(at: Place) -> str:
     return (await at.warden.read(FILES[at.engine.id], root="home", limit=1 << 20)).decode()
 
@@ -118,7 +123,7 @@ async def test_what_a_user_writes_stays_through_a_restart(at: Place, config: Con
     assert TOKEN.reveal() not in shown
     await at.warden.stop("gateway")
     await at.start()
-    assert await config.read(inside) == shown
+    assert meaning(await config.read(inside)) == meaning(shown)
     assert "s3cret" in await file(at)
 
 
@@ -130,7 +135,7 @@ async def test_what_was_shown_can_be_written_back_without_a_loss(
     shown, before = await config.read(inside), await file(at)
     assert (await config.check(inside, shown)).valid
     await write(at, config, inside, shown)
-    assert await config.read(inside) == shown
+    assert meaning(await config.read(inside)) == meaning(shown)
     assert "s3cret" in before
     assert "s3cret" in await file(at)
 

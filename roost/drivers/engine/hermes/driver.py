@@ -27,8 +27,8 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import channels, environment, models
-from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
+from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.staging import Staging, ask
 from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
 
@@ -101,6 +101,7 @@ class Hermes(Engine):
             argv=[*_START, f"{HOME}/{_USERS_CONFIG}", f"{self.target}/bin/python3", *_GATEWAY],
             env={
                 "HERMES_HOME": f"{HOME}/.hermes",
+                "HERMES_GATEWAY_MAX_STARTS": "0",  # else the sixth start in two minutes sleeps; our warden waits anyway
                 "HERMES_MANAGED_DIR": f"{HOME}/{_MANAGED}",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "TERMINAL_CWD": WORKSPACE,  # the setting alone is read by its gateway only

@@ -54,8 +54,8 @@ def _judged(text: str) -> dict[str, object]:
 
 def _shown(text: str) -> str:
     """The text with placeholders for secrets; nothing of one that cannot be read."""
-    spans = [_span(text, node) for path, node in _scalars(_composed(text)) if _is_secret(path, node)]
-    return _replaced(text, [(start, end, PLACEHOLDER) for start, end in spans])
+    secrets = [node for path, node in _scalars(_composed(text)) if _is_secret(path, node)]
+    return _replaced(text, [(*_span(text, node), _hidden(node)) for node in secrets])
 
 
 def _restored(text: str, before: str) -> str | None:
@@ -128,6 +128,12 @@ def _span(text: str, node: Any) -> tuple[int, int]:
     """Where the value stands, without the line ends that a block of text takes with it."""
     start, end = node.start_mark.index, node.end_mark.index
     return start, start + len(text[start:end].rstrip())
+
+
+def _hidden(node: Any) -> str:
+    """A placeholder, quoted as the value is: what was JSON stays JSON."""
+    quote = node.style if node.style in ("'", '"') else ""
+    return f"{quote}{PLACEHOLDER}{quote}"
 
 
 def _lexeme(node: Any) -> str:

@@ -28,6 +28,7 @@ def test_the_platforms_settings_stand_apart_from_the_users(tmp_path: Path) -> No
     assert env["API_SERVER_KEY"] == "internal-token"
     assert env["API_SERVER_HOST"] == "127.0.0.1"
     assert "internal-token" not in str(plan.env) + str(plan.argv)
+    assert plan.env["HERMES_GATEWAY_MAX_STARTS"] == "0"  # many restarts in a row do not keep it asleep
 
 
 @pytest.mark.parametrize("content", [b"A=\0", b"export HERMES_MANAGED_DIR=/x\n", b"'HERMES_HOME'=/x\n"])

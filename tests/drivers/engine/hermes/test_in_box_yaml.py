@@ -1,5 +1,7 @@
 """The program that reads YAML in a box, called as a function; `tests/conformance` runs it where it belongs."""
 
+import json
+
 import pytest
 
 yaml = pytest.importorskip("yaml")
@@ -49,7 +51,7 @@ def test_what_is_no_mapping(text: str) -> None:
 )
 def test_secrets_are_known_by_their_names(name: str) -> None:
     text = f"# \u00e9\nmine:\n  {name}: 's3cret'  # mine\n  max_tokens: 5\n"
-    assert shown(text) == f"# \u00e9\nmine:\n  {name}: {PLACEHOLDER}  # mine\n  max_tokens: 5\n"
+    assert shown(text) == f"# \u00e9\nmine:\n  {name}: '{PLACEHOLDER}'  # mine\n  max_tokens: 5\n"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,10 @@ def test_what_is_shown_and_comes_back_keeps_the_value(secret: str) -> None:
     again = restored(seen.replace("last: 1", "last: 2"), before)
     assert again["valid"] is True
     assert yaml.safe_load(str(again["text"])) == {**yaml.safe_load(before), "last": 2}
+
+
+def test_what_was_json_stays_json() -> None:
+    assert json.loads(str(shown('{"api_key": "s3cret", "n": 1}'))) == {"api_key": PLACEHOLDER, "n": 1}
 
 
 def test_a_secret_behind_an_alias_is_shown_nowhere() -> None:
