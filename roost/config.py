@@ -62,6 +62,8 @@ OPTIONS: Sequence[Option] = (
     Option("log_level", "`debug`, `info`, `warning` or `error`.", "info; on a terminal warning"),
     Option("quota_free", "Agents per tenant on the free plan.", "1"),
     Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
+    Option("upload_free", "Bytes of one uploaded file or folder on the free plan, like `1G`.", "1G"),
+    Option("upload_paid", "Bytes of one uploaded file or folder on the paid plan.", "25G"),
     Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
     Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
     Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
@@ -98,6 +100,8 @@ class Settings:
     log_level: str | None
     quota_free: int
     quota_paid: int
+    upload_free: int
+    upload_paid: int
     agent_memory: int
     agent_cpus: float
     agent_pids: int
@@ -146,6 +150,8 @@ class _Reader:
             log_level=self._one_of("log_level", ("", "debug", "info", "warning", "error")) or None,
             quota_free=self._number("quota_free", 1),
             quota_paid=self._number("quota_paid", 20),
+            upload_free=self._bytes("upload_free", _GIB),
+            upload_paid=self._bytes("upload_paid", 25 * _GIB),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
             agent_cpus=self._decimal("agent_cpus", 2.0),
             agent_pids=self._number("agent_pids", 512, low=16),

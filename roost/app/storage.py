@@ -2,9 +2,11 @@
 
 from roost.app.ground import Ground
 from roost.drivers.blob.contract import BlobStore
+from roost.identity.caller import Plan
 from roost.storage.content.service import Content
 from roost.storage.files.service import Files
 from roost.storage.groups.service import Groups
+from roost.storage.uploads.service import Uploads
 
 
 class StorageWing:
@@ -13,7 +15,9 @@ class StorageWing:
         self.content = Content(ground.db, blobs)
         self.groups = Groups()
         self.files = Files(ground.db)
-        for room in (self.content, self.groups, self.files):
+        limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
+        self.uploads = Uploads(ground.db, self.content, self.files, self.groups, limits)
+        for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)
 
     async def start(self) -> None:

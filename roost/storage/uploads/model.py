@@ -1,0 +1,58 @@
+"""An upload: what is known before its first byte, what may be said as late as after its last, and its parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from roost.identity.caller import Plan
+from roost.storage.content.model import Network
+from roost.storage.files.model import Note
+from roost.storage.unixfs.importer import Tree
+from roost.storage.unixfs.profile import V1, Profile
+
+FILES_LIMIT = 30_000
+DEPTH_LIMIT = 32
+DIRECTORY = "directory"
+"""The type of a folder, in answers and where a signed address lists types."""
+
+SizeLimits = Mapping[Plan, int]
+"""Bytes of one upload."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Whose upload it is, and what bounds it further than the tenant's plan.
+
+    file_id: the file's id where it was promised before. mime_types: those that may come (`image/*`), all when empty;
+    a folder needs `directory` among them.
+    """
+
+    tenant_id: str
+    profile: Profile = V1
+    file_id: str | None = None
+    max_size: int | None = None
+    mime_types: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Label:
+    """What the file is to be. A form may say it after the bytes.
+
+    profile: another than ordered; the bytes are then read once more. wrap: put a single file into a folder. Without a
+    name in the note, the file's own name, or its folder's, is taken.
+    """
+
+    network: Network = Network.PRIVATE
+    note: Note = field(default_factory=Note)
+    profile: Profile | None = None
+    wrap: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of an upload. path: the folders that it is in, and its name. head: how the content of the first one
+    begins, from which the type of a single file is read.
+    """
+
+    path: Sequence[str]
+    tree: Tree
+    head: bytes = b""

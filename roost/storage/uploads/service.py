@@ -1,0 +1,151 @@
+"""Uploads: `begin` one, `write` its files, `finish` it. What is not finished leaves nothing.
+
+Whatever way bytes come here (a form, parts, a fetch), this is how they become a file: streamed into one pack, bounded
+by the tenant's plan, looked at for their type, published in one transaction.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from roost.core.db import Database
+from roost.identity import tenants
+from roost.storage.content.model import Network
+from roost.storage.content.receiver import Receiver
+from roost.storage.content.service import Content
+from roost.storage.files.errors import GroupMissing
+from roost.storage.files.model import NAME_LIMIT, File
+from roost.storage.files.service import Arrival, Files
+from roost.storage.groups.service import Groups
+from roost.storage.unixfs.folder import Entry
+from roost.storage.unixfs.importer import Tree
+from roost.storage.uploads import sniff
+from roost.storage.uploads.errors import InvalidUpload, TooManyFiles, TypeRefused, UploadTooLarge
+from roost.storage.uploads.model import DIRECTORY, FILES_LIMIT, Label, Order, Part, SizeLimits
+from roost.storage.uploads.names import path_of
+
+_Folder = dict[str, "Tree | _Folder"]
+
+
+class Uploads:
+    def __init__(self, db: Database, content: Content, files: Files, groups: Groups, limits: SizeLimits) -> None:
+        self._db = db
+        self._content = content
+        self._files = files
+        self._groups = groups
+        self._limits = limits
+
+    async def limit(self, tenant_id: str) -> int:
+        """How many bytes one upload of the tenant's may have."""
+        tenant = await self._db.read(lambda connection: tenants.get(connection, tenant_id))
+        return self._limits[tenant.plan]
+
+    @asynccontextmanager
+    async def begin(self, order: Order) -> AsyncGenerator["Upload"]:
+        """An upload to write into; what is not finished at the end of the context is gone. Raises BlobFailed."""
+        limit = await self.limit(order.tenant_id)
+        if order.max_size is not None:
+            limit = min(limit, order.max_size)
+        async with self._content.receive(order.profile) as receiver:
+            yield Upload(self, order, receiver, limit)
+
+    async def publish(self, order: Order, receiver: Receiver, parts: list[Part], label: Label) -> File:
+        """The file, or folder, of parts that are all in the receiver.
+
+        Raises InvalidUpload, TypeRefused, GroupMissing, BlobFailed.
+        """
+        if label.profile not in {None, order.profile}:
+            raise InvalidUpload("cid_version has to come before the file")
+        root, name = _arranged(receiver, parts, wrap=label.wrap)
+        kind = sniff.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
+        if order.mime_types and not sniff.allows(order.mime_types, kind):
+            raise TypeRefused(f"{TypeRefused.message}: {kind}")
+        note = label.note if label.note.name else replace(label.note, name=name[:NAME_LIMIT])
+        arrival = Arrival(order.tenant_id, label.network, str(root.cid), root.size, kind, note, len(parts))
+
+        def publish(connection: Connection) -> File:
+            self._demand_group(connection, order.tenant_id, label.network, note.group_id)
+            return self._files.add(connection, arrival, receiver.pack_id, order.file_id)
+
+        return await receiver.commit(publish)
+
+    def _demand_group(self, connection: Connection, tenant_id: str, network: Network, group_id: str | None) -> None:
+        if group_id is not None and self._groups.find(connection, tenant_id, network, group_id) is None:
+            raise GroupMissing
+
+
+class Upload:
+    """Got from `Uploads.begin`. `write` the bytes of a file, `end_file`, and so on; then `finish` once."""
+
+    def __init__(self, uploads: Uploads, order: Order, receiver: Receiver, limit: int) -> None:
+        self._uploads = uploads
+        self._order = order
+        self._receiver = receiver
+        self._head = bytearray()
+        self._parts: list[Part] = []
+        self.limit = limit
+
+    @property
+    def size(self) -> int:
+        """Bytes received."""
+        return self._receiver.size
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes of the present file. Raises UploadTooLarge, BlobFailed."""
+        if self.size + len(data) > self.limit:
+            raise UploadTooLarge
+        if not self._parts and len(self._head) < sniff.HEAD:
+            self._head += data[: sniff.HEAD - len(self._head)]
+        await self._receiver.write(data)
+
+    async def end_file(self, filename: str) -> Part:
+        """The file that ends here, `folder/a.txt` for one in a folder. Raises InvalidUpload, TooManyFiles."""
+        if len(self._parts) == FILES_LIMIT:
+            raise TooManyFiles
+        path = path_of(filename)
+        part = Part(path, await self._receiver.end_file(), b"" if self._parts else bytes(self._head))
+        self._parts.append(part)
+        return part
+
+    async def finish(self, label: Label) -> File:
+        """Raises InvalidUpload, TypeRefused, GroupMissing, BlobFailed."""
+        return await self._uploads.publish(self._order, self._receiver, self._parts, label)
+
+
+def _arranged(receiver: Receiver, parts: list[Part], *, wrap: bool) -> tuple[Tree, str]:
+    """The root of an upload and its name: the one file, or the one folder that all files are in."""
+    if not parts:
+        raise InvalidUpload("A file is required")
+    top: _Folder = {}
+    for part in parts:
+        _place(top, part)
+    (name, root), *others = top.items()
+    if others:
+        raise InvalidUpload("All files of an upload have to be in one folder")
+    if isinstance(root, Tree):
+        return (_folded(receiver, top) if wrap else root), name
+    return _folded(receiver, root), name
+
+
+def _place(top: _Folder, part: Part) -> None:
+    *folders, name = part.path
+    at = top
+    for folder in folders:
+        below = at.setdefault(folder, {})
+        if isinstance(below, Tree):
+            raise InvalidUpload("A name is there twice")
+        at = below
+    if name in at:
+        raise InvalidUpload("A name is there twice")
+    at[name] = part.tree
+
+
+def _folded(receiver: Receiver, inside: Mapping[str, "Tree | _Folder"]) -> Tree:
+    """A folder with all that is below it. Raises InvalidName, Malformed."""
+    entries: list[Entry] = []
+    for name, below in inside.items():
+        tree = below if isinstance(below, Tree) else _folded(receiver, below)
+        entries.append(Entry(name, tree.cid, tree.size, tree.tsize))
+    return receiver.add_folder(entries)

@@ -1,0 +1,107 @@
+"""Uploads become files and folders, whole or not at all, within their bounds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from roost.core.db import Database
+from roost.identity.caller import Plan
+from roost.storage.content.model import Network
+from roost.storage.files.errors import GroupMissing
+from roost.storage.files.model import File, Filter, Note
+from roost.storage.files.service import Files
+from roost.storage.groups.service import Groups
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import InvalidName
+from roost.storage.unixfs.profile import V0
+from roost.storage.uploads.errors import InvalidUpload, TypeRefused, UploadTooLarge
+from roost.storage.uploads.model import Label, Order
+from roost.storage.uploads.service import Uploads
+from tests.storage.house import CONTENT, House
+
+
+@pytest.fixture
+def uploads(place: House, database: Database) -> Uploads:
+    limits = {Plan.FREE: 6_000_000, Plan.PAID: 6_000_000}
+    return Uploads(database, place.content, Files(database), Groups(), limits)
+
+
+async def send(uploads: Uploads, order: Order, files: Mapping[str, bytes], label: Label | None = None) -> File:
+    async with uploads.begin(order) as upload:
+        for name, data in files.items():
+            for at in range(0, len(data), 100_000):
+                await upload.write(data[at : at + 100_000])
+            await upload.end_file(name)
+        return await upload.finish(label or Label())
+
+
+async def read(place: House, cid: str, *path: str) -> bytes:
+    stat = (await place.reader.resolve(place.scope, Cid.parse(cid), path))[-1]
+    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+
+
+async def test_a_file(place: House, uploads: Uploads) -> None:
+    file = await send(uploads, Order(place.tenant_id), {"a.bin": CONTENT})
+    assert (file.size, file.number_of_files, file.note.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
+    assert await read(place, file.cid) == CONTENT
+
+
+async def test_a_folder(place: House, uploads: Uploads) -> None:
+    files = {"top/a.txt": b"a", "top/below/b.txt": b"b", "top/below/c/d.txt": b"", "top/e.bin": CONTENT}
+    file = await send(uploads, Order(place.tenant_id), files, Label(note=Note("mine")))
+    assert (file.mime_type, file.number_of_files, file.note.name) == ("directory", 4, "mine")
+    assert file.size == 2 + len(CONTENT)
+    for path, data in files.items():
+        assert await read(place, file.cid, *path.split("/")[1:]) == data
+
+
+async def test_a_folder_with_one_file(place: House, uploads: Uploads) -> None:
+    wrapped = await send(uploads, Order(place.tenant_id), {"a.txt": b"a"}, Label(wrap=True))
+    sent = await send(uploads, Order(place.tenant_id), {"top/a.txt": b"a"})
+    assert (sent.cid, sent.is_duplicate, wrapped.mime_type) == (wrapped.cid, True, "directory")
+
+
+@pytest.mark.parametrize("files", [(), ("a", "b"), ("x/a", "y/a"), ("x/a", "x/a"), ("x/a", "x/a/b"), ("x/a/b", "x/a")])
+async def test_what_is_no_folder(place: House, uploads: Uploads, files: tuple[str, ...]) -> None:
+    async def send_empty() -> None:
+        async with uploads.begin(Order(place.tenant_id)) as upload:
+            for name in files:
+                await upload.end_file(name)
+            await upload.finish(Label())
+
+    with pytest.raises((InvalidUpload, InvalidName)):
+        await send_empty()
+
+
+async def test_bounds(place: House, uploads: Uploads, tmp_path: Path) -> None:
+    with pytest.raises(UploadTooLarge):
+        await send(uploads, Order(place.tenant_id), {"a": bytes(6_000_001)})
+    with pytest.raises(UploadTooLarge):
+        await send(uploads, Order(place.tenant_id, max_size=3), {"a": b"1234"})
+    assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
+
+
+async def test_types(place: House, uploads: Uploads) -> None:
+    images = Order(place.tenant_id, mime_types=["image/*"])
+    with pytest.raises(TypeRefused):
+        await send(uploads, images, {"a.png": b"no picture"})
+    with pytest.raises(TypeRefused):
+        await send(uploads, images, {"top/a.png": b"\x89PNG\r\n\x1a\n"})
+    assert (await send(uploads, images, {"a": b"\x89PNG\r\n\x1a\n" + bytes(16)})).mime_type == "image/png"
+
+
+async def test_a_group_that_is_not_there(place: House, uploads: Uploads, database: Database) -> None:
+    with pytest.raises(GroupMissing):
+        await send(uploads, Order(place.tenant_id), {"a": b"a"}, Label(note=Note(group_id="none")))
+    assert await Files(database).list(place.tenant_id, Network.PRIVATE, Filter(), None, 10) == ([], None)
+
+
+async def test_a_promised_id(place: House, uploads: Uploads) -> None:
+    assert (await send(uploads, Order(place.tenant_id, file_id="promised"), {"a": b"a"})).id == "promised"
+
+
+async def test_a_profile_that_is_told_before(place: House, uploads: Uploads) -> None:
+    file = await send(uploads, Order(place.tenant_id, V0), {"a": b"a"})
+    assert file.cid.startswith("Qm")
+    assert await read(place, file.cid) == b"a"
