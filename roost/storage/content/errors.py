@@ -30,3 +30,13 @@ class NotAFile(Problem):
 class TooDeep(Problem):
     kind = Kind.INVALID
     message = "The content is nested too deeply"
+
+
+class InvalidSpan(Problem):
+    kind = Kind.INVALID
+    message = "entity-bytes must be like 0:*, 0:1023 or -1024:*"
+
+
+class TooManyBlocks(Problem):
+    kind = Kind.INVALID
+    message = "The content has too many blocks for one CAR"

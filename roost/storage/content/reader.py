@@ -5,7 +5,7 @@ one read away; other graphs are walked link by link. A reader sees what its scop
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from roost.core import log
@@ -13,30 +13,33 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import BlobMissing, BlobStore
 from roost.storage.content import store
 from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep
-from roost.storage.content.model import Found, Scope, TreeRow, Where
+from roost.storage.content.model import FILE_DEPTH, Found, Scope, TreeRow, Where
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Node
+from roost.storage.unixfs.dagpb import Kind, Link, Node, Unixfs
 from roost.storage.unixfs.folder import FANOUT
 from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import named
 
 _DIGEST = 32
 _PAGE = 64  # chunks whose digests are asked for at a time
-_DEPTH = 64
 
 _log = log.get("content")
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What a CID is. size: bytes of a file; of a folder, None. `node` is None for bytes without a node."""
+    """What a CID is. size: bytes of a file; of a folder, None. `node` is None for bytes without a node.
+
+    via: the shards between the folder that it was found in and it, for whoever wants to prove the way.
+    """
 
     cid: Cid
     kind: Kind
     size: int | None
     found: Found
     node: Node | None = None
+    via: Sequence[Cid] = ()
 
 
 class Reader:
@@ -61,18 +64,17 @@ class Reader:
         """Raises ContentMissing, ContentDamaged, Malformed."""
         found = await self.find(scope, cid)
         if cid.codec != DAG_PB:
-            return Stat(cid, Kind.RAW, found.row.length, found)
+            whole = found.row.where is not Where.FRAMED  # else it is somebody's leaf, asked for as plain bytes
+            return Stat(cid, Kind.RAW, found.row.length if whole else len(await self._load(found)), found)
         node = dagpb.decode(await self._load(found))
-        kind = node.unixfs.kind
-        folder = kind in {Kind.DIRECTORY, Kind.SHARD}
-        return Stat(cid, kind, None if folder else node.unixfs.size or len(node.unixfs.data), found, node)
+        return Stat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
 
     async def resolve(self, scope: Scope, root: Cid, path: Sequence[str]) -> Sequence[Stat]:
         """The root and what each segment of the path leads to. Raises ContentMissing, NotAFolder."""
         steps = [await self.stat(scope, root)]
         for name in path:
-            link = await self._entry(scope, steps[-1], name)
-            steps.append(await self.stat(scope, link.cid))
+            link, via = await self._entry(scope, steps[-1], name)
+            steps.append(replace(await self.stat(scope, link.cid), via=via))
         return steps
 
     async def entries(self, scope: Scope, folder: Stat) -> AsyncGenerator[Link]:
@@ -127,7 +129,7 @@ class Reader:
 
     async def _walk(self, scope: Scope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
         """A range of a file whose blocks lie anywhere."""
-        if depth > _DEPTH:
+        if depth > FILE_DEPTH:
             raise TooDeep
         block = await self.block(scope, cid)
         if cid.codec != DAG_PB:
@@ -146,7 +148,9 @@ class Reader:
                     yield piece
             at += size
 
-    async def _entry(self, scope: Scope, folder: Stat, name: str) -> Link:
+    async def _entry(self, scope: Scope, folder: Stat, name: str) -> tuple[Link, Sequence[Cid]]:
+        """The entry of a folder, and the shards below the folder's own node that lead to it."""
+        via: list[Cid] = []
         node, key = folder.node, hash64(name.encode())
         if node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
             raise NotAFolder
@@ -156,9 +160,10 @@ class Reader:
             label = _label(node, place)
             below = next((link for link in node.links if link.name == label), None)
             if below is None:
-                return _named(node, label + name)
+                return _named(node, label + name), via
+            via.append(below.cid)
             node = dagpb.decode(await self.block(scope, below.cid))
-        return _named(node, name)
+        return _named(node, name), via
 
     async def _links(self, scope: Scope, node: Node, depth: int) -> AsyncGenerator[Link]:
         if depth > len(hash64(b"")):
@@ -191,6 +196,12 @@ class Reader:
         _log.error("stored content is damaged", pack=pack_id)
         await self._db.write(lambda connection: store.mark_damaged(connection, pack_id))
         raise ContentDamaged
+
+
+def _size(unixfs: Unixfs) -> int | None:
+    if unixfs.kind in {Kind.DIRECTORY, Kind.SHARD}:
+        return None
+    return len(unixfs.data) + sum(unixfs.sizes) if unixfs.size is None else unixfs.size
 
 
 def _framed(content: bytes) -> bytes:

@@ -9,6 +9,7 @@ from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore
 from roost.storage.content import store
+from roost.storage.content.cars import CarReceiver
 from roost.storage.content.model import ABANDONED, Hold
 from roost.storage.content.reader import Reader
 from roost.storage.content.receiver import Receiver
@@ -30,6 +31,13 @@ class Content:
         key = ids.random_bytes(16).hex()
         async with await self._blobs.create(key) as writer:
             yield Receiver(self._db, writer, key, profile)
+
+    @asynccontextmanager
+    async def receive_car(self) -> AsyncGenerator[CarReceiver]:
+        """A pack to write a CAR into; what is not committed at the end of the context is gone. Raises BlobFailed."""
+        key = ids.random_bytes(16).hex()
+        async with await self._blobs.create(key) as writer:
+            yield CarReceiver(self._db, writer, key)
 
     async def sweep(self) -> int:
         """Remove what nobody has held for a day, and what crashes left. How many objects went."""

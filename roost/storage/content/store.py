@@ -80,12 +80,12 @@ def release(connection: Connection, holder: str) -> None:
 
 
 def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
-    """The block, wherever the scope's packs have it; undamaged packs first."""
+    """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
     query = (
         sa.select(blocks)
         .join(holds, holds.c.pack_id == blocks.c.pack_id)
         .join(packs, packs.c.id == blocks.c.pack_id)
-        .where(blocks.c.digest == cid.digest, blocks.c.codec == cid.codec, blocks.c.hash == cid.hash, *_within(scope))
+        .where(blocks.c.digest == cid.digest, blocks.c.hash == cid.hash, *_within(scope))
         .order_by(packs.c.damaged, blocks.c.pack_id)
         .limit(1)
     )

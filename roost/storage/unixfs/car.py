@@ -47,7 +47,7 @@ class Reader:
         self._held = bytearray()
         self._at = 0
 
-    def feed(self, data: bytes | memoryview) -> Iterator[Found]:
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Found]:
         """Take the iterator to its end before feeding more. Raises Malformed."""
         self._held += data
         while (body := self._frame()) is not None:

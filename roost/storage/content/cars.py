@@ -1,0 +1,177 @@
+"""CARs that users hand in: each is kept as it is, as one pack, once it is known to be one whole file or folder.
+
+Every block is checked against its CID as it comes. A CAR that lacks a block, tells a wrong size or has another root
+than one is refused. Blocks that the root does not lead to are bytes of the pack, and never content.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.blob.contract import Writer
+from roost.storage.content import store
+from roost.storage.content.model import FILE_DEPTH, PIECE, BlockRow, Pack, Where
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind
+from roost.storage.unixfs.errors import Malformed
+
+T = TypeVar("T")
+MOST_BLOCKS = 250_000
+MOST_LINKS = 500_000
+"""Both are held in memory while a CAR comes; at 256 KiB a block this is 61 GiB."""
+_MOST_FILES = 2**31 - 1
+_FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
+_FILES = frozenset({Kind.FILE, Kind.RAW})
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a CAR holds. size: bytes of content, of a folder's files together. files: how many, a file being one."""
+
+    cid: Cid
+    kind: Kind
+    size: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """What matters of a node: what is below it, and of a file how many bytes are below each link."""
+
+    kind: Kind
+    own: int
+    told: int | None
+    links: Sequence[Cid]
+    sizes: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A block with all that is below it."""
+
+    size: int
+    files: int = 1
+    depth: int = 0
+
+
+class CarReceiver:
+    """Got from `Content.receive_car`. `write` the CAR, `end` it, then `commit` once."""
+
+    def __init__(self, db: Database, writer: Writer, key: str) -> None:
+        self._db = db
+        self._writer = writer
+        self._reader = car.Reader()
+        self._piece = bytearray()
+        self._rows: dict[Cid, BlockRow] = {}
+        self._nodes: dict[Cid, _Outline] = {}
+        self._links = 0
+        self._reached: dict[Cid, _Part] = {}
+        self.pack_id = key
+        self.size = 0
+        """Bytes received."""
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes of the CAR. Raises Malformed, BlobFailed."""
+        self._piece += data
+        self.size += len(data)
+        if len(self._piece) >= PIECE:
+            await self._flush()
+
+    async def end(self) -> Kept:
+        """What has come, if it is whole. Raises Malformed."""
+        await self._flush()
+        return await asyncio.to_thread(self._whole)
+
+    async def commit(self, then: Callable[[Connection], T]) -> T:
+        """Keep the pack, and in one transaction make it content and do `then`, as `Receiver.commit` does."""
+        await self._writer.commit()
+        pack = Pack(self.pack_id, self.size, clock.now())
+        rows = [self._rows[cid] for cid in self._reached if cid.hash != IDENTITY]
+
+        def publish(connection: Connection) -> T:
+            store.add_pack(connection, pack, rows, ())
+            return then(connection)
+
+        return await self._db.write(publish)
+
+    async def _flush(self) -> None:
+        piece, self._piece = self._piece, bytearray()
+        await asyncio.gather(asyncio.to_thread(self._index, piece), self._writer.write(piece))
+
+    def _index(self, piece: bytearray) -> None:
+        for block in self._reader.feed(piece):
+            cid = block.cid.v1()
+            if cid in self._rows:
+                continue
+            if len(self._rows) == MOST_BLOCKS:
+                raise Malformed(f"The CAR has more than {MOST_BLOCKS:,} blocks")
+            self._rows[cid] = BlockRow(cid, Where.SLICE, block.offset, len(block.data))
+            if cid.codec == DAG_PB:
+                self._nodes[cid] = self._outline(block.data)
+
+    def _outline(self, block: bytes) -> _Outline:
+        node = dagpb.decode(block)
+        links = [link.cid.v1() for link in node.links]
+        self._links += len(links)
+        if self._links > MOST_LINKS:
+            raise Malformed(f"The CAR has more than {MOST_LINKS:,} links")
+        unixfs = node.unixfs
+        return _Outline(unixfs.kind, len(unixfs.data), unixfs.size, links, unixfs.sizes)
+
+    def _whole(self) -> Kept:
+        self._reader.finish()
+        roots = self._reader.roots or ()
+        if len(roots) != 1:
+            raise Malformed(f"The CAR has {len(roots)} roots; one is needed")
+        root = roots[0].v1()
+        if root.hash == IDENTITY or root not in self._rows:
+            raise Malformed(f"The CAR does not have the block of its root, {roots[0]}")
+        part = self._reach(root)
+        kind = self._nodes[root].kind if root in self._nodes else Kind.RAW
+        if kind not in _FOLDERS | _FILES:
+            raise Malformed("The root of the CAR is neither a file nor a folder")
+        return Kept(roots[0], kind, part.size, part.files)
+
+    def _reach(self, root: Cid) -> _Part:
+        """Everything below the root, the lowest first; hashes make no circles."""
+        waiting = [root]
+        while waiting:
+            cid = waiting[-1]
+            if cid in self._reached:  # asked first, so that no node is gone through more than twice
+                waiting.pop()
+            elif missing := [link for link in self._below(cid) if link not in self._reached]:
+                waiting += missing
+            else:
+                self._reached[cid] = self._part(cid)
+        return self._reached[root]
+
+    def _below(self, cid: Cid) -> Sequence[Cid]:
+        if cid.codec not in {RAW, DAG_PB}:
+            raise Malformed(f"The CAR leads to a block that belongs to no file or folder: {cid}")
+        if cid.hash == IDENTITY:
+            if cid.codec == DAG_PB and cid not in self._nodes:
+                self._nodes[cid] = self._outline(cid.digest)
+        elif cid not in self._rows:
+            raise Malformed(f"The CAR lacks the block {cid}")
+        return self._nodes[cid].links if cid in self._nodes else ()
+
+    def _part(self, cid: Cid) -> _Part:
+        """Raises Malformed for a file that is not as long as it says."""
+        node = self._nodes.get(cid)
+        if node is None:
+            return _Part(len(cid.digest) if cid.hash == IDENTITY else self._rows[cid].length)
+        parts = [self._reached[link] for link in node.links]
+        size = sum(part.size for part in parts)
+        if node.kind in _FOLDERS:
+            return _Part(size, min(_MOST_FILES, sum(part.files for part in parts)))
+        depth = max((part.depth + 1 for part in parts), default=0)
+        told = node.own + size if node.told is None else node.told
+        if told != node.own + size or [part.size for part in parts] != list(node.sizes) or depth > FILE_DEPTH:
+            raise Malformed(f"A file of the CAR is not as long as it says, or too deep: {cid}")
+        return _Part(told, depth=depth)
