@@ -75,7 +75,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
     database: Database, folder: Path, clean: bool
 ) -> None:
     """Whether the first gave its work back or lives on as a zombie: the second finishes, the first changes nothing."""
-    async with house(database, folder, lease=0.3) as first:
+    async with house(database, folder, lease=1.5) as first:
         first.engine.let = False
         agent = await first.admitted()
         cut_off = asyncio.create_task(first.run(START, agent.id))
