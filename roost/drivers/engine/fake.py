@@ -91,8 +91,9 @@ class FakeEngine(Engine):
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
         settings = self._settings(_read(setup.existing.get(_SETTINGS, b"{}")), version, setup)
-        programs = {f"{_FOLDER}/gateway.py": _PROGRAM, f"{_FOLDER}/scheduler.py": _SCHEDULER, f"{_FOLDER}/desk.py": _DESK}
-        files = {**programs, _SETTINGS: json.dumps(settings).encode()}
+        programs = {"gateway.py": _PROGRAM, "scheduler.py": _SCHEDULER, "desk.py": _DESK}
+        files = {f"{_FOLDER}/{name}": program for name, program in programs.items()}
+        files[_SETTINGS] = json.dumps(settings).encode()
         return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
 
     async def ready(self, dial: Dial) -> bool:
