@@ -5,6 +5,7 @@ from roost.drivers.blob.contract import BlobStore
 from roost.identity.caller import Plan
 from roost.storage.content.service import Content
 from roost.storage.files.service import Files
+from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
 from roost.storage.uploads.service import Uploads
 
@@ -17,6 +18,8 @@ class StorageWing:
         self.files = Files(ground.db)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, self.groups, limits)
+        self.gateways = Gateways(ground.db)
+        ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)
 

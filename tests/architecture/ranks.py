@@ -32,6 +32,7 @@ RANKS: Mapping[str, int] = {
     "storage.content": 2,
     "storage.groups": 3,
     "storage.files": 4,
+    "storage.gateways": 5,
     "storage.uploads": 5,
     "agents.roster": 1,
     "agents.egress": 2,

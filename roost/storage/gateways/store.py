@@ -1,0 +1,171 @@
+"""The tables of storage gateways and every line of SQL about them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.core.db import UtcTime, metadata
+from roost.storage.gateways.model import Control, ControlKind, CustomDomain, Plugin, StorageGateway
+
+gateways = sa.Table(
+    "storage_gateways",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("domain", sa.String(63), nullable=False, unique=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("deleted_at", UtcTime),
+    sa.Index("ix_storage_gateways_tenant_id_created_at_id", "tenant_id", "created_at", "id"),
+)
+
+controls = sa.Table(
+    "storage_gateway_controls",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("gateway_id", sa.String(36), sa.ForeignKey("storage_gateways.id"), nullable=False, index=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("value", sa.String(255), nullable=False),
+    sa.Column("proof", sa.LargeBinary(32)),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+custom_domains = sa.Table(
+    "storage_gateway_domains",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("gateway_id", sa.String(36), sa.ForeignKey("storage_gateways.id"), nullable=False),
+    sa.Column("domain", sa.String(253), nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.UniqueConstraint("gateway_id", "domain", name="uq_storage_gateway_domains_gateway_id_domain"),
+)
+
+plugins = sa.Table(
+    "storage_gateway_plugins",
+    metadata,
+    sa.Column("gateway_id", sa.String(36), sa.ForeignKey("storage_gateways.id"), primary_key=True),
+    sa.Column("plugin_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+
+def add(connection: Connection, gateway: StorageGateway) -> bool:
+    """Whether it was added: not when the name was ever given to somebody."""
+    row = {
+        "id": gateway.id,
+        "tenant_id": gateway.tenant_id,
+        "domain": gateway.domain,
+        "created_at": gateway.created_at,
+    }
+    return _inserted(connection, gateways.insert().values(row))
+
+
+def is_taken(connection: Connection, domain: str) -> bool:
+    """Whether the name is somebody's or ever was: links to it stay out there."""
+    return connection.execute(sa.select(gateways.c.id).where(gateways.c.domain == domain)).first() is not None
+
+
+def count(connection: Connection, tenant_id: str, *, deleted: bool = False) -> int:
+    """How many gateways the tenant has; `deleted`: how many it ever had."""
+    query = sa.select(sa.func.count()).select_from(gateways).where(gateways.c.tenant_id == tenant_id)
+    if not deleted:
+        query = query.where(gateways.c.deleted_at.is_(None))
+    return connection.execute(query).scalar_one()
+
+
+def get(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway | None:
+    return _one(connection, gateways.c.tenant_id == tenant_id, gateways.c.id == gateway_id)
+
+
+def by_domain(connection: Connection, domain: str) -> StorageGateway | None:
+    return _one(connection, gateways.c.domain == domain)
+
+
+def page(connection: Connection, tenant_id: str, offset: int, limit: int) -> Sequence[StorageGateway]:
+    """The tenant's gateways, the oldest first."""
+    mine = (gateways.c.tenant_id == tenant_id, gateways.c.deleted_at.is_(None))
+    query = gateways.select().where(*mine).order_by(gateways.c.created_at, gateways.c.id).offset(offset).limit(limit)
+    return [_gateway(connection, row) for row in connection.execute(query).all()]
+
+
+def mark_deleted(connection: Connection, gateway_id: str, at: datetime) -> None:
+    connection.execute(gateways.update().where(gateways.c.id == gateway_id).values(deleted_at=at))
+    for table in (controls, custom_domains, plugins):
+        connection.execute(table.delete().where(table.c.gateway_id == gateway_id))
+
+
+def add_control(connection: Connection, gateway_id: str, control: Control) -> None:
+    connection.execute(
+        controls.insert().values(
+            id=control.id,
+            gateway_id=gateway_id,
+            kind=control.kind,
+            value=control.value,
+            proof=control.proof,
+            created_at=control.created_at,
+        )
+    )
+
+
+def remove_control(connection: Connection, gateway_id: str, control_id: str) -> None:
+    connection.execute(controls.delete().where(controls.c.gateway_id == gateway_id, controls.c.id == control_id))
+
+
+def add_custom_domain(connection: Connection, gateway_id: str, domain: CustomDomain) -> None:
+    row = {"id": domain.id, "gateway_id": gateway_id, "domain": domain.domain, "created_at": domain.created_at}
+    connection.execute(custom_domains.insert().values(row))
+
+
+def remove_custom_domain(connection: Connection, gateway_id: str, domain_id: str) -> bool:
+    mine = (custom_domains.c.gateway_id == gateway_id, custom_domains.c.id == domain_id)
+    return connection.execute(custom_domains.delete().where(*mine)).rowcount == 1
+
+
+def install(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
+    """Whether it was not there before."""
+    row = {"gateway_id": gateway_id, "plugin_id": int(plugin), "created_at": at}
+    return _inserted(connection, plugins.insert().values(row))
+
+
+def uninstall(connection: Connection, gateway_id: str, plugin: Plugin) -> bool:
+    query = plugins.delete().where(plugins.c.gateway_id == gateway_id, plugins.c.plugin_id == int(plugin))
+    return connection.execute(query).rowcount == 1
+
+
+def _inserted(connection: Connection, insert: sa.Insert) -> bool:
+    try:
+        with connection.begin_nested():
+            connection.execute(insert)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _one(connection: Connection, *conditions: Any) -> StorageGateway | None:
+    row = connection.execute(gateways.select().where(*conditions, gateways.c.deleted_at.is_(None))).first()
+    return None if row is None else _gateway(connection, row)
+
+
+def _gateway(connection: Connection, row: Any) -> StorageGateway:
+    return StorageGateway(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        domain=row.domain,
+        created_at=row.created_at,
+        controls=tuple(
+            Control(one.id, ControlKind(one.kind), one.value, one.created_at, one.proof)
+            for one in _of(connection, controls, row.id)
+        ),
+        custom_domains=tuple(
+            CustomDomain(one.id, one.domain, one.created_at) for one in _of(connection, custom_domains, row.id)
+        ),
+        plugins=frozenset(Plugin(one.plugin_id) for one in _of(connection, plugins, row.id)),
+    )
+
+
+def _of(connection: Connection, table: sa.Table, gateway_id: str) -> Sequence[Any]:
+    query = table.select().where(table.c.gateway_id == gateway_id).order_by(table.c.created_at)
+    return connection.execute(query).all()
