@@ -48,7 +48,8 @@ class Gateways:
             return store.page(connection, tenant_id, offset, limit), store.count(connection, tenant_id)
 
         page, count = await self._db.read(look)
-        if count == 0 and await self._db.write(lambda connection: _begin(connection, tenant_id)):
+        if count == 0:
+            await self._db.write(lambda connection: _begin(connection, tenant_id))
             page, count = await self._db.read(look)
         return page, count
 
@@ -174,12 +175,11 @@ class Gateways:
         return await self._db.write(change)
 
 
-def _begin(connection: Connection, tenant_id: str) -> bool:
+def _begin(connection: Connection, tenant_id: str) -> None:
     """Give the tenant its first gateway; not one who had any before and wanted none."""
     tenants.hold(connection, tenant_id)
-    if store.count(connection, tenant_id, deleted=True) > 0:
-        return False
-    return store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.host_label(), clock.now()))
+    if store.count(connection, tenant_id, deleted=True) == 0:
+        store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.host_label(), clock.now()))
 
 
 def _mine(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:
