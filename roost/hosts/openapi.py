@@ -11,7 +11,7 @@ from roost import __version__
 from roost.hosts import routes
 from roost.hosts.routes import Operation
 from roost.identity import door
-from roost.web.wire import ErrorBody
+from roost.web.wire import ErrorBody, StorageErrorBody
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -26,6 +26,7 @@ _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.BEARER: [{"gatewayToken": []}],
     routes.PLATFORM: [{"platformToken": []}],
     routes.RELAY: [],
+    **{scope: [{"serviceJwt": [scope]}] for scope in door.STORAGE_CALLERS},
 }
 _REASONS = {
     "400": "The request is malformed; `error` says where.",
@@ -65,7 +66,10 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
     )
     components = schema.setdefault("components", {})
     components["securitySchemes"] = _SCHEMES
-    components.setdefault("schemas", {})["Error"] = ErrorBody.model_json_schema()
+    shapes = components.setdefault("schemas", {})
+    shapes["Error"] = ErrorBody.model_json_schema()
+    stored = StorageErrorBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    shapes |= {**stored.pop("$defs"), "StorageError": stored}
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
     for operation in routes.operations(app):
@@ -98,5 +102,6 @@ def _complete(described: dict[str, Any], operation: Operation) -> None:
     if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
     for status in sorted(statuses - responses.keys()):
-        content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+        shape = "Error" if operation.path.startswith(("/v0", "/healthz", "/readyz", "/metrics")) else "StorageError"
+        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
         responses[status] = {"description": _REASONS[status], "content": content}

@@ -16,7 +16,7 @@ _HEAD = f"""# Reference of the agents API
 Written from the code by `{COMMAND}`; [the overview](../api.md) explains addresses and
 credentials. Bodies are JSON. Fields marked * are always there, or have to be sent. Errors are `{{"error": string}}`.
 """
-_ERROR = {"$ref": "#/components/schemas/Error"}
+_ERRORS = [{"$ref": f"#/components/schemas/{name}"} for name in ("Error", "StorageError")]
 _LIMITS = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
@@ -92,7 +92,7 @@ class _Page:
         for status in sorted(responses.keys() - good):
             content = responses[status].get("content") or {}
             schemas: list[Json] = [one.get("schema", {}) for one in content.values()]
-            if schemas and schemas != [_ERROR]:
+            if any(schema not in _ERRORS for schema in schemas):
                 yield f"Answers {status}: {', '.join(map(self._type, schemas))}\n"
         if refusals := sorted(responses.keys() - good):
             yield f"Refuses with {', '.join(refusals)}.\n"

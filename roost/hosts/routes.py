@@ -28,7 +28,10 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     door.model_caller: (JWT, GATEWAY, RELAY),
     **{caller: (scope,) for scope, caller in door.STORAGE_CALLERS.items()},
 }
-_ADDRESSES = {JWT: "management", GATEWAY: "agent", BEARER: "agent", PLATFORM: "management", RELAY: "relay"}
+_ADDRESSES = {
+    **{JWT: "management", GATEWAY: "agent", BEARER: "agent", PLATFORM: "management", RELAY: "relay"},
+    **dict.fromkeys(door.STORAGE_CALLERS, "storage"),
+}
 WEBSOCKET = "WEBSOCKET"
 
 

@@ -45,3 +45,14 @@ class ErrorBody(BaseModel):
     """The error body of `/v0`, exactly one field."""
 
     error: str
+
+
+class Fault(BaseModel):
+    code: int
+    message: str
+
+
+class StorageErrorBody(BaseModel):
+    """The error body of `/v3`."""
+
+    error: Fault
