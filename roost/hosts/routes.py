@@ -29,7 +29,11 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     **{caller: (scope,) for scope, caller in door.STORAGE_CALLERS.items()},
 }
 _ADDRESSES = {
-    **{JWT: "management", GATEWAY: "agent", BEARER: "agent", PLATFORM: "management", RELAY: "relay"},
+    JWT: "management",
+    GATEWAY: "agent",
+    BEARER: "agent",
+    PLATFORM: "management",
+    RELAY: "relay",
     **dict.fromkeys(door.STORAGE_CALLERS, "storage"),
 }
 WEBSOCKET = "WEBSOCKET"
