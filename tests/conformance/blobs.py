@@ -1,6 +1,6 @@
-"""Every blob store, made in a folder of the test's."""
+"""Every blob store, made in a folder of the test's or a bucket of its own."""
 
-from collections.abc import Callable
+import uuid
 from pathlib import Path
 
 import pytest
@@ -8,10 +8,22 @@ import pytest
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.folder import FolderStore
 from roost.drivers.blob.memory import MemoryStore
+from roost.drivers.blob.objects import ObjectStore
+from tests.conformance import s3_server
+from tests.conformance.s3_server import s3_address
 
-STORES: list[Callable[[Path], BlobStore]] = [lambda folder: FolderStore(folder / "blobs"), lambda _: MemoryStore()]
+__all__ = ["s3_address", "store"]
+ON_S3 = pytest.mark.xdist_group("s3")
+STORES = ["folder", "memory", pytest.param("s3", marks=ON_S3), pytest.param("lax s3", marks=ON_S3)]
 
 
-@pytest.fixture(params=STORES, ids=["folder", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
-    return request.param(tmp_path)
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
+    if request.param == "folder":
+        return FolderStore(tmp_path / "blobs")
+    if request.param == "memory":
+        return MemoryStore()
+    bucket = f"{'lax' if request.param == 'lax s3' else 'b'}-{uuid.uuid4().hex}"
+    found = ObjectStore(s3_server.use(monkeypatch, request.getfixturevalue("s3_address"), bucket))
+    await found.probe()  # as a server does when it starts
+    return found

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from roost.drivers.blob.contract import BlobFailed, BlobMissing, BlobStore
-from tests.conformance.blobs import store
+from tests.conformance.blobs import s3_address, store
 
-__all__ = ["store"]
+__all__ = ["s3_address", "store"]
 KEY, OTHER = "ab" * 16, "cd" * 16
 DATA = bytes(range(256)) * 5000
 

@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.tasks import (
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
-from tests.conformance.engines import CASES, TOKEN, Place, place
+from tests.conformance.engines import SHARED, TOKEN, Place, place
 from tests.conformance.model_server import ANSWER
 
 YEARLY = Cron("30 2 1 1 *", "Europe/Berlin")
@@ -36,7 +36,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=SHARED)
 async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     """One gateway for all: a start takes seconds."""
     async with place(request.param, tmp_path_factory.mktemp("box")) as made:
@@ -100,7 +100,9 @@ async def test_a_new_engine_has_no_tasks_of_its_own_to_show(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", [YEARLY, Every(90_000), Cron("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)], ids=str
+    "schedule",
+    [YEARLY, Every(90_000), Cron("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)],
+    ids=["yearly", "every", "weekdays", "at"],
 )
 async def test_what_is_asked_for_is_kept(desk: Desk, schedule: Any) -> None:
     made = await desk.make("Report: Größe", schedule=schedule, description="twice")

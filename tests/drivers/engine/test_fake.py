@@ -33,4 +33,5 @@ def test_garbage_is_replaced(existing: bytes) -> None:
         "token": "t",
         "model_url": "http://m",
         "model": "model",
+        "channels": {},
     }

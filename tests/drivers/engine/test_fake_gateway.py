@@ -26,7 +26,10 @@ def start(folder: Path, name: str) -> tuple[subprocess.Popen[bytes], int]:
         port = free.getsockname()[1]
     settings = {"version": "1.0.0", "name": name, "port": port, "token": TOKEN, "model_url": "http://127.0.0.1:9/v1"}
     (folder / "settings.json").write_text(json.dumps({**settings, "model": "m"}))
-    command = [sys.executable, "-I", fake_gateway.__file__, str(folder / "settings.json")]
+    for name in ("gateway", "scheduler", "desk"):
+        program = Path(fake_gateway.__file__).with_name(f"fake_{name}.py")
+        (folder / f"{name}.py").write_bytes(program.read_bytes())
+    command = [sys.executable, "-I", str(folder / "gateway.py"), str(folder / "settings.json")]
     return subprocess.Popen(command, stderr=subprocess.PIPE), port
 
 

@@ -49,7 +49,7 @@ async def test_what_is_no_http_is_an_engine_failure(answer: bytes) -> None:
 
 
 async def test_an_endless_answer_is_cut() -> None:
-    async with serving(b"HTTP/1.0 200 OK\r\n\r\n", *[bytes(65536)] * 10) as (dial, _):
+    async with serving(b"HTTP/1.0 200 OK\r\n\r\n", *[bytes(65536)] * 40) as (dial, _):
         with pytest.raises(EngineFailed, match="too long"):
             await http.get(dial, 1, "/")
 

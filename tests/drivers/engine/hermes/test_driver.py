@@ -21,7 +21,8 @@ SETUP = GatewaySetup(
 
 def test_the_platforms_settings_stand_apart_from_the_users(tmp_path: Path) -> None:
     plan = Hermes(tmp_path).plan("0.19.0", SETUP)
-    assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env"}
+    clock = ".hermes/plugins/roost/__init__.py"  # Hermes looks for plug-ins nowhere else
+    assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env", clock}
     model = json.loads(plan.files[".roost/hermes/config.yaml"])["model"]
     assert (model["default"], model["base_url"]) == ("first", SETUP.model_url)
     env = dict(line.split("=", 1) for line in plan.files[".roost/hermes/.env"].decode().splitlines())

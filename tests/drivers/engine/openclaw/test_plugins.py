@@ -33,6 +33,7 @@ def npm(tmp_path: Path) -> Npm:
             package = shelf / name / "package"
             (package / "node_modules/zod").mkdir(parents=True, exist_ok=True)
             (package / "node_modules/zod/index.js").write_text("zod")
+            (package / "node_modules/undici").mkdir(exist_ok=True)
             (package / "openclaw.plugin.json").write_text("{}")
             if name != but:
                 with tarfile.open(shelf / f"openclaw-{name}-{version}.tgz", "w:gz") as archive:
@@ -65,6 +66,12 @@ def test_what_is_missing_is_added_once(folder: Folder, npm: Npm, tmp_path: Path)
     assert install(folder, VERSION, npm()) == []
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".adding")] == []
+
+
+def test_slack_speaks_through_the_engines_own_undici(folder: Folder, npm: Npm) -> None:
+    install(folder, VERSION, npm())
+    held = {name: (folder.get(VERSION) / "plugins" / name / "node_modules/undici").exists() for name in plugins.NAMES}
+    assert held == {"slack": False, "discord": True, "whatsapp": True}
 
 
 def test_a_cut_off_addition_is_made_whole(folder: Folder, npm: Npm) -> None:
