@@ -24,7 +24,14 @@ def start(folder: Path, name: str) -> tuple[subprocess.Popen[bytes], int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"version": "1.0.0", "name": name, "port": port, "token": TOKEN, "model_url": "http://127.0.0.1:9/v1"}
+    settings = {
+        "version": "1.0.0",
+        "name": name,
+        "port": port,
+        "token": TOKEN,
+        "model_url": "http://127.0.0.1:9/v1",
+        "channels": {},
+    }
     (folder / "settings.json").write_text(json.dumps({**settings, "model": "m"}))
     for name in ("gateway", "scheduler", "desk"):
         program = Path(fake_gateway.__file__).with_name(f"fake_{name}.py")
