@@ -64,8 +64,11 @@ class BlobStore(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    async def probe(self) -> None:
-        """Find out that objects can be written, read and deleted, and that none is replaced. Raises BlobFailed."""
+    async def probe(self) -> str | None:
+        """Find out that objects can be written, read and deleted, and whether the backend would replace one.
+
+        What the operator should know is returned. Raises BlobFailed.
+        """
 
     @abstractmethod
     async def create(self, key: str) -> Writer:

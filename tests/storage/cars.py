@@ -1,0 +1,50 @@
+"""CARs made block by block, as another program would, and handed in."""
+
+import pytest
+
+from roost.storage.content import service
+from roost.storage.content.cars import Kept
+from roost.storage.content.model import Hold, Network
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.folder import folder
+from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.profile import PROFILES, Profile
+from tests.storage.house import CONTENT, House, entry
+
+Blocks = list[tuple[Cid, bytes]]
+EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+
+
+def blocks_of(profile: Profile, data: bytes) -> tuple[Tree, Blocks]:
+    importer = Importer(profile)
+    importer.update(data)
+    tree = importer.finish()
+    found: Blocks = []
+    for number in range(len(tree.leaves) // 32):
+        leaf = data[number * profile.chunk : (number + 1) * profile.chunk]
+        before, after = (b"", b"") if profile.raw else dagpb.leaf_frame(len(leaf))
+        found.append(
+            (Cid.of(RAW if profile.raw else DAG_PB, before + leaf + after, profile.version), before + leaf + after)
+        )
+    return tree, found + [(node.cid, node.data) for node in tree.nodes]
+
+
+def house_of_files(profile: Profile, count: int = 2) -> tuple[Cid, Blocks]:
+    """`in/big`, and so many small files beside it."""
+    big, blocks = blocks_of(profile, CONTENT)
+    small, more = blocks_of(profile, b"small")
+    inner = folder(profile, [entry("big", big)])
+    outer = folder(profile, [entry("in", inner), *(entry(f"{n}".rjust(80, "n"), small) for n in range(count))])
+    nodes = [(node.cid, node.data) for node in (*inner.nodes, *outer.nodes)]
+    return outer.cid, [*blocks, *more, *nodes]
+
+
+async def take(place: House, data: bytes, step: int = 100_000) -> Kept:
+    async with place.content.receive_car() as pack:
+        for at in range(0, len(data), step):
+            await pack.write(data[at : at + step])
+        kept = await pack.end()
+        hold = Hold(pack.pack_id, "file/car", place.tenant_id, Network.PRIVATE)
+        await pack.commit(lambda connection: service.hold(connection, hold))
+    return kept
