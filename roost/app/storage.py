@@ -7,6 +7,8 @@ from roost.storage.content.service import Content
 from roost.storage.files.service import Files
 from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
+from roost.storage.links.service import Links
+from roost.storage.serve.service import Serving
 from roost.storage.uploads.service import Uploads
 
 
@@ -14,11 +16,14 @@ class StorageWing:
     def __init__(self, ground: Ground, blobs: BlobStore) -> None:
         self._blobs = blobs
         self.content = Content(ground.db, blobs)
-        self.groups = Groups()
+        self.groups = Groups(ground.db)
         self.files = Files(ground.db)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, self.groups, limits)
         self.gateways = Gateways(ground.db)
+        self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
+        ground.rooms.add(self.links)
+        self.serving = Serving(self.gateways, self.content.reader)
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)

@@ -3,6 +3,8 @@
 A token names its key by `kid`, which is only ever looked up in our own table.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
@@ -34,6 +36,11 @@ class SigningKeys:
         if kid not in self._known:
             self._load(connection)
         return self._known.get(kid)
+
+    def secrets(self, connection: Connection) -> Sequence[bytes]:
+        """All keys that there are: what is checked without a `kid` was signed with one of them."""
+        self._load(connection)
+        return list(self._known.values())
 
     def _load(self, connection: Connection) -> None:
         rows = store.all_signing_keys(connection)
