@@ -19,6 +19,8 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
+from roost.storage.groups import api as groups
+from roost.storage.members import api as members
 from roost.web import errors
 from roost.web.provide import Rooms
 
@@ -39,6 +41,8 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
+    app.include_router(groups.router)
+    app.include_router(members.router)
     app.include_router(health.router(checks, registry))
     openapi.install(app, agents_url)
     return app

@@ -45,6 +45,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
     "roost/storage/files/store.py": "tests/storage/files/test_service.py",
+    "roost/storage/groups/store.py": "tests/storage/groups/test_service.py",
+    "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/gateways/store.py": "tests/storage/gateways/test_service.py",
     "roost/migrations/versions/0008_storage.py": "tests/migrations/test_match.py",
     "roost/migrations/__init__.py": "tests/migrations/test_upgrade.py",

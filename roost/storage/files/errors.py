@@ -1,6 +1,9 @@
 """What can go wrong with files, in the words that clients show."""
 
 from roost.core.problem import Kind, Problem
+from roost.storage.groups.errors import GroupMissing
+
+__all__ = ["FileMissing", "GroupMissing", "InvalidMetadata", "NothingToChange"]
 
 
 class FileMissing(Problem):
@@ -8,16 +11,11 @@ class FileMissing(Problem):
     message = "File not found"
 
 
-class GroupMissing(Problem):
-    kind = Kind.MISSING
-    message = "Group not found"
-
-
 class InvalidMetadata(Problem):
     kind = Kind.INVALID
     message = "Invalid metadata"
 
 
-class InvalidPage(Problem):
+class NothingToChange(Problem):
     kind = Kind.INVALID
-    message = "Invalid pageToken"
+    message = "name, keyvalues or expires_at is required"

@@ -1,15 +1,12 @@
 """A file of a tenant's: a name for a CID on one network, with what the tenant noted about it."""
 
-import base64
-import binascii
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Self
+from datetime import datetime
 
 from roost.storage.content.model import Network
-from roost.storage.files.errors import InvalidMetadata, InvalidPage
+from roost.storage.files.errors import InvalidMetadata
 
 NAME_LIMIT = 255
 KEYVALUES_LIMIT = 10
@@ -56,7 +53,9 @@ class File:
 
 @dataclass(frozen=True)
 class Filter:
-    """`name` is a part of the name; `group_id` may be UNGROUPED; `cid` are the spellings of one CID."""
+    """`name` is a part of the name; `group_id` may be UNGROUPED; `cid` are the spellings of one CID. `nothing`: files
+    that have no CID yet were asked for, and each has one.
+    """
 
     name: str | None = None
     group_id: str | None = None
@@ -64,27 +63,7 @@ class Filter:
     cid: Sequence[str] | None = None
     keyvalues: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
     ascending: bool = False
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a page ended."""
-
-    created_at: datetime
-    id: str
-
-    @classmethod
-    def parse(cls, token: str) -> Self:
-        """Raises InvalidPage."""
-        try:
-            micros, _, file_id = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
-            return cls(datetime.fromtimestamp(int(micros) / 1_000_000, UTC), file_id[:36])
-        except (ValueError, OverflowError, OSError, binascii.Error):
-            raise InvalidPage from None
-
-    def token(self) -> str:
-        micros = round(self.created_at.timestamp() * 1_000_000)
-        return base64.urlsafe_b64encode(f"{micros}:{self.id}".encode()).decode()
+    nothing: bool = False
 
 
 def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:

@@ -1,17 +1,20 @@
 """Files: add, find, list, note, delete. A file holds its pack as long as it is there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.place import Place
+from roost.identity import tenants
 from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import PAGE_LIMIT, File, Filter, Note, Place
+from roost.storage.files.errors import FileMissing, GroupMissing
+from roost.storage.files.model import PAGE_LIMIT, File, Filter, Note
+from roost.storage.groups.service import Groups
 
 _EXPIRED_AT_ONCE = 200
 
@@ -77,14 +80,35 @@ class Files:
 
     async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
         """The file with another note. Raises FileMissing."""
+        return await self.change(tenant_id, network, file_id, lambda _: note)
+
+    async def change(self, tenant_id: str, network: Network, file_id: str, to: Callable[[Note], Note]) -> File:
+        """The file with the note that `to` makes of the one it has. Raises FileMissing, and what `to` raises."""
 
         def change(connection: Connection) -> File:
             file = _found(connection, tenant_id, network, file_id)
-            now = clock.now()
+            note, now = to(file.note), clock.now()
             store.set_note(connection, file_id, note, now)
             return replace(file, note=note, updated_at=now)
 
         return await self._db.write(change)
+
+    async def regroup(self, tenant_id: str, network: Network, file_id: str, group_id: str, *, member: bool) -> None:
+        """Put a file into a group, out of any other, or take it out of that one.
+
+        Raises FileMissing, GroupMissing, and FileMissing for one that is to leave a group that it is not in.
+        """
+
+        def change(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)  # the group stays until the file is in it
+            file = _found(connection, tenant_id, network, file_id)
+            if Groups.find(connection, tenant_id, network, group_id) is None:
+                raise GroupMissing
+            if not member and file.note.group_id != group_id:
+                raise FileMissing
+            store.set_group(connection, file_id, group_id if member else None, clock.now())
+
+        await self._db.write(change)
 
     async def delete(self, tenant_id: str, network: Network, file_id: str) -> File:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, File, Filter, Note, Place
+from roost.storage.files.model import UNGROUPED, File, Filter, Note
 
 files = sa.Table(
     "files",
@@ -106,6 +107,10 @@ def set_note(connection: Connection, file_id: str, note: Note, at: datetime) -> 
     _set_keyvalues(connection, file_id, note)
 
 
+def set_group(connection: Connection, file_id: str, group_id: str | None, at: datetime) -> None:
+    connection.execute(files.update().where(files.c.id == file_id).values(group_id=group_id, updated_at=at))
+
+
 def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
     query = files.update().where(files.c.id == file_id, files.c.deleted_at.is_(None))
     return connection.execute(query.values(deleted_at=at)).rowcount == 1
@@ -127,6 +132,8 @@ def _present(tenant_id: str, network: Network) -> sa.Select[Any]:
 
 def _conditions(chosen: Filter) -> list[Any]:
     found: list[Any] = []
+    if chosen.nothing:
+        found.append(sa.false())
     if chosen.name is not None:
         found.append(files.c.name.icontains(chosen.name, autoescape=True))
     if chosen.group_id == UNGROUPED:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from roost.storage.content.model import Network
+from roost.storage.groups.errors import InvalidGroup
 
 NAME_LIMIT = 100
+PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,19 @@ class Group:
     is_public: bool
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Filter:
+    """`name` is a part of the name."""
+
+    name: str | None = None
+    is_public: bool | None = None
+
+
+def checked_name(given: str) -> str:
+    """Raises InvalidGroup."""
+    name = given.strip()
+    if not 0 < len(name) <= NAME_LIMIT:
+        raise InvalidGroup(f"name is a text of 1 to {NAME_LIMIT} characters")
+    return name

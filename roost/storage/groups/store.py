@@ -1,11 +1,16 @@
 """The table of groups and every line of SQL about it."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, metadata
+from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.groups.model import Group
+from roost.storage.groups.model import Filter, Group
 
 groups = sa.Table(
     "groups",
@@ -21,9 +26,54 @@ groups = sa.Table(
 )
 
 
+def add(connection: Connection, group: Group) -> None:
+    connection.execute(
+        groups.insert().values(
+            id=group.id,
+            tenant_id=group.tenant_id,
+            network=group.network,
+            name=group.name,
+            is_public=group.is_public,
+            created_at=group.created_at,
+            updated_at=group.updated_at,
+        )
+    )
+
+
 def get(connection: Connection, tenant_id: str, network: Network, group_id: str) -> Group | None:
-    mine = (groups.c.tenant_id == tenant_id, groups.c.network == network, groups.c.id == group_id)
-    row = connection.execute(groups.select().where(*mine)).first()
-    if row is None:
-        return None
+    row = connection.execute(_mine(tenant_id, network).where(groups.c.id == group_id)).first()
+    return None if row is None else _group(row)
+
+
+def page(
+    connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
+) -> Sequence[Group]:
+    """Groups that the filter lets through, the newest first, those beyond `after`."""
+    query = _mine(tenant_id, network)
+    if chosen.name is not None:
+        query = query.where(groups.c.name.icontains(chosen.name, autoescape=True))
+    if chosen.is_public is not None:
+        query = query.where(groups.c.is_public == chosen.is_public)
+    if after is not None:
+        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(sa.tuple_(groups.c.created_at, groups.c.id) < there)
+    order = (groups.c.created_at.desc(), groups.c.id.desc())
+    return [_group(row) for row in connection.execute(query.order_by(*order).limit(limit))]
+
+
+def update(connection: Connection, group_id: str, name: str, at: datetime, *, is_public: bool) -> None:
+    values = {"name": name, "is_public": is_public, "updated_at": at}
+    connection.execute(groups.update().where(groups.c.id == group_id).values(values))
+
+
+def remove(connection: Connection, group_id: str) -> None:
+    """Its files are in no group then."""
+    connection.execute(groups.delete().where(groups.c.id == group_id))
+
+
+def _mine(tenant_id: str, network: Network) -> sa.Select[Any]:
+    return sa.select(groups).where(groups.c.tenant_id == tenant_id, groups.c.network == network)
+
+
+def _group(row: Any) -> Group:
     return Group(row.id, row.tenant_id, Network(row.network), row.name, row.is_public, row.created_at, row.updated_at)

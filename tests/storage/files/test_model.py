@@ -1,20 +1,7 @@
-from datetime import UTC, datetime
-
 import pytest
 
-from roost.storage.files.errors import InvalidMetadata, InvalidPage
-from roost.storage.files.model import Place, checked_keyvalues
-
-
-def test_a_place_there_and_back() -> None:
-    place = Place(datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC), "id")
-    assert Place.parse(place.token()) == place
-
-
-@pytest.mark.parametrize("token", ["", "x", "é", "====", "YTpi", "OTk5OTk5OTk5OTk5OTk5OTk5OTk6aQ=="])
-def test_what_is_no_place(token: str) -> None:
-    with pytest.raises(InvalidPage):
-        Place.parse(token)
+from roost.storage.files.errors import InvalidMetadata
+from roost.storage.files.model import checked_keyvalues
 
 
 def test_keyvalues() -> None:

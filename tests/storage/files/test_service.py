@@ -6,9 +6,10 @@ import pytest
 
 from roost.core import clock
 from roost.core.db import Database
+from roost.core.place import InvalidPage
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing, InvalidPage
+from roost.storage.files.errors import FileMissing
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.unixfs.cid import Cid

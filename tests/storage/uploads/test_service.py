@@ -24,7 +24,7 @@ from tests.storage.house import CONTENT, House
 @pytest.fixture
 def uploads(place: House, database: Database) -> Uploads:
     limits = {Plan.FREE: 6_000_000, Plan.PAID: 6_000_000}
-    return Uploads(database, place.content, Files(database), Groups(), limits)
+    return Uploads(database, place.content, Files(database), Groups(database), limits)
 
 
 async def send(uploads: Uploads, order: Order, files: Mapping[str, bytes], label: Label | None = None) -> File:

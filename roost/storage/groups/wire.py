@@ -1,0 +1,43 @@
+"""Shapes of groups (contract, Group)."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from roost.storage.groups.model import NAME_LIMIT, Group
+from roost.web.wire import V3, Moment, Text
+
+_Name = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT)]
+
+
+class CreateGroup(V3):
+    name: _Name
+    is_public: bool = False
+
+
+class UpdateGroup(V3):
+    name: _Name | None = None
+    is_public: bool | None = None
+
+
+class GroupRecord(V3):
+    id: str
+    name: str
+    is_public: bool
+    created_at: Moment
+
+
+class GroupList(V3):
+    """`next_page_token` is empty on the last page."""
+
+    groups: Sequence[GroupRecord]
+    next_page_token: str = ""
+
+
+def record(group: Group) -> GroupRecord:
+    return GroupRecord(id=group.id, name=group.name, is_public=group.is_public, created_at=group.created_at)
+
+
+def listed(groups: Sequence[Group], token: str | None) -> GroupList:
+    return GroupList(groups=[record(group) for group in groups], next_page_token=token or "")

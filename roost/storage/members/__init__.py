@@ -1,0 +1,1 @@
+"""Membership of files in groups, over HTTP."""
