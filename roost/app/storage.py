@@ -19,7 +19,7 @@ class StorageWing:
         self.groups = Groups(ground.db)
         self.files = Files(ground.db)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
-        self.uploads = Uploads(ground.db, self.content, self.files, self.groups, limits)
+        self.uploads = Uploads(ground.db, self.content, self.files, limits)
         self.gateways = Gateways(ground.db)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
         ground.rooms.add(self.links)

@@ -19,8 +19,10 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
+from roost.storage.files import api as files
 from roost.storage.groups import api as groups
 from roost.storage.members import api as members
+from roost.storage.uploads import api as uploads
 from roost.web import errors
 from roost.web.provide import Rooms
 
@@ -41,8 +43,10 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
+    app.include_router(uploads.router)
     app.include_router(groups.router)
     app.include_router(members.router)
+    app.include_router(files.router)  # behind those that have words where it has ids
     app.include_router(health.router(checks, registry))
     openapi.install(app, agents_url)
     return app

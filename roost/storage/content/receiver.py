@@ -5,7 +5,7 @@ object of the blob store before one transaction makes it content: a crash leaves
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -36,6 +36,7 @@ class Receiver:
         self._begin = 0
         self._blocks: list[BlockRow] = []
         self._trees: list[TreeRow] = []
+        self._is_kept = False
         self.pack_id = key
         self.size = 0
         """Bytes received."""
@@ -55,9 +56,13 @@ class Receiver:
             self._importer.update(self._piece)
             await self._written()
         tree = self._importer.finish()
-        self._keep(tree)
-        self._importer, self._begin = Importer(self._profile), self.size
+        self._end(tree)
         return tree
+
+    def take(self, tree: Tree) -> None:
+        """A file whose bytes the writer has got already."""
+        self.size += tree.size
+        self._end(tree)
 
     def add_folder(self, entries: Iterable[Entry]) -> Tree:
         """A folder of what is in this pack. Raises InvalidName, Malformed."""
@@ -65,12 +70,23 @@ class Receiver:
         self._inline(tree.nodes)
         return tree
 
+    @property
+    def files(self) -> Sequence[TreeRow]:
+        """The files that have ended, in their order."""
+        return self._trees
+
+    async def keep(self) -> None:
+        """Make the pack an object of the blob store, which nobody sees yet. Idempotent. Raises BlobFailed."""
+        if not self._is_kept:
+            await self._writer.commit()
+            self._is_kept = True
+
     async def commit(self, then: Callable[[Connection], T]) -> T:
         """Keep the pack, and in one transaction make it content and do `then`, which has it held by somebody.
 
         Raises BlobFailed and what `then` raises; nothing is to be seen in either case.
         """
-        await self._writer.commit()
+        await self.keep()
         pack = Pack(self.pack_id, self.size, clock.now())
 
         def publish(connection: Connection) -> T:
@@ -78,6 +94,10 @@ class Receiver:
             return then(connection)
 
         return await self._db.write(publish)
+
+    def _end(self, tree: Tree) -> None:
+        self._keep(tree)
+        self._importer, self._begin = Importer(self._profile), self.size
 
     async def _flush(self) -> None:
         piece, self._piece = self._piece, bytearray()

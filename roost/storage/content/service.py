@@ -9,6 +9,7 @@ from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore
 from roost.storage.content import store
+from roost.storage.content.again import Again
 from roost.storage.content.cars import CarReceiver
 from roost.storage.content.model import ABANDONED, Hold
 from roost.storage.content.reader import Reader
@@ -24,6 +25,7 @@ class Content:
         self._db = db
         self._blobs = blobs
         self.reader = Reader(db, blobs)
+        self.again = Again(db, blobs)
 
     @asynccontextmanager
     async def receive(self, profile: Profile) -> AsyncGenerator[Receiver]:

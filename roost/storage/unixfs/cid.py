@@ -81,6 +81,11 @@ class Cid:
         """The same content by its version 1."""
         return type(self)(1, self.codec, self.hash, self.digest)
 
+    def spellings(self) -> "list[Cid]":
+        """The CIDs of the same block under the same codec: its version 1, and the version 0 where there is one."""
+        old = [Cid(0, DAG_PB, SHA2_256, self.digest)] if (self.codec, self.hash) == (DAG_PB, SHA2_256) else []
+        return [self.v1(), *old]
+
     def names(self, block: bytes | memoryview) -> bool:
         """Whether the block is the one that this CID names. A hash that we do not know names nothing."""
         if self.hash == SHA2_256:

@@ -10,7 +10,7 @@ class InvalidUpload(Problem):
 
 class UploadTooLarge(Problem):
     kind = Kind.TOO_LARGE
-    message = "File too large"
+    message = "The upload is too large"
 
 
 class TooManyFiles(Problem):

@@ -37,14 +37,15 @@ class Order:
 class Label:
     """What the file is to be. A form may say it after the bytes.
 
-    profile: another than ordered; the bytes are then read once more. wrap: put a single file into a folder. Without a
-    name in the note, the file's own name, or its folder's, is taken.
+    profile: another than ordered. car: the one file is a CAR, and what it holds is meant. The bytes are then read once
+    more. wrap: put a single file into a folder. Without a name in the note, the file's own or its folder's is taken.
     """
 
     network: Network = Network.PRIVATE
     note: Note = field(default_factory=Note)
     profile: Profile | None = None
     wrap: bool = False
+    car: bool = False
 
 
 @dataclass(frozen=True)

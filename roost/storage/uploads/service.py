@@ -4,7 +4,7 @@ Whatever way bytes come here (a form, parts, a fetch), this is how they become a
 by the tenant's plan, looked at for their type, published in one transaction.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 
 from roost.core.db import Database
 from roost.identity import tenants
-from roost.storage.content.model import Network
 from roost.storage.content.receiver import Receiver
 from roost.storage.content.service import Content
 from roost.storage.files.errors import GroupMissing
 from roost.storage.files.model import NAME_LIMIT, File
 from roost.storage.files.service import Arrival, Files
 from roost.storage.groups.service import Groups
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.dagpb import Kind
 from roost.storage.unixfs.folder import Entry
 from roost.storage.unixfs.importer import Tree
 from roost.storage.uploads import sniff
@@ -30,11 +31,10 @@ _Folder = dict[str, "Tree | _Folder"]
 
 
 class Uploads:
-    def __init__(self, db: Database, content: Content, files: Files, groups: Groups, limits: SizeLimits) -> None:
+    def __init__(self, db: Database, content: Content, files: Files, limits: SizeLimits) -> None:
         self._db = db
         self._content = content
         self._files = files
-        self._groups = groups
         self._limits = limits
 
     async def limit(self, tenant_id: str) -> int:
@@ -51,29 +51,37 @@ class Uploads:
         async with self._content.receive(order.profile) as receiver:
             yield Upload(self, order, receiver, limit)
 
-    async def publish(self, order: Order, receiver: Receiver, parts: list[Part], label: Label) -> File:
+    async def publish(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
         """The file, or folder, of parts that are all in the receiver.
 
-        Raises InvalidUpload, TypeRefused, GroupMissing, BlobFailed.
+        Raises InvalidUpload, TypeRefused, GroupMissing, Malformed, BlobFailed.
         """
+        if not parts:
+            raise InvalidUpload("A file is required")
+        if label.car:
+            return await self._publish_car(order, receiver, parts, label)
         if label.profile not in {None, order.profile}:
-            raise InvalidUpload("cid_version has to come before the file")
+            receiver, trees = await self._content.again.under(receiver, label.profile or order.profile)
+            parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = _arranged(receiver, parts, wrap=label.wrap)
         kind = sniff.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
-        if order.mime_types and not sniff.allows(order.mime_types, kind):
-            raise TypeRefused(f"{TypeRefused.message}: {kind}")
-        note = label.note if label.note.name else replace(label.note, name=name[:NAME_LIMIT])
-        arrival = Arrival(order.tenant_id, label.network, str(root.cid), root.size, kind, note, len(parts))
+        arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
+        return await receiver.commit(lambda connection: self._add(connection, order, arrival, receiver.pack_id))
 
-        def publish(connection: Connection) -> File:
-            self._demand_group(connection, order.tenant_id, label.network, note.group_id)
-            return self._files.add(connection, arrival, receiver.pack_id, order.file_id)
+    async def _publish_car(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
+        if len(parts) > 1:
+            raise InvalidUpload("A CAR is one file")
+        car = await self._content.again.as_car(receiver)
+        kept = await car.end()
+        kind = DIRECTORY if kept.kind in {Kind.DIRECTORY, Kind.SHARD} else sniff.UNKNOWN
+        arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
+        return await car.commit(lambda connection: self._add(connection, order, arrival, car.pack_id))
 
-        return await receiver.commit(publish)
-
-    def _demand_group(self, connection: Connection, tenant_id: str, network: Network, group_id: str | None) -> None:
-        if group_id is not None and self._groups.find(connection, tenant_id, network, group_id) is None:
+    def _add(self, connection: Connection, order: Order, arrival: Arrival, pack_id: str) -> File:
+        group_id = arrival.note.group_id
+        if group_id and not Groups.find(connection, order.tenant_id, arrival.network, group_id):
             raise GroupMissing
+        return self._files.add(connection, arrival, pack_id, order.file_id)
 
 
 class Upload:
@@ -114,10 +122,16 @@ class Upload:
         return await self._uploads.publish(self._order, self._receiver, self._parts, label)
 
 
-def _arranged(receiver: Receiver, parts: list[Part], *, wrap: bool) -> tuple[Tree, str]:
+def _arrival(order: Order, label: Label, name: str, cid: Cid, size: int, kind: str, files: int) -> Arrival:
+    """Raises TypeRefused."""
+    if order.mime_types and not sniff.allows(order.mime_types, kind):
+        raise TypeRefused(f"{TypeRefused.message}: {kind}")
+    note = label.note if label.note.name else replace(label.note, name=name[:NAME_LIMIT])
+    return Arrival(order.tenant_id, label.network, str(cid), size, kind, note, files)
+
+
+def _arranged(receiver: Receiver, parts: Sequence[Part], *, wrap: bool) -> tuple[Tree, str]:
     """The root of an upload and its name: the one file, or the one folder that all files are in."""
-    if not parts:
-        raise InvalidUpload("A file is required")
     top: _Folder = {}
     for part in parts:
         _place(top, part)

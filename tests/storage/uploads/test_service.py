@@ -11,7 +11,6 @@ from roost.storage.content.model import Network
 from roost.storage.files.errors import GroupMissing
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Files
-from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidName
 from roost.storage.unixfs.profile import V0
@@ -24,7 +23,7 @@ from tests.storage.house import CONTENT, House
 @pytest.fixture
 def uploads(place: House, database: Database) -> Uploads:
     limits = {Plan.FREE: 6_000_000, Plan.PAID: 6_000_000}
-    return Uploads(database, place.content, Files(database), Groups(database), limits)
+    return Uploads(database, place.content, Files(database), limits)
 
 
 async def send(uploads: Uploads, order: Order, files: Mapping[str, bytes], label: Label | None = None) -> File:

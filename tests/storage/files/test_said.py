@@ -1,0 +1,80 @@
+"""What tenants say about files, in every form that clients use, and what is refused."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.storage.content.model import Network
+from roost.storage.files import said
+from roost.storage.files.errors import InvalidMetadata
+from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, V1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"a": 1, "b": "x"}, '{"a": 1, "b": "x"}', {"a": 1, "b": "x", "c": None}),
+        *({"keyvalues": {"a": 1, "b": "x"}}, '{"keyvalues": {"a": 1, "b": "x"}}'),
+    ],
+)
+def test_keyvalues(given: object) -> None:
+    assert said.keyvalues(given) == {"a": 1, "b": "x"}
+
+
+def test_a_key_that_is_named_keyvalues() -> None:
+    assert said.keyvalues({"keyvalues": "text"}) == {"keyvalues": "text"}
+    assert said.keyvalues("") == {}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{",
+        "[]",
+        "1",
+        '{"a":1,"a":2}',
+        '{"a":NaN}',
+        '{"a":{}}',
+        '{"a":"\\u0000"}',
+        '{"a":"\\ud800"}',
+        '{"\\ud800":1}',
+        None,
+    ],
+)
+def test_keyvalues_that_are_none(given: object) -> None:
+    with pytest.raises(InvalidMetadata):
+        said.keyvalues(given)
+
+
+def test_expiry() -> None:
+    later = clock.now().replace(microsecond=0) + timedelta(hours=1)
+    assert said.expiry(str(int(later.timestamp()))) == said.expiry(int(later.timestamp())) == later
+    assert said.expiry(None) is said.expiry("") is None
+
+
+@pytest.mark.parametrize("given", ["1", 1, "-1", "x", "1e9", "\u0663", "9" * 15, 9 * 10**14, "9" * 5000])
+def test_no_expiry(given: str | int) -> None:
+    with pytest.raises(InvalidMetadata):
+        said.expiry(given)
+
+
+def test_profiles() -> None:
+    assert [said.profile(text) for text in (None, "", "0", "v0", "1", "v1")] == [V1, V1, V0, V0, V1, V1]
+    assert said.profile("unixfs-v1-2025") is UNIXFS_V1_2025
+    with pytest.raises(InvalidMetadata):
+        said.profile("v2")
+
+
+@pytest.mark.parametrize("text", ["Public", "", "prod", "public "])
+def test_no_network(text: str) -> None:
+    assert said.network("public") is Network.PUBLIC
+    with pytest.raises(InvalidMetadata):
+        said.network(text)
+
+
+def test_names() -> None:
+    assert (said.name("n"), said.name(""), said.name(None)) == ("n", None, None)
+    for text in ("n" * 256, "a\0", "\ud800"):
+        with pytest.raises(InvalidMetadata):
+            said.name(text)
