@@ -1,6 +1,7 @@
 """What every blob store does."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,17 @@ async def test_what_is_written_is_read(store: BlobStore) -> None:
     assert await store.read(KEY, 0, len(DATA)) == DATA
     assert await store.read(KEY, 1000, 10) == DATA[1000:1010]
     assert await store.read(KEY, 5, 0) == b""
+
+
+async def test_a_file_becomes_an_object(store: BlobStore, tmp_path: Path) -> None:
+    draft = tmp_path / "draft"
+    draft.write_bytes(DATA)
+    await store.adopt(KEY, draft)
+    draft.unlink()
+    assert await store.read(KEY, 0, len(DATA)) == DATA
+    with pytest.raises(BlobMissing):
+        await store.adopt(OTHER, tmp_path / "nothing")
+    assert [blob.key async for blob in store.list()] == [KEY]
 
 
 @pytest.mark.parametrize("piece", [1 << 20, 100_000, 65_537])

@@ -5,16 +5,19 @@ crash leaves of an unfinished one is never listed as an object; `sweep` removes 
 tenants, and does not look into what it keeps.
 """
 
+import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import ClassVar, Self
 
 from roost.core.problem import Kind, Problem
 
 KEY = re.compile(r"[0-9a-f]{32}")
+_PIECE = 4 * 1024**2
 
 
 class BlobMissing(Problem):
@@ -73,6 +76,20 @@ class BlobStore(ABC):
     @abstractmethod
     async def create(self, key: str) -> Writer:
         """Begin an object. Raises BlobFailed."""
+
+    async def adopt(self, key: str, file: Path) -> None:
+        """Make a whole file of this machine an object, durably; the file stays. Raises BlobMissing, BlobFailed."""
+        try:
+            source = await asyncio.to_thread(file.open, "rb")
+        except FileNotFoundError:
+            raise BlobMissing from None
+        except OSError as error:
+            raise BlobFailed(f"The storage backend is not available: {error.strerror}") from error
+        with source:
+            async with await self.create(key) as writer:
+                while piece := await asyncio.to_thread(source.read, _PIECE):
+                    await writer.write(piece)
+                await writer.commit()
 
     @abstractmethod
     async def read(self, key: str, offset: int, length: int) -> bytes:

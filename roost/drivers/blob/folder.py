@@ -5,6 +5,7 @@ while it comes, so that the last sync has little left to wait for.
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -29,48 +30,55 @@ class FolderStore(BlobStore):
 
     async def probe(self) -> None:
         key = ids.random_bytes(16).hex()
-        async with await self.create(key) as writer:
-            await writer.write(b"roost")
-            await writer.commit()
         try:
+            async with await self.create(key) as writer:
+                await writer.write(b"roost")
+                await writer.commit()
             if await self.read(key, 0, 5) != b"roost":
                 raise BlobFailed(f"What is written to {self._root} is not what is read there")
+        except BlobMissing:
+            raise BlobFailed(f"Objects cannot be kept in {self._root}") from None
         finally:
             await self.delete(key)
 
     async def create(self, key: str) -> Writer:
-        opening = asyncio.create_task(_in_thread(lambda: _FileWriter(self._new / key, self._path(key))))
+        opening = asyncio.create_task(in_thread(lambda: _FileWriter(self._new / key, self._path(key))))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:  # the thread opens it all the same
             await (await opening).abort()
             raise
 
+    async def adopt(self, key: str, file: Path) -> None:
+        """On one file system it is a second name for the file, whatever its size."""
+        if not await in_thread(lambda: _adopt(file, self._path(key))):
+            await super().adopt(key, file)
+
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        return await _in_thread(lambda: _read(self._path(key), offset, length))
+        return await in_thread(lambda: _read(self._path(key), offset, length))
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        file = await _in_thread(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
+        file = await in_thread(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
         try:
             end = offset + length
             while offset < end:
                 want = min(piece, end - offset)
-                yield await _in_thread(lambda at=offset, want=want: _exactly(file, at, want))
+                yield await in_thread(lambda at=offset, want=want: exactly(file, at, want))
                 offset += want
         finally:
             os.close(file)
 
     async def delete(self, key: str) -> None:
-        await _in_thread(lambda: self._path(key).unlink(missing_ok=True))
+        await in_thread(lambda: self._path(key).unlink(missing_ok=True))
 
     async def list(self) -> AsyncIterator[Blob]:
         files = self._files()
-        while page := await _in_thread(lambda: [blob for _, blob in zip(range(_PAGE), files, strict=False)]):
+        while page := await in_thread(lambda: [blob for _, blob in zip(range(_PAGE), files, strict=False)]):
             for blob in page:
                 yield blob
 
     async def sweep(self, older: timedelta) -> int:
-        return await _in_thread(lambda: self._sweep(clock.now() - older))
+        return await in_thread(lambda: self._sweep(clock.now() - older))
 
     async def close(self) -> None:
         """There are none."""
@@ -107,12 +115,12 @@ class _FileWriter(Writer):
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         file = self._open()
-        await self._do(lambda: _write_all(file, data))
+        await self._do(lambda: write_all(file, data))
         self._unsynced += len(data)
         if self._unsynced >= _SYNC_EVERY:
             self._unsynced = 0
             await self._synced()
-            self._syncing = asyncio.create_task(_in_thread(lambda: os.fdatasync(file)))
+            self._syncing = asyncio.create_task(in_thread(lambda: os.fdatasync(file)))
 
     async def commit(self) -> None:
         file = self._open()
@@ -138,7 +146,7 @@ class _FileWriter(Writer):
 
     async def _do(self, fn: Callable[[], None]) -> None:
         """Runs to its end although the caller is cancelled."""
-        self._writing = asyncio.create_task(_in_thread(fn))
+        self._writing = asyncio.create_task(in_thread(fn))
         await asyncio.shield(self._writing)
 
     async def _synced(self) -> None:
@@ -146,15 +154,34 @@ class _FileWriter(Writer):
             await asyncio.shield(self._syncing)
 
 
+def _adopt(file: Path, path: Path) -> bool:
+    """Whether it could be done on this file system."""
+    source = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.fsync(source)
+    finally:
+        os.close(source)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        os.link(file, path)
+    except OSError as error:
+        if error.errno not in {errno.EXDEV, errno.EPERM}:
+            raise
+        return False
+    for folder in (path.parent, path.parent.parent):
+        sync_folder(folder)
+    return True
+
+
 def _publish(file: int, draft: Path, path: Path) -> None:
     os.fsync(file)
     os.link(draft, path)  # unlike a rename, it replaces nothing
     draft.unlink()
     for folder in (path.parent, path.parent.parent):
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
@@ -162,7 +189,7 @@ def _sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def _write_all(file: int, data: bytes | bytearray | memoryview) -> None:
+def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
@@ -171,12 +198,12 @@ def _write_all(file: int, data: bytes | bytearray | memoryview) -> None:
 def _read(path: Path, offset: int, length: int) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _exactly(file, offset, length)
+        return exactly(file, offset, length)
     finally:
         os.close(file)
 
 
-def _exactly(file: int, offset: int, length: int) -> bytes:
+def exactly(file: int, offset: int, length: int) -> bytes:
     found = os.pread(file, length, offset)
     while len(found) < length:
         more = os.pread(file, length - len(found), offset + len(found))
@@ -191,7 +218,7 @@ def _blob(path: Path) -> Blob:
     return Blob(path.name, info.st_size, datetime.fromtimestamp(info.st_mtime, UTC))
 
 
-async def _in_thread(fn: Callable[[], T]) -> T:
+async def in_thread(fn: Callable[[], T]) -> T:
     """What may wait for a disk. Raises BlobMissing, BlobFailed."""
     with _translated():
         return await asyncio.to_thread(fn)

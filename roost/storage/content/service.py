@@ -7,13 +7,15 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids, log
 from roost.core.db import Database
-from roost.drivers.blob.contract import BlobStore
+from roost.drivers.blob.contract import BlobStore, Writer
 from roost.storage.content import store
 from roost.storage.content.again import Again
 from roost.storage.content.cars import CarReceiver
 from roost.storage.content.model import ABANDONED, Hold
 from roost.storage.content.reader import Reader
 from roost.storage.content.receiver import Receiver
+from roost.storage.content.scrub import Scrub
+from roost.storage.unixfs.importer import Tree
 from roost.storage.unixfs.profile import Profile
 
 _AT_ONCE = 100
@@ -25,6 +27,7 @@ class Content:
         self._db = db
         self._blobs = blobs
         self.reader = Reader(db, blobs)
+        self.scrub = Scrub(db, self.reader)
         self.again = Again(db, blobs)
 
     @asynccontextmanager
@@ -33,6 +36,12 @@ class Content:
         key = ids.random_bytes(16).hex()
         async with await self._blobs.create(key) as writer:
             yield Receiver(self._db, writer, key, profile)
+
+    def received(self, writer: Writer, profile: Profile, key: str, tree: Tree) -> Receiver:
+        """A pack of one file, the bytes of which `writer` has got already. What is not committed is not content."""
+        receiver = Receiver(self._db, writer, key, profile)
+        receiver.take(tree)
+        return receiver
 
     @asynccontextmanager
     async def receive_car(self) -> AsyncGenerator[CarReceiver]:
