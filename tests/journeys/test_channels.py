@@ -46,8 +46,16 @@ class World:
 
     def reach(self, agent: str) -> None:
         """Wait until every channel that is on is told to be connected."""
-        url = f"/v0/agents/{agent}/channels"
-        until(lambda: _all_connected(self.client.get(url).json()), PATIENCE)
+        url, told = f"/v0/agents/{agent}/channels", list[Any]()
+
+        def connected() -> bool:
+            told.append(self.client.get(url).json())
+            return _all_connected(told[-1])
+
+        try:
+            until(connected, PATIENCE, every=0.5)
+        except AssertionError:
+            pytest.fail(f"not connected: {told[-1]}")
 
     def ask(self, name: str, user: str, words: str) -> None:
         self.standins[name].say(user, f"Kindly /say {words}")
@@ -88,7 +96,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 yield World(server, platforms, client, telegram, slack, discord)
 
 
-@pytest.mark.parametrize("engine", ["hermes"])
+@pytest.mark.parametrize("engine", ["hermes", "openclaw"])
 def test_people_are_answered_where_they_write(world: World, engine: str) -> None:
     body = {"name": engine, "engine": engine, "channels": _channels(world)}
     created = world.client.post("/v0/agents", json=body)

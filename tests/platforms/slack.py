@@ -56,6 +56,8 @@ class Slack(Standin):
 
     def _result(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
         channel, user = str(given.get("channel", "")), str(given.get("user", ""))
+        if channel.startswith("U"):  # a user stands for the conversation with that user
+            channel = self.conversation(channel)
         match method:
             case "auth.test":
                 names = {"url": "https://roost.slack.com/", "team": "Roost", "user": "roost"}

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from roost.drivers.engine import node
@@ -22,6 +22,9 @@ NAMES = ("slack", "discord", "whatsapp")
 _LOCK: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("plugins.json").read_text())
 _EXTENSIONS = Path("node_modules/openclaw/dist/extensions")
 _MODULES = "node_modules"  # the name matters: modules that are beside each other find each other by it
+# What is left out is found beside the engine. Slack's WebSocket is led through the proxy by the engine's undici, which
+# one of another version does not understand: it would never connect.
+_LEFT_OUT: Mapping[str, Sequence[str]] = {"slack": ("undici",)}
 _NPM_OPTIONS = ("--ignore-scripts", "--no-update-notifier", "--fetch-retries=1", "--loglevel=http")
 
 
@@ -64,6 +67,8 @@ def _move_in(staging: Path, path: Path, name: str) -> None:
     for folder in (modules.parent, modules):
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
+    for own in _LEFT_OUT.get(name, ()):
+        shutil.rmtree(package / _MODULES / own, ignore_errors=True)
     (package / _MODULES).rename(modules / _MODULES)
     up = "/".join(".." for _ in place.relative_to(path).parts)
     (package / _MODULES).symlink_to(f"{up}/plugins/{name}/{_MODULES}")
