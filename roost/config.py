@@ -54,6 +54,9 @@ OPTIONS: Sequence[Option] = (
         "allow_plain_http", "Listen on more than loopback without TLS in front: `true` to accept the risk.", "false"
     ),
     Option("database_url", "`postgresql://...`; the default is a SQLite file in the data folder."),
+    Option(
+        "blobs", "Where the bytes of files are kept: a folder, or `s3://`, `gs://`, `az://` and bucket/prefix.", "blobs"
+    ),
     Option("kek", "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."),
     Option("kek_old", "The key before `kek`, while `roost secrets rotate-key` seals everything anew."),
     Option(
@@ -94,6 +97,7 @@ class Settings:
     public_scheme: Literal["http", "https"]
     public_port: int
     database_url: Sensitive[str]
+    blobs: str
     kek: Sensitive[bytes] | None
     kek_old: Sensitive[bytes] | None
     engines: Path
@@ -144,6 +148,7 @@ class _Reader:
             public_scheme=cast("Literal['http', 'https']", self._one_of("public_scheme", ("http", "https"))),
             public_port=self._number("public_port", port, low=0, high=65535),
             database_url=Sensitive(self._text("database_url") or f"sqlite:///{data / 'roost.db'}"),
+            blobs=self._blobs(),
             kek=self._kek("kek"),
             kek_old=self._kek("kek_old"),
             engines=Path(self._text("engines") or _default_engines(self._environment)).expanduser().resolve(),
@@ -245,6 +250,13 @@ class _Reader:
         if len(key) != 32:
             raise BadSettings(f"{name}: 64 hexadecimal digits, please (32 bytes)")
         return Sensitive(key)
+
+    def _blobs(self) -> str:
+        """The address of a bucket, or a folder, which may be relative to the data folder."""
+        text = self._text("blobs") or "blobs"
+        if "://" in text and not text.startswith(("s3://", "gs://", "az://")):
+            raise BadSettings(f"blobs: a folder, or s3://, gs:// or az:// with a bucket, please, not {text!r}")
+        return text
 
     def _address(self, name: str) -> str:
         url = self._text(name) or next(option.default for option in OPTIONS if option.name == name)

@@ -136,6 +136,21 @@ def test_a_secret_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         settings(tmp_path, ROOST_MODEL_URL="https://x.example", ROOST_MODEL_KEY_FILE=str(tmp_path / "key"))
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("", "blobs"), ("/mnt/disk/", "/mnt/disk/"), ("s3://bucket/prefix", "s3://bucket/prefix"), ("gs://b", "gs://b")],
+)
+def test_places_of_blobs(tmp_path: Path, text: str, place: str) -> None:
+    assert settings(tmp_path, ROOST_BLOBS=text).blobs == place
+
+
+def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match=r"blobs: a folder, or s3://"):
+        settings(tmp_path, ROOST_BLOBS="ftp://server/path")
+    with pytest.raises(BadSettings, match="no address of objects"):
+        app.blobs(settings(tmp_path, ROOST_BLOBS="s3://"))
+
+
 @pytest.mark.parametrize(("text", "domain"), [("Agents.Example.COM.", "agents.example.com"), ("", "localhost")])
 def test_domains(tmp_path: Path, text: str, domain: str) -> None:
     assert settings(tmp_path, ROOST_DOMAIN=text).domain == domain

@@ -8,8 +8,9 @@ from roost import migrations
 from roost.agents.egress.transport import GuardedTransport
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
-from roost.drivers.blob.contract import BlobStore
+from roost.drivers.blob.contract import BlobFailed, BlobStore
 from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.objects import ObjectStore
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -65,8 +66,13 @@ def messengers(settings: Settings) -> Sequence[Messenger]:
 
 
 def blobs(settings: Settings) -> BlobStore:
-    """Where the bytes of files are kept."""
-    return FolderStore(data_folder(settings) / "blobs")
+    """Where the bytes of files are kept. Raises BadSettings."""
+    if "://" not in settings.blobs:
+        return FolderStore(data_folder(settings) / settings.blobs)
+    try:
+        return ObjectStore(settings.blobs)
+    except BlobFailed as error:
+        raise BadSettings(f"blobs: {error}") from None
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:

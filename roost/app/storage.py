@@ -1,8 +1,12 @@
 """The storage wing, connected: files with CIDs, and what stands around them."""
 
+from prometheus_client import Gauge
+
 from roost.app.ground import Ground
+from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.identity.caller import Plan
+from roost.storage.content.keeper import Keeper
 from roost.storage.content.service import Content
 from roost.storage.files.service import Files
 from roost.storage.gateways.service import Gateways
@@ -11,6 +15,8 @@ from roost.storage.links.service import Links
 from roost.storage.serve.service import Serving
 from roost.storage.uploads.service import Uploads
 
+_log = log.get("storage")
+
 
 class StorageWing:
     def __init__(self, ground: Ground, blobs: BlobStore) -> None:
@@ -18,6 +24,9 @@ class StorageWing:
         self.content = Content(ground.db, blobs)
         self.groups = Groups(ground.db)
         self.files = Files(ground.db)
+        self._keeper = Keeper(self.content, self.files.expire)
+        damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
+        damaged.set_function(lambda: self.content.scrub.damaged)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
         self.gateways = Gateways(ground.db)
@@ -30,7 +39,10 @@ class StorageWing:
 
     async def start(self) -> None:
         """Raises BlobFailed when nothing can be kept."""
-        await self._blobs.probe()
+        if remark := await self._blobs.probe():
+            _log.warning(remark)
+        self._keeper.start()
 
     async def stop(self) -> None:
+        await self._keeper.stop()
         await self._blobs.close()

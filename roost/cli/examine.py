@@ -5,6 +5,7 @@ import platform
 from collections.abc import Sequence
 
 from roost import __version__, app, config
+from roost.drivers.blob.contract import BlobFailed
 from roost.drivers.runtime.contract import Capabilities
 
 Row = dict[str, str]
@@ -14,7 +15,14 @@ def examine(settings: config.Settings) -> Sequence[Row]:
     """A row a part: `part`, `status` (`ok`, `no`: not enforced or not there, `fail`: agents cannot run), `detail`."""
     runtime = app.runtime(settings)
     found = asyncio.run(runtime.probe())
-    return [_python(), *_runtime(runtime.name, found), *_engines(settings), _database(settings), *_models(settings)]
+    return [
+        _python(),
+        *_runtime(runtime.name, found),
+        *_engines(settings),
+        _database(settings),
+        _blobs(settings),
+        *_models(settings),
+    ]
 
 
 def _python() -> Row:
@@ -48,6 +56,14 @@ def _database(settings: config.Settings) -> Row:
     kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
     db.close()
     return _row("database", "ok", kind)
+
+
+def _blobs(settings: config.Settings) -> Row:
+    try:
+        remark = asyncio.run(app.blobs(settings).probe())
+    except (config.BadSettings, BlobFailed) as error:
+        return _row("blobs", "fail", str(error))
+    return _row("blobs", "no" if remark else "ok", remark or f"objects are kept in {settings.blobs}")
 
 
 def _models(settings: config.Settings) -> Sequence[Row]:

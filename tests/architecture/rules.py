@@ -231,6 +231,8 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/storage/content/receiver.py",  # hashing beside writing
+            "roost/storage/content/cars.py",  # the same
+            "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
             "roost/agents/models/meter.py",  # counts are written behind, in batches
             "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",

@@ -52,6 +52,15 @@ def test_a_database_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path, ur
     assert "very-secret" not in row["detail"]
 
 
+def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
+    assert examine._blobs(settings(tmp_path))["status"] == "ok"
+    for place in ("/proc/nowhere", "s3://"):
+        row = examine._blobs(settings(tmp_path, ROOST_BLOBS=place))
+        assert row["status"] == "fail"
+        assert row["detail"]
+        assert "\n" not in row["detail"]
+
+
 def test_models_without_their_key(tmp_path: Path) -> None:
     (stand_in,) = examine._models(settings(tmp_path))
     assert "stand-in" in stand_in["detail"]

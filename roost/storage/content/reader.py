@@ -177,19 +177,28 @@ class Reader:
                 async for below in self._links(scope, dagpb.decode(await self.block(scope, link.cid)), depth + 1):
                     yield below
 
+    async def is_whole(self, found: Found) -> bool:
+        """Whether the stored bytes of a block are what its CID says. Raises BlobFailed."""
+        try:
+            return found.row.cid.names(await self._stored(found))
+        except BlobMissing:
+            return False
+
     async def _load(self, found: Found) -> bytes:
-        row = found.row
-        if row.where is Where.INLINE:
-            data = row.data or b""
-        else:
-            try:
-                data = await self._blobs.read(found.pack_id, row.offset, row.length)
-            except BlobMissing:
-                await self._report(found.pack_id)
-            data = data if row.where is Where.SLICE else _framed(data)
-        if not row.cid.names(data):
+        try:
+            data = await self._stored(found)
+        except BlobMissing:
+            await self._report(found.pack_id)
+        if not found.row.cid.names(data):
             await self._report(found.pack_id)
         return data
+
+    async def _stored(self, found: Found) -> bytes:
+        row = found.row
+        if row.where is Where.INLINE:
+            return row.data or b""
+        data = await self._blobs.read(found.pack_id, row.offset, row.length)
+        return data if row.where is Where.SLICE else _framed(data)
 
     async def _report(self, pack_id: str) -> NoReturn:
         """Raises ContentDamaged. From now on another copy is preferred, if there is one."""

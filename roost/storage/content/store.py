@@ -113,16 +113,31 @@ def mark_damaged(connection: Connection, pack_id: str) -> None:
     connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True))
 
 
-def mark_checked(connection: Connection, pack_id: str, at: datetime) -> None:
-    connection.execute(packs.update().where(packs.c.id == pack_id).values(checked_at=at))
+def mark_checked(connection: Connection, pack_id: str, at: datetime, *, damaged: bool) -> None:
+    connection.execute(packs.update().where(packs.c.id == pack_id).values(checked_at=at, damaged=damaged))
 
 
 def next_to_check(connection: Connection, before: datetime) -> Pack | None:
-    """The pack that was not checked for the longest time, if that is before the moment."""
+    """The pack that was not checked for the longest time, if that is before the moment.
+
+    Damaged ones too: somebody may have brought them back.
+    """
     due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
-    query = packs.select().where(due, packs.c.damaged.is_(False)).order_by(packs.c.checked_at.nulls_first()).limit(1)
+    query = packs.select().where(due).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
     row = connection.execute(query).first()
     return None if row is None else _pack(row)
+
+
+def damaged(connection: Connection) -> int:
+    """How many packs are known to be damaged."""
+    query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged)
+    return connection.execute(query).scalar_one()
+
+
+def holders(connection: Connection, pack_id: str, limit: int) -> Sequence[str]:
+    """By what names the pack is held, some of them."""
+    query = sa.select(holds.c.holder).where(holds.c.pack_id == pack_id).order_by(holds.c.holder).limit(limit)
+    return list(connection.execute(query).scalars())
 
 
 def rows_of(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:

@@ -1,0 +1,91 @@
+"""The scrub finds what is damaged, says whose it is, and notices when it was brought back."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.storage.content.errors import ContentDamaged
+from roost.storage.content.scrub import AGAIN_AFTER, Scrub
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.profile import PROFILES, Profile
+from tests.storage.cars import EVERY_PROFILE, blocks_of, take
+from tests.storage.house import CONTENT, House
+
+
+@pytest.fixture
+def scrub(place: House) -> Scrub:
+    return Scrub(place.db, place.reader, rate=1 << 40)
+
+
+async def everything(scrub: Scrub) -> int:
+    """Check all that is due; how many that were."""
+    count = 0
+    while await scrub.next():
+        count += 1
+    return count
+
+
+def flip(place: House, pack_id: str, at: int) -> None:
+    with place.blob(pack_id).open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes((byte ^ 1,)))
+
+
+def later(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
+    moment = clock.now() + by
+    monkeypatch.setattr(clock, "now", lambda: moment)
+
+
+@EVERY_PROFILE
+async def test_each_pack_is_checked_once_in_a_while(
+    place: House, scrub: Scrub, profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.keep(CONTENT, b"small", b"", profile=profile)
+    tree, blocks = blocks_of(profile, b"in a CAR")
+    await take(place, b"".join(written([tree.cid], blocks)))
+    assert await everything(scrub) == 2
+    assert scrub.damaged == 0
+    assert await everything(scrub) == 0
+    later(monkeypatch, AGAIN_AFTER + timedelta(seconds=1))
+    assert await everything(scrub) == 2
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("at", [0, 4_999_999, 5_000_003])
+async def test_a_flipped_bit_is_found_and_told(
+    place: House, scrub: Scrub, profile: Profile, at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await place.keep(CONTENT[:9000], profile=profile, holder="file/whole")
+    pack_id, _ = await place.keep(CONTENT, b"small", profile=profile, holder="file/broken")
+    flip(place, pack_id, at)
+    await everything(scrub)
+    assert scrub.damaged == 1
+    said = capsys.readouterr()
+    assert pack_id in said.out + said.err
+    assert "file/broken" in said.out + said.err
+    assert "file/whole" not in said.out + said.err
+
+
+async def test_a_lost_object_is_found(place: House, scrub: Scrub) -> None:
+    pack_id, _ = await place.keep(CONTENT)
+    place.blob(pack_id).unlink()
+    await everything(scrub)
+    assert scrub.damaged == 1
+
+
+async def test_what_was_brought_back_is_whole_again(
+    place: House, scrub: Scrub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack_id, (tree,) = await place.keep(CONTENT)
+    flip(place, pack_id, 77)
+    await everything(scrub)
+    stat = await place.reader.stat(place.scope, tree.cid)
+    with pytest.raises(ContentDamaged):
+        _ = [piece async for piece in place.reader.content(place.scope, stat)]
+    flip(place, pack_id, 77)
+    later(monkeypatch, AGAIN_AFTER + timedelta(seconds=1))
+    await everything(scrub)
+    assert scrub.damaged == 0
