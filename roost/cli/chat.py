@@ -95,7 +95,7 @@ def _client(here: Session, agent_id: str) -> httpx.Client:
     """A client of the agent's own address, with its gateway token."""
     detail = here.call("GET", f"/v0/agents/{agent_id}")["agent"]
     token = detail["gatewayToken"] or here.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
-    headers = {"Host": here.host_of(agent_id), "Authorization": f"Bearer {token}"}
+    headers = {"Host": here.host_of(f"{agent_id}.agents"), "Authorization": f"Bearer {token}"}
     return httpx.Client(base_url=here.url, headers=headers, timeout=_TIMEOUT, trust_env=False)
 
 

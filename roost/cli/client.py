@@ -6,9 +6,9 @@ address and key it left in `cli.json` (readable by its owner only).
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
@@ -23,25 +23,52 @@ Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or na
 
 _CODES = {400: Exit.USAGE, 401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
 _CONNECT_SECONDS = 5.0
+_SLOW_SECONDS = 600.0  # between two signs of life while much is sent, or hashed at the other end
 
 
 @dataclass(frozen=True)
 class Session:
-    """`url` is where to connect; `domain` forms the agents' host names; the key stays on this side of the socket."""
+    """`url` is where to connect; `domain` forms host names; the key stays on this side of the socket.
+
+    host: the name that requests are for, where it is not that of `url`.
+    """
 
     url: str
     token: Sensitive[str]
     domain: str
+    host: str | None = None
 
     def call(self, method: str, path: str, body: Any = None, *, patience: float = 180.0) -> Any:
         """The JSON answer to one request of the management API, waited for `patience` seconds.
 
         Leaves the program with a message on a refusal.
         """
-        headers = {"Authorization": f"Bearer {self.token.reveal()}"}
-        timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
-        with unreachable(self.url), httpx.Client(timeout=timeout, trust_env=False) as client:
-            response = client.request(method, f"{self.url}{path}", json=body, headers=headers)
+        with unreachable(self.url), _client(self, patience) as client:
+            response = client.request(method, path, json=body)
+        return self._read(response)
+
+    def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
+        """The JSON answer to content that is sent as it is read. Leaves the program with a message on a refusal."""
+        with unreachable(self.url), _client(self, _SLOW_SECONDS) as client:
+            response = client.post(path, content=content, headers=headers)
+        return self._read(response)
+
+    @contextmanager
+    def stream(self, host: str, path: str) -> Generator[httpx.Response]:
+        """The answer of one of the server's addresses, without a credential. Leaves the program on a refusal."""
+        with unreachable(self.url), _client(replace(self, host=host), _SLOW_SECONDS) as client:
+            del client.headers["Authorization"]
+            with client.stream("GET", path) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    refuse(response)
+                yield response
+
+    def storage(self) -> "Session":
+        """The same server, asked for files."""
+        return replace(self, host=self.host_of("api"))
+
+    def _read(self, response: httpx.Response) -> Any:
         if response.status_code >= 400:
             refuse(response)
         try:
@@ -60,9 +87,16 @@ class Session:
             fail(f"{len(exact)} agents are called {name!r}: use the id.", Exit.USAGE)
         return exact[0]
 
-    def host_of(self, agent_id: str) -> str:
+    def host_of(self, name: str) -> str:
+        """The host name of an address below the domain, with the port: of `api`, of `<agent id>.agents`."""
         port = httpx.URL(self.url).port
-        return f"{agent_id}.agents.{self.domain}" + (f":{port}" if port else "")
+        return f"{name}.{self.domain}" + (f":{port}" if port else "")
+
+
+def _client(here: Session, patience: float) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {here.token.reveal()}"} | ({"Host": here.host} if here.host else {})
+    timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
+    return httpx.Client(base_url=here.url, headers=headers, timeout=timeout, trust_env=False)
 
 
 def session(data: Path | None) -> Session:

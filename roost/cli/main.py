@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from roost import __version__
-from roost.cli import agents, channels, devices, engines, keys, machine, runtime_config, scripts, secrets, tasks
+from roost.cli import (
+    agents,
+    channels,
+    devices,
+    engines,
+    files,
+    groups,
+    keys,
+    machine,
+    runtime_config,
+    scripts,
+    secrets,
+    signatures,
+    tasks,
+)
 from roost.cli.chat import chat
 from roost.cli.execute import AS_TYPED, execute
 from roost.cli.logs import logs
@@ -37,6 +51,9 @@ cli.add_typer(keys.nouns, name="keys")
 cli.add_typer(tasks.nouns, name="tasks")
 cli.add_typer(secrets.nouns, name="secrets")
 cli.add_typer(scripts.nouns, name="scripts")
+cli.add_typer(files.nouns, name="files")
+cli.add_typer(groups.nouns, name="groups")
+cli.add_typer(signatures.nouns, name="signatures")
 
 
 def _version(wanted: bool) -> None:

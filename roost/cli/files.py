@@ -1,0 +1,233 @@
+"""`roost files ...`: list, show, upload, update, delete, get, cid.
+
+Files are read from the disk while they are sent, and written to it while they come: their size is no matter.
+"""
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from roost.cli import predict
+from roost.cli.client import Data, Session, session
+from roost.cli.form import Form as Upload
+from roost.cli.form import fields_of, found, keyvalues
+from roost.cli.output import Exit, Form, Output, errors, fail, say, show_record, show_rows
+from roost.core import clock
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.unixfs.profile import PROFILES, V1, named
+
+nouns = typer.Typer(help="Files and folders, each with its CID.", no_args_is_help=True)
+Public = Annotated[bool, typer.Option("--public", help="On the public network, instead of the private one.")]
+_File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
+_Notes = Annotated[list[str] | None, typer.Option("--keyvalue", "-k", metavar="NAME=VALUE", help="A note; repeat it.")]
+_Name = Annotated[str | None, typer.Option(help="What to call it.")]
+_Profile = Annotated[str, typer.Option(help=f"How it becomes blocks: {', '.join(PROFILES)}.")]
+_Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", exists=True)]
+_COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
+_PAGE = 100
+_LINK_SECONDS = 60
+
+
+@nouns.command("list")
+def list_files(
+    name: Annotated[str | None, typer.Option(help="Those with this in their name.")] = None,
+    group: Annotated[str | None, typer.Option(help="Those of a group, by its id; `null` for those in none.")] = None,
+    cid: Annotated[str | None, typer.Option(help="The one with this CID, however it is written.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _PAGE,
+    public: Public = False,
+    data: Data = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List your files, the newest first."""
+    query = {"name": name, "group": group, "cid": cid}
+    show_rows(listed(session(data).storage(), f"files/{network(public)}", "files", query, limit), _COLUMNS, output)
+
+
+@nouns.command()
+def show(file: _File, public: Public = False, data: Data = None, output: Output = Form.TABLE) -> None:
+    """Show one file."""
+    show_record(_find(session(data).storage(), file, public), output)
+
+
+@nouns.command()
+def upload(
+    path: _Path,
+    name: _Name = None,
+    group: Annotated[str | None, typer.Option(help="The id of the group that it goes into.")] = None,
+    keyvalue: _Notes = None,
+    profile: _Profile = V1.name,
+    public: Public = False,
+    data: Data = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Upload a file, or a folder with all that is in it."""
+    notes = {"network": network(public), "cid_version": named(profile).name, "name": name, "group_id": group}
+    files = found(path)
+    form = Upload(fields_of(notes | {"keyvalues": keyvalues(keyvalue or [])}), files)
+    here = session(data).storage()
+    with _progress("Uploading", int(form.headers["Content-Length"])) as done:
+        answer = here.send("/v3/files", _counted(form, done), form.headers)
+    show_record(answer["data"], output)
+
+
+@nouns.command()
+def update(
+    file: _File,
+    name: _Name = None,
+    keyvalue: _Notes = None,
+    public: Public = False,
+    data: Data = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Change what is noted about a file. Its content never changes."""
+    body = {"name": name, "keyvalues": keyvalues(keyvalue or []) or None}
+    if not any(body.values()):
+        fail("Say what to change: --name or --keyvalue.", Exit.USAGE)
+    here = session(data).storage()
+    found = _find(here, file, public)
+    given = {key: value for key, value in body.items() if value}
+    show_record(here.call("PUT", f"/v3/files/{network(public)}/{found['id']}", given)["data"], output)
+
+
+@nouns.command()
+def delete(
+    file: _File,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    public: Public = False,
+    data: Data = None,
+) -> None:
+    """Delete a file."""
+    here = session(data).storage()
+    found = _find(here, file, public)
+    if not yes:
+        typer.confirm(f"Delete {found['name'] or found['cid']} ({found['cid']})?", abort=True)
+    here.call("DELETE", f"/v3/files/{network(public)}/{found['id']}")
+    say("Deleted.")
+
+
+@nouns.command()
+def get(
+    file: _File,
+    to: Annotated[Path | None, typer.Option("--to", help="Where to write it; `-` for standard output.")] = None,
+    public: Public = False,
+    data: Data = None,
+) -> None:
+    """Fetch a file's content, through a gateway of yours."""
+    here = session(data).storage()
+    found = _find(here, file, public)
+    if found["mime_type"] == "directory":
+        fail("That is a folder; open it through a gateway (`roost gateways list`).", Exit.USAGE)
+    place = to or Path(_plain_name(found))
+    host, path = _where(here, found["cid"], public)
+    with here.stream(host, path) as response, _progress("Fetching", found["size"]) as done:
+        _keep(_counted(response.iter_bytes(), done), place)
+    if place != Path("-"):
+        say(f"Wrote {place}.")
+
+
+@nouns.command()
+def cid(path: _Path, profile: _Profile = V1.name, output: Output = Form.TABLE) -> None:
+    """Tell which CID a file or folder has, without uploading it or asking a server."""
+    files = found(path)
+    wanted = named(profile)
+    with _progress("Reading", sum(file.size for file in files)) as done:
+        tree = predict.root(files, wanted, done)
+    if output is Form.TABLE:
+        say(str(tree.cid))
+    else:
+        record = {"cid": str(tree.cid), "size": tree.size, "number_of_files": len(files), "cid_version": wanted.name}
+        show_record(record, output)
+
+
+def network(public: bool) -> str:
+    return "public" if public else "private"
+
+
+def listed(here: Session, path: str, field: str, query: Mapping[str, str | None], limit: int) -> list[dict[str, Any]]:
+    """Records of the storage API, of as many pages as `limit` needs. field: where a page has them."""
+    rows: list[dict[str, Any]] = []
+    asked = {name: value for name, value in query.items() if value is not None}
+    token = ""
+    while len(rows) < limit:
+        page = asked | {"limit": str(min(limit - len(rows), _PAGE))} | ({"pageToken": token} if token else {})
+        answer = here.call("GET", f"/v3/{path}?{urlencode(page)}")["data"]
+        rows += answer[field]
+        token = answer["next_page_token"]
+        if not token:
+            break
+    return rows
+
+
+def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
+    """The file of that id, or of that CID."""
+    where = f"files/{network(public)}"
+    try:
+        Cid.parse(file)
+    except InvalidCid:
+        return here.call("GET", f"/v3/{where}/{quote(file, safe='')}")["data"]
+    rows = listed(here, where, "files", {"cid": file}, 1)
+    if not rows:
+        fail(
+            f"There is no {network(public)} file {file}; `roost files list` shows those that there are.", Exit.NOT_FOUND
+        )
+    return rows[0]
+
+
+def _where(here: Session, cid: str, public: bool) -> tuple[str, str]:
+    """The gateway, and the path there, at which a file's content is to be had."""
+    name = here.call("GET", "/v3/ipfs/gateways")["data"]["rows"][0]["domain"]
+    host = here.host_of(f"{name}.gateways")
+    if public:
+        return host, f"/ipfs/{cid}"
+    url = f"{urlsplit(here.url).scheme}://{host}/files/{cid}"
+    asked = {"url": url, "date": int(clock.now().timestamp()), "expires": _LINK_SECONDS, "method": "GET"}
+    link = urlsplit(str(here.call("POST", "/v3/files/private/download_link", asked)["data"]))
+    return host, f"{link.path}?{link.query}"
+
+
+def _plain_name(file: Mapping[str, Any]) -> str:
+    """The file's own name where it is one for a file here, else its CID. It is not written over another file."""
+    name = Path(str(file["name"] or "")).name
+    name = name if name not in {"", ".", ".."} and name.isprintable() else str(file["cid"])
+    if Path(name).exists():
+        fail(f"{name} is here already; say where to write with --to.", Exit.USAGE)
+    return name
+
+
+def _keep(pieces: Iterable[bytes], place: Path) -> None:
+    """All of it or nothing, but for standard output."""
+    if place == Path("-"):
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    partial = place.with_name(f"{place.name}.part")
+    try:
+        with partial.open("wb") as file:
+            file.writelines(pieces)
+        partial.replace(place)
+    except OSError as error:
+        fail(f"{place}: {error.strerror}", Exit.USAGE)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _counted(pieces: Iterable[bytes], done: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        done(len(piece))
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Generator[Callable[[int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda amount: bar.advance(task, amount)

@@ -1,0 +1,115 @@
+"""A file or folder of this machine as an upload: what is in it, and the form that carries it, read while it is sent."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.cli.output import Exit, fail
+
+_PIECE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file: where it is, its path as the upload names it (`folder/a.txt`), and its bytes."""
+
+    place: Path
+    name: str
+    size: int
+
+
+def found(path: Path) -> Sequence[Found]:
+    """The file, or all files in the folder. A form cannot carry folders without files, so these are left out.
+
+    Leaves the program when there is nothing to upload, or something that is neither a file nor a folder.
+    """
+    path = path.absolute()
+    name = path.resolve().name
+    if path.is_file():
+        return [Found(path, name, path.stat().st_size)]
+    files = list(_below(path, name)) if path.is_dir() else []
+    if not files:
+        fail(f"{path}: there is no file.", Exit.USAGE)
+    return files
+
+
+class Form:
+    """multipart/form-data (RFC 7578): the fields, then the files. Iterating gives its bytes."""
+
+    def __init__(self, fields: Mapping[str, str], files: Sequence[Found]) -> None:
+        self._boundary = secrets.token_hex(16)
+        self._fields = b"".join(
+            self._head(f'name="{name}"') + f"{value}\r\n".encode() for name, value in fields.items()
+        )
+        self._files = files
+        self._end = f"--{self._boundary}--\r\n".encode()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        inside = sum(len(self._head_of(file)) + file.size + 2 for file in self._files)
+        length = len(self._fields) + inside + len(self._end)
+        return {"Content-Type": f"multipart/form-data; boundary={self._boundary}", "Content-Length": str(length)}
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._fields
+        for file in self._files:
+            yield self._head_of(file)
+            yield from content(file)
+            yield b"\r\n"
+        yield self._end
+
+    def _head_of(self, file: Found) -> bytes:
+        return self._head(f'name="file"; filename="{_quoted(file.name)}"')
+
+    def _head(self, disposition: str) -> bytes:
+        return f"--{self._boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n".encode()
+
+
+def content(file: Found) -> Iterator[bytes]:
+    """The bytes of a file, as many as it had when it was found. Leaves the program when it cannot be read to there."""
+    left = file.size
+    try:
+        with file.place.open("rb", buffering=0) as opened:
+            while left and (piece := opened.read(min(left, _PIECE))):
+                left -= len(piece)
+                yield piece
+    except OSError as error:
+        fail(f"{file.place}: {error.strerror}", Exit.USAGE)
+    if left:
+        fail(f"{file.place} became shorter while it was read.")
+
+
+def keyvalues(pairs: Sequence[str]) -> dict[str, str]:
+    """`["a=1"]` as an object. Leaves the program when there is no `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            fail(f"{pair}: write a note as NAME=VALUE.", Exit.USAGE)
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def fields_of(given: Mapping[str, str | Mapping[str, str] | None]) -> Mapping[str, str]:
+    """The fields that have a value, as a form writes them."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items() if value}
+
+
+def _below(folder: Path, name: str) -> Iterator[Found]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        fail(f"{folder}: {error.strerror}", Exit.USAGE)
+    for entry in entries:
+        place, inside = Path(entry.path), f"{name}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(place, inside)
+        elif entry.is_file(follow_symlinks=False):
+            yield Found(place, inside, entry.stat().st_size)
+        else:
+            fail(f"{place} is neither a file nor a folder (links are not followed).", Exit.USAGE)
+
+
+def _quoted(name: str) -> str:
+    """As browsers write it (HTML, multipart/form-data encoding algorithm)."""
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
