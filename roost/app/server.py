@@ -13,6 +13,8 @@ from roost.hosts.front import front
 from roost.hosts.health import Check
 from roost.hosts.mount import application
 from roost.hosts.server import HttpServer
+from roost.hosts.storage_gateway.answers import Answers
+from roost.hosts.storage_gateway.gateway import StorageGatewayHost
 from roost.web import access
 from roost.web.access import Observe, Passage
 
@@ -31,7 +33,8 @@ class Roost:
         self.agents = AgentsWing(ground, outside)
         self.storage = StorageWing(ground, blobs(settings))
         self.roster, self.reach, self.models = self.agents.roster, self.agents.reach, self.agents.models
-        served = application(ground.rooms, ground.addresses.agents_url, self._checks(), ground.registry)
+        api = application(ground.rooms, ground.addresses.agents_url, self._checks(), ground.registry)
+        served = StorageGatewayHost(api, self.storage.serving, Answers(self.storage.content.reader))
         self._observed = self._count()
         self.asgi = front(served, ground.addresses, ground.door.anyone, observe=self._observed)
         self.agents.connect(self.asgi)

@@ -31,8 +31,8 @@ class StorageWing:
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
         self.gateways = Gateways(ground.db)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
+        self.serving = Serving(self.gateways, self.links, self.content.reader)
         ground.rooms.add(self.links)
-        self.serving = Serving(self.gateways, self.content.reader)
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)

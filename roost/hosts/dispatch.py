@@ -41,15 +41,16 @@ class Dispatch:
     def _mark(self, scope: Scope) -> bool:
         """Mark the scope, in place, so that what stands before sees it too. False when nothing is served there."""
         path = scope["path"]
-        if not is_plain(scope.get("raw_path", path.encode()), path) or f"{path}/".startswith(f"{_CLOSED}/"):
+        plain = is_plain(scope.get("raw_path", path.encode()), path)
+        if f"{path}/".startswith(f"{_CLOSED}/"):
             return False
         relayed = scope.get("state", {}).get("relay_agent")
         if relayed is not None:
             _set(scope, Address(Surface.RELAY, "", relayed))
-            return _lengthen(scope, relayed) if path.startswith(_OWN) else path.startswith("/v0/")
+            return plain and (_lengthen(scope, relayed) if path.startswith(_OWN) else path.startswith("/v0/"))
         hosts = _values(scope, b"host")
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
-        if address is None:
+        if address is None or not (plain or _is_content(address, path)):
             return False
         scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]
         if address.surface is Surface.LOCAL and not _is_from_here(scope):
@@ -89,6 +90,11 @@ def is_plain(raw: bytes, path: str) -> bool:
     if any(code in lowered for code in _AMBIGUOUS) or "\N{REPLACEMENT CHARACTER}" in path:
         return False
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
+
+
+def _is_content(address: Address, path: str) -> bool:
+    """Names in folders may have any sign in them; a storage gateway reads their paths as they were sent."""
+    return address.gateway is not None and (address.cid is not None or path.startswith(("/ipfs/", "/files/")))
 
 
 def _is_from_here(scope: Scope) -> bool:

@@ -39,6 +39,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/platform/wire.py": "tests/contract/test_platform.py",
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
+    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_gateway.py",  # asked and answered
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does

@@ -1,5 +1,6 @@
 """Calls an ASGI application the way a server does, and keeps what it sends."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,9 @@ async def call(
     kind: str = "http",
     state: dict[str, Any] | None = None,
     client: tuple[str, int] | None = ("127.0.0.1", 5),
+    stays: bool = False,
 ) -> Sent:
+    """`stays`: the client waits for the end of the answer; else it leaves when its body is sent."""
     path, _, query = target.partition("?")
     hosts = [] if host is None else [("host", host)]
     scope = {
@@ -56,6 +59,8 @@ async def call(
     parts = list(body if body is not None else (b"",))
 
     async def receive() -> dict[str, Any]:
+        if not parts and stays:
+            await asyncio.Event().wait()
         if not parts:
             return {"type": "http.disconnect"}
         part = parts.pop(0)

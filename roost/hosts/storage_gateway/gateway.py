@@ -1,0 +1,102 @@
+"""The addresses of storage gateways: reads the request, has it answered in bounded time, and tells errors as text.
+
+Everything may be read from pages of other origins, without credentials. What is not content goes on to the application.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from roost.core.problem import Problem, Unavailable
+from roost.hosts.storage_gateway import asked as asking
+from roost.hosts.storage_gateway.answers import Answers
+from roost.hosts.storage_gateway.asked import Asked
+from roost.hosts.storage_gateway.reply import Reply, deliver, text
+from roost.identity.door import Surface
+from roost.storage.content.errors import ContentMissing
+from roost.storage.serve.errors import NotPinned
+from roost.storage.serve.service import Serving
+from roost.web.errors import STATUS
+
+_PREPARE = 30.0
+"""Seconds until an answer begins."""
+_METHODS = "GET, HEAD, OPTIONS"
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Content-Length, Content-Range, Content-Disposition, ETag, X-Ipfs-Path, "
+    "X-Ipfs-Roots, X-Request-Id, pinata-signature",
+}
+_PREFLIGHT = _CORS | {
+    "Access-Control-Allow-Methods": _METHODS,
+    "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-None-Match, If-Range, Range, "
+    "X-Requested-With, x-pinata-gateway-token",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class TakesTooLong(Unavailable):
+    message = "The content could not be read in time"
+
+
+class StorageGatewayHost:
+    """others: whoever answers at all other addresses, and what is not content at these."""
+
+    def __init__(self, others: ASGIApp, serving: Serving, answers: Answers) -> None:
+        self._others = others
+        self._serving = serving
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_content(scope):
+            await self._others(scope, receive, send)
+            return
+        head = scope["method"] == "HEAD"
+        reply = await self._reply(scope)
+        await deliver(_with(reply, _CORS), head=head, receive=receive, send=send)
+
+    async def _reply(self, scope: Scope) -> Reply:
+        if scope["method"] == "OPTIONS":
+            return Reply(204, _PREFLIGHT)
+        if scope["method"] not in {"GET", "HEAD"}:
+            return text(405, "Method not allowed", {"Allow": _METHODS})
+        asked = None
+        try:
+            asked = asking.read(scope)
+            async with asyncio.timeout(_PREPARE):
+                return await self._answer(asked)
+        except TimeoutError:
+            return _told(TakesTooLong(), asked)
+        except Problem as problem:
+            return _told(problem, asked)
+
+    async def _answer(self, asked: Asked) -> Reply:
+        if asked.is_private:
+            found = await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
+        else:
+            found = await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
+        return await self._answers.answer(asked, found)
+
+
+def is_content(scope: Scope) -> bool:
+    """Whether a request that `hosts/dispatch.py` marked is for content on a storage gateway."""
+    state = scope.get("state", {})
+    if state.get("surface") is not Surface.STORAGE_GATEWAY:
+        return False
+    return state["cid_host"] is not None or scope["path"].startswith((asking.PUBLIC, asking.PRIVATE))
+
+
+def _told(problem: Problem, asked: Asked | None) -> Reply:
+    problem = NotPinned() if isinstance(problem, ContentMissing) else problem
+    status = STATUS[problem.kind]
+    if (
+        isinstance(problem, NotPinned)
+        and asked is not None
+        and "only-if-cached" in asked.headers.get("cache-control", "")
+    ):
+        status = 412
+    return text(status, problem.message)
+
+
+def _with(reply: Reply, headers: Mapping[str, str]) -> Reply:
+    return Reply(reply.status, {**headers, **reply.headers}, reply.first, reply.rest, reply.length)

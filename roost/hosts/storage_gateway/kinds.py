@@ -1,0 +1,36 @@
+"""The type of files, found by their first bytes, and remembered: what a CID names never changes."""
+
+from collections import OrderedDict
+
+from roost.storage.content.model import Scope
+from roost.storage.content.reader import Reader, Stat
+from roost.storage.uploads import sniff
+
+_REMEMBERED = 50_000
+
+
+class Kinds:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: OrderedDict[tuple[bytes, str], str] = OrderedDict()
+
+    async def of(self, scope: Scope, file: Stat, name: str, beginning: bytes) -> str:
+        """The MIME type of a file under that name. beginning: its first bytes, where they are at hand."""
+        key = (file.cid.digest, name.rpartition(".")[2].lower()[:16])
+        if (known := self._known.get(key)) is not None:
+            self._known.move_to_end(key)
+            return known
+        if not beginning and file.size:
+            beginning = await self._begin(scope, file)
+        found = sniff.mime_type(beginning[: sniff.HEAD], f"file.{key[1]}" if "." in name else "")
+        self._known[key] = found
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+    async def _begin(self, scope: Scope, file: Stat) -> bytes:
+        pieces = self._reader.content(scope, file, 0, sniff.HEAD)
+        try:
+            return await anext(pieces, b"")
+        finally:
+            await pieces.aclose()

@@ -1,0 +1,75 @@
+"""An answer, and how it goes out: in pieces as fast as the client takes them, and not to a client that has left."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+from starlette.types import Receive, Send
+
+from roost.core.problem import Limited, Problem
+
+_STALL = 120.0
+"""Seconds that a client may take for one piece."""
+
+
+class TooSlow(Limited):
+    message = "The client took nothing for too long"
+
+
+class BrokenOff(Exception):  # noqa: N818 - what happened
+    """An answer that cannot be ended well; the connection is closed, so that nobody takes it for whole."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    first: bytes = b""
+    rest: AsyncGenerator[bytes] | None = None
+    length: int | None = None
+
+
+def text(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
+    body = f"{message}\n".encode()
+    own = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+    return Reply(status, own | dict(headers or {}), body, length=len(body))
+
+
+async def deliver(reply: Reply, *, head: bool, receive: Receive, send: Send) -> None:
+    """Raises BrokenOff when it began and cannot be ended."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    if reply.length is not None:
+        headers.append((b"Content-Length", str(reply.length).encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if head or reply.rest is None:
+        if reply.rest is not None:
+            await reply.rest.aclose()
+        await send({"type": "http.response.body", "body": b"" if head else reply.first})
+        return
+    await _stream(reply.first, reply.rest, receive, send)
+
+
+async def _stream(first: bytes, rest: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
+    gone = asyncio.create_task(_left(receive))
+    piece: bytes | None = first
+    try:
+        while piece is not None and not gone.done():
+            async with asyncio.timeout(_STALL):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            piece = await anext(rest, None)
+        if not gone.done():
+            await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        raise BrokenOff from TooSlow()
+    except Problem as problem:
+        raise BrokenOff from problem
+    finally:
+        gone.cancel()
+        await rest.aclose()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
