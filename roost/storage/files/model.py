@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from roost.storage.content.model import Network
 from roost.storage.files.errors import InvalidMetadata
@@ -17,6 +18,14 @@ UNGROUPED = "null"
 """The group of files that are in none, as list filters write it."""
 
 Keyvalues = Mapping[str, str | int | float | bool]
+
+
+class Change(StrEnum):
+    """What happens to a file."""
+
+    ADDED = "file_added"
+    UPDATED = "file_updated"
+    DELETED = "file_deleted"
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,14 @@ from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
 from roost.storage.files.errors import FileMissing, GroupMissing
-from roost.storage.files.model import PAGE_LIMIT, File, Filter, Note
+from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note
 from roost.storage.groups.service import Groups
+from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
+
+Watch = Callable[[Connection, Change, File], None]
+"""Told of a change inside its transaction."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class Arrival:
 class Files:
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._watches: list[Watch] = []
+
+    def watch(self, watch: Watch) -> None:
+        """Tell `watch` of every change from now on. What it raises undoes the change."""
+        self._watches.append(watch)
 
     def add(self, connection: Connection, arrival: Arrival, pack_id: str, file_id: str | None = None) -> File:
         """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
@@ -60,7 +69,15 @@ class Files:
         )
         store.add(connection, file)
         content.hold(connection, Hold(pack_id, _holder(file.id), file.tenant_id, file.network))
+        self._tell(connection, Change.ADDED, file)
         return file
+
+    @staticmethod
+    def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
+        """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
+        spellings = (cid, *cid.spellings())
+        found = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
+        return next((file for file in found if file is not None), None)
 
     async def get(self, tenant_id: str, network: Network, file_id: str) -> File:
         """Raises FileMissing."""
@@ -89,7 +106,9 @@ class Files:
             file = _found(connection, tenant_id, network, file_id)
             note, now = to(file.note), clock.now()
             store.set_note(connection, file_id, note, now)
-            return replace(file, note=note, updated_at=now)
+            changed = replace(file, note=note, updated_at=now)
+            self._tell(connection, Change.UPDATED, changed)
+            return changed
 
         return await self._db.write(change)
 
@@ -106,7 +125,10 @@ class Files:
                 raise GroupMissing
             if not member and file.note.group_id != group_id:
                 raise FileMissing
-            store.set_group(connection, file_id, group_id if member else None, clock.now())
+            now, into = clock.now(), group_id if member else None
+            store.set_group(connection, file_id, into, now)
+            changed = replace(file, note=replace(file.note, group_id=into), updated_at=now)
+            self._tell(connection, Change.UPDATED, changed)
 
         await self._db.write(change)
 
@@ -115,7 +137,7 @@ class Files:
 
         def remove(connection: Connection) -> File:
             file = _found(connection, tenant_id, network, file_id)
-            self._forget(connection, file.id)
+            self._forget(connection, file)
             return file
 
         return await self._db.write(remove)
@@ -125,16 +147,20 @@ class Files:
 
         def remove(connection: Connection) -> int:
             over = store.expired(connection, clock.now(), _EXPIRED_AT_ONCE)
-            for file_id in over:
-                self._forget(connection, file_id)
+            for file in over:
+                self._forget(connection, file)
             return len(over)
 
         return await self._db.write(remove)
 
-    @staticmethod
-    def _forget(connection: Connection, file_id: str) -> None:
-        store.mark_deleted(connection, file_id, clock.now())
-        content.release(connection, _holder(file_id))
+    def _forget(self, connection: Connection, file: File) -> None:
+        store.mark_deleted(connection, file.id, clock.now())
+        content.release(connection, _holder(file.id))
+        self._tell(connection, Change.DELETED, file)
+
+    def _tell(self, connection: Connection, change: Change, file: File) -> None:
+        for watch in self._watches:
+            watch(connection, change, file)
 
 
 def _found(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File:

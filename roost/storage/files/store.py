@@ -116,10 +116,10 @@ def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
     return connection.execute(query.values(deleted_at=at)).rowcount == 1
 
 
-def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
-    """The ids of files whose time is over."""
-    query = sa.select(files.c.id).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
-    return list(connection.execute(query).scalars())
+def expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
+    """Files whose time is over."""
+    query = sa.select(files).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
+    return [_file(row) for row in connection.execute(query)]
 
 
 def _mine(tenant_id: str, network: Network) -> list[Any]:

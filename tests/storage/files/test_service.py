@@ -10,7 +10,7 @@ from roost.core.place import InvalidPage
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import File, Filter, Note
+from roost.storage.files.model import Change, File, Filter, Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
@@ -114,3 +114,26 @@ async def test_files_whose_time_is_over_go(place: House, files: Files) -> None:
     with pytest.raises(FileMissing):
         await files.get(place.tenant_id, PRIVATE, over.id)
     assert await files.get(place.tenant_id, PRIVATE, kept.id)
+
+
+async def test_who_watches_is_told_inside_the_transaction(place: House, files: Files) -> None:
+    told: list[tuple[Change, str, str | None]] = []
+    files.watch(lambda _, change, file: told.append((change, file.id, file.note.name)))
+    file = await add(place, files, b"one", Note("one"))
+    await add(place, files, b"one", Note("again"))
+    await files.note(place.tenant_id, PRIVATE, file.id, Note("two"))
+    await files.delete(place.tenant_id, PRIVATE, file.id)
+    expected = [(Change.ADDED, "one"), (Change.UPDATED, "two"), (Change.DELETED, "two")]
+    assert told == [(change, file.id, name) for change, name in expected]
+
+
+async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) -> None:
+    file = await add(place, files, b"one")
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError
+
+    files.watch(refuse)
+    with pytest.raises(RuntimeError):
+        await files.delete(place.tenant_id, PRIVATE, file.id)
+    assert await files.get(place.tenant_id, PRIVATE, file.id) == file
