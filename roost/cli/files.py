@@ -17,6 +17,7 @@ from roost.cli import predict
 from roost.cli.client import Data, Session, session
 from roost.cli.form import Form as Upload
 from roost.cli.form import fields_of, found, keyvalues
+from roost.cli.gateways import rows
 from roost.cli.output import Exit, Form, Output, errors, fail, say, show_record, show_rows
 from roost.core import clock
 from roost.storage.unixfs.cid import Cid
@@ -152,17 +153,17 @@ def network(public: bool) -> str:
 
 def listed(here: Session, path: str, field: str, query: Mapping[str, str | None], limit: int) -> list[dict[str, Any]]:
     """Records of the storage API, of as many pages as `limit` needs. field: where a page has them."""
-    rows: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     asked = {name: value for name, value in query.items() if value is not None}
     token = ""
-    while len(rows) < limit:
-        page = asked | {"limit": str(min(limit - len(rows), _PAGE))} | ({"pageToken": token} if token else {})
+    while len(found) < limit:
+        page = asked | {"limit": str(min(limit - len(found), _PAGE))} | ({"pageToken": token} if token else {})
         answer = here.call("GET", f"/v3/{path}?{urlencode(page)}")["data"]
-        rows += answer[field]
+        found += answer[field]
         token = answer["next_page_token"]
         if not token:
             break
-    return rows
+    return found
 
 
 def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
@@ -172,22 +173,29 @@ def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
         Cid.parse(file)
     except InvalidCid:
         return here.call("GET", f"/v3/{where}/{quote(file, safe='')}")["data"]
-    rows = listed(here, where, "files", {"cid": file}, 1)
-    if not rows:
+    found = listed(here, where, "files", {"cid": file}, 1)
+    if not found:
         fail(
             f"There is no {network(public)} file {file}; `roost files list` shows those that there are.", Exit.NOT_FOUND
         )
-    return rows[0]
+    return found[0]
 
 
 def _where(here: Session, cid: str, public: bool) -> tuple[str, str]:
     """The gateway, and the path there, at which a file's content is to be had."""
-    name = here.call("GET", "/v3/ipfs/gateways")["data"]["rows"][0]["domain"]
-    host = here.host_of(f"{name}.gateways")
+    gateways = rows(here)
+    if not gateways:
+        fail("You have no gateway; make one with `roost gateways create`.", Exit.NOT_FOUND)
+    gateway = str(gateways[0]["url"])
+    host = urlsplit(gateway).netloc
     if public:
         return host, f"/ipfs/{cid}"
-    url = f"{urlsplit(here.url).scheme}://{host}/files/{cid}"
-    asked = {"url": url, "date": int(clock.now().timestamp()), "expires": _LINK_SECONDS, "method": "GET"}
+    asked = {
+        "url": f"{gateway}/files/{cid}",
+        "date": int(clock.now().timestamp()),
+        "expires": _LINK_SECONDS,
+        "method": "GET",
+    }
     link = urlsplit(str(here.call("POST", "/v3/files/private/download_link", asked)["data"]))
     return host, f"{link.path}?{link.query}"
 

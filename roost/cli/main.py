@@ -12,6 +12,7 @@ from roost.cli import (
     devices,
     engines,
     files,
+    gateways,
     groups,
     keys,
     machine,
@@ -53,6 +54,7 @@ cli.add_typer(secrets.nouns, name="secrets")
 cli.add_typer(scripts.nouns, name="scripts")
 cli.add_typer(files.nouns, name="files")
 cli.add_typer(groups.nouns, name="groups")
+cli.add_typer(gateways.nouns, name="gateways")
 cli.add_typer(signatures.nouns, name="signatures")
 
 
