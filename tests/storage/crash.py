@@ -1,0 +1,147 @@
+"""A program that receives, commits, lets go and sweeps until it is killed, again and again, and looks what is there.
+
+`python -m tests.storage.crash FOLDER ROUNDS`. It forks before anything has a thread, so that a round takes moments.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from roost.core.db import Connection, Database
+from roost.drivers.blob.folder import FolderStore
+from roost.identity import tenants
+from roost.migrations import upgrade
+from roost.storage.content import service, store
+from roost.storage.content.errors import ContentMissing
+from roost.storage.content.model import Hold, Network, Scope
+from roost.storage.content.scrub import Scrub
+from roost.storage.content.service import Content
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import PROFILES
+
+NOW = timedelta(0)
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.db = Database(f"sqlite:///{folder / 'roost.db'}")
+        self.blobs = FolderStore(folder / "blobs")
+        self.content = Content(self.db, self.blobs)
+        self.folder = folder
+        self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
+
+
+def content_of(holder: str, size: int) -> bytes:
+    return hashlib.shake_128(holder.encode()).digest(size)
+
+
+async def work(place: Place, say: Callable[[str], None], chance: random.Random, mark: int) -> None:
+    """Tell what is done when it is done: `+` it is kept, `-` it may go, `x` it is gone."""
+    mine: list[str] = []
+    for number in range(10_000):
+        holder, size = f"file/{mark}-{number}", chance.choice([0, 10, 300_000, 900_000])
+        async with place.content.receive(chance.choice(list(PROFILES.values()))) as pack:
+            await pack.write(content_of(holder, size))
+            tree = await pack.end_file()
+            hold = Hold(pack.pack_id, holder, place.tenant_id, Network.PRIVATE)
+            await pack.commit(lambda connection, hold=hold: service.hold(connection, hold))
+        say(f"+ {holder} {size} {tree.cid}")
+        mine.append(holder)
+        if chance.random() < 0.4:
+            gone = mine.pop(chance.randrange(len(mine)))
+            say(f"- {gone}")
+            await place.db.write(lambda connection, gone=gone: service.release(connection, gone))
+            say(f"x {gone}")
+        if chance.random() < 0.3:
+            await place.content.sweep(NOW)
+
+
+async def look(place: Place, said: Iterable[str]) -> None:
+    """Nothing is lost, nothing is half there, nothing is left."""
+    kept: dict[str, tuple[int, Cid]] = {}
+    gone: list[Cid] = []
+    for what, holder, *more in (line.split() for line in said):
+        if what == "+":
+            kept[holder] = (int(more[0]), Cid.parse(more[1]))
+        elif what == "-":
+            last = kept.pop(holder)
+        else:
+            gone.append(last[1])
+    reader, scope = place.content.reader, Scope(Network.PRIVATE, place.tenant_id)
+    for holder, (size, cid) in kept.items():
+        pieces = [piece async for piece in reader.content(scope, await reader.stat(scope, cid))]
+        assert b"".join(pieces) == content_of(holder, size), f"{holder} is lost"
+    for cid in set(gone) - {cid for _, cid in kept.values()}:
+        try:
+            await reader.find(scope, cid)
+        except ContentMissing:
+            continue
+        raise AssertionError("what was let go is there")
+    await place.content.sweep(NOW)
+    scrub = Scrub(place.db, reader, 1 << 40)
+    while await scrub.next():
+        pass
+    assert scrub.damaged == 0, "half a pack is there"
+    keys = {blob.key async for blob in place.blobs.list()}
+    assert keys == await place.db.read(everything), "objects leak"
+    assert not list((place.folder / "blobs" / "new").iterdir()), "drafts leak"
+
+
+def everything(connection: Connection) -> set[str]:
+    return set(connection.execute(store.packs.select().with_only_columns(store.packs.c.id)).scalars())
+
+
+def forked(run: Callable[[], None]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        run()
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001 - a fork must not go on as its parent
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def a_round(folder: Path, number: int, chance: random.Random, said: list[str]) -> None:
+    ours, theirs = os.pipe()
+    seed = chance.random()
+
+    def run() -> None:
+        def say(line: str) -> None:
+            os.write(theirs, line.encode() + b"\n")
+
+        place = Place(folder)
+        say("ready")
+        asyncio.run(work(place, say, random.Random(seed), number))
+
+    child = forked(run)
+    os.close(theirs)
+    with os.fdopen(ours) as lines:
+        assert lines.readline() == "ready\n"
+        time.sleep(chance.random() * 0.08)  # the moment of its death
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        said += lines.read().splitlines()
+    _, status = os.waitpid(forked(lambda: asyncio.run(look(Place(folder), said))), 0)
+    assert status == 0, f"round {number}"
+
+
+def main(folder: Path, rounds: int) -> None:
+    assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
+    chance = random.Random()
+    said: list[str] = []
+    for number in range(rounds):
+        a_round(folder, number, chance, said)
+    print(sum(line.startswith("+") for line in said), sum(line.startswith("x") for line in said))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
