@@ -25,9 +25,8 @@ OWN_BUSINESS = {"hermes": set[str](), "openclaw": {"clawhub.ai"}}
 """What an engine asks for at a start whatever its channels are."""
 PATIENCE = 150.0  # seconds for one answer, on a machine that has much else to do
 APPROVE = {
-    "hermes": "HERMES_HOME=~/.hermes /engine/hermes/bin/python3 -m hermes_cli.main pairing approve {} {}",
-    "openclaw": "OPENCLAW_STATE_DIR=~/.openclaw /engine/node/bin/node "
-    "/engine/oc/node_modules/openclaw/openclaw.mjs pairing approve {} {}",
+    "hermes": "/engine/hermes/bin/python3 -m hermes_cli.main pairing approve {} {}",
+    "openclaw": "/engine/node/bin/node /engine/oc/node_modules/openclaw/openclaw.mjs pairing approve {} {}",
 }
 
 
