@@ -13,6 +13,8 @@ from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
 from roost.storage.links.service import Links
 from roost.storage.serve.service import Serving
+from roost.storage.signatures.service import Signatures
+from roost.storage.swaps.service import Swaps
 from roost.storage.uploads.service import Uploads
 
 _log = log.get("storage")
@@ -29,7 +31,11 @@ class StorageWing:
         damaged.set_function(lambda: self.content.scrub.damaged)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
-        self.gateways = Gateways(ground.db)
+        self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
+        self.signatures = Signatures(ground.db)
+        self.swaps = Swaps(ground.db, self.gateways)
+        for room in (self.signatures, self.swaps):
+            ground.rooms.add(room)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
         self.serving = Serving(self.gateways, self.links, self.content.reader)
         ground.rooms.add(self.links)

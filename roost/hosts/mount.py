@@ -20,8 +20,11 @@ from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
 from roost.storage.files import api as files
+from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
 from roost.storage.members import api as members
+from roost.storage.signatures import api as signatures
+from roost.storage.swaps import api as swaps
 from roost.storage.uploads import api as uploads
 from roost.web import errors
 from roost.web.provide import Rooms
@@ -46,6 +49,9 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(uploads.router)
     app.include_router(groups.router)
     app.include_router(members.router)
+    app.include_router(gateways.router)
+    app.include_router(signatures.router)
+    app.include_router(swaps.router)
     app.include_router(files.router)  # behind those that have words where it has ids
     app.include_router(health.router(checks, registry))
     openapi.install(app, agents_url)

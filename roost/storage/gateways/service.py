@@ -29,8 +29,14 @@ T = TypeVar("T")
 
 
 class Gateways:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, origin: Callable[[str], str] = "http://{}.gateways.localhost".format) -> None:
+        """origin: the public origin of the gateway of a name."""
         self._db = db
+        self._origin = origin
+
+    def url(self, gateway: StorageGateway) -> str:
+        """Where a gateway is reached."""
+        return self._origin(gateway.domain)
 
     async def by_domain(self, name: str) -> StorageGateway:
         """The gateway of that label, whoever's it is. Raises GatewayMissing."""

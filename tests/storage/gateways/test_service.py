@@ -22,7 +22,7 @@ from roost.storage.gateways.service import Gateways
 
 @pytest.fixture
 def gateways(database: Database) -> Gateways:
-    return Gateways(database)
+    return Gateways(database, "https://{}.gateways.example".format)
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Wallet signatures: a person's statement that a CID is theirs, checked and kept beside the file."""

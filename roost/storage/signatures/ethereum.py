@@ -1,0 +1,89 @@
+"""Signatures of Ethereum accounts, checked: what was signed (EIP-712 typed data, EIP-191 `personal_sign`), by whom.
+
+Pure. A contract's signature (ERC-1271) can only be checked by a chain, so none is accepted.
+"""
+
+import re
+from collections.abc import Sequence
+
+from coincurve import PublicKey
+from Crypto.Hash import keccak
+
+from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
+
+_HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
+"""Half the order of secp256k1: `s` is at most that (EIP-2), or a second signature could be made of each."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
+_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}", re.ASCII)
+_RECOVERY = {0: 0, 1: 1, 27: 0, 28: 1}
+
+
+def keccak256(data: bytes) -> bytes:
+    return keccak.new(digest_bits=256, data=data).digest()
+
+
+_DOMAIN = keccak256(
+    keccak256(b"EIP712Domain(string name,string version,uint256 chainId)")
+    + keccak256(b"Sign Content")
+    + keccak256(b"1.0.0")
+    + (1).to_bytes(32, "big")
+)
+_SIGN = keccak256(b"Sign(address address,string cid,string date)")
+
+
+def typed(address: bytes, cid: str, date: str) -> bytes:
+    """The digest of `Sign{address, cid, date}` in the domain `Sign Content` (EIP-712)."""
+    message = _SIGN + address.rjust(32, b"\0") + keccak256(cid.encode()) + keccak256(date.encode())
+    return keccak256(b"\x19\x01" + _DOMAIN + keccak256(message))
+
+
+def personal(text: str) -> bytes:
+    """The digest of a text as `personal_sign` signs it (EIP-191, version 0x45)."""
+    data = text.encode()
+    return keccak256(b"\x19Ethereum Signed Message:\n" + str(len(data)).encode() + data)
+
+
+def parse_address(text: str) -> bytes:
+    """The 20 bytes of an address; in mixed case its checksum has to be right (EIP-55). Raises InvalidAddress."""
+    if _ADDRESS.fullmatch(text) is None:
+        raise InvalidAddress("address must be 0x and 40 hexadecimal digits")
+    digits = text[2:]
+    if digits not in (digits.lower(), digits.upper()) and text != checksummed(bytes.fromhex(digits)):
+        raise InvalidAddress("the checksum of address is wrong")
+    return bytes.fromhex(digits)
+
+
+def checksummed(address: bytes) -> str:
+    """An address as it is written with its checksum (EIP-55)."""
+    digits = address.hex()
+    marks = keccak256(digits.encode()).hex()
+    return "0x" + "".join(
+        digit.upper() if int(mark, 16) >= 8 else digit
+        for digit, mark in zip(digits, marks, strict=False)
+    )
+
+
+def parse_signature(text: str) -> bytes:
+    """The signature as r, s and a recovery bit of 0 or 1. Raises InvalidSignature."""
+    if _SIGNATURE.fullmatch(text) is None:
+        raise InvalidSignature("signature must be 0x and 130 hexadecimal digits")
+    signature = bytes.fromhex(text[2:])
+    if signature[64] not in _RECOVERY:
+        raise InvalidSignature("the last byte of signature must be 0, 1, 27 or 28")
+    if int.from_bytes(signature[32:64], "big") > _HALF_ORDER:
+        raise InvalidSignature("s of signature is in the upper half of the order")
+    return signature[:64] + bytes((_RECOVERY[signature[64]],))
+
+
+def is_signer(address: bytes, signature: bytes, digests: Sequence[bytes]) -> bool:
+    """Whether the account of that address signed one of the digests."""
+    return any(_recovered(signature, one) == address for one in digests)
+
+
+def _recovered(signature: bytes, digest: bytes) -> bytes | None:
+    """The address of whoever signed; None where there cannot be one."""
+    try:
+        key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
+    except ValueError:
+        return None
+    return keccak256(key.format(compressed=False)[1:])[-20:]

@@ -1,0 +1,46 @@
+"""The table of wallet signatures and every line of SQL about it."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.core.db import UtcTime, metadata
+from roost.storage.signatures.model import Signature
+
+signatures = sa.Table(
+    "signatures",
+    metadata,
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("cid", sa.String(128), nullable=False),
+    sa.Column("signature", sa.String(132), nullable=False),
+    sa.Column("address", sa.String(42), nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+)
+
+
+def add(connection: Connection, signature: Signature) -> bool:
+    """Whether it was added: not when the file has one."""
+    row = {
+        "file_id": signature.file_id,
+        "cid": signature.cid,
+        "signature": signature.signature,
+        "address": signature.address,
+        "created_at": signature.created_at,
+    }
+    try:
+        with connection.begin_nested():
+            connection.execute(signatures.insert().values(row))
+    except IntegrityError:
+        return False
+    return True
+
+
+def get(connection: Connection, file_id: str) -> Signature | None:
+    row: Any = connection.execute(signatures.select().where(signatures.c.file_id == file_id)).first()
+    return None if row is None else Signature(row.file_id, row.cid, row.signature, row.address, row.created_at)
+
+
+def remove(connection: Connection, file_id: str) -> bool:
+    return connection.execute(signatures.delete().where(signatures.c.file_id == file_id)).rowcount == 1

@@ -1,0 +1,1 @@
+"""Hot swaps: another CID served in place of one, on gateways with that plugin."""

@@ -1,0 +1,84 @@
+"""Hot swaps of a tenant's files. They count on those of its gateways that have the plugin, for one step."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.identity import tenants
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing
+from roost.storage.files.service import Files
+from roost.storage.gateways.errors import GatewayMissing
+from roost.storage.gateways.model import Plugin, StorageGateway
+from roost.storage.gateways.service import Gateways
+from roost.storage.swaps import store
+from roost.storage.swaps.errors import InvalidSwap, SwapMissing
+from roost.storage.swaps.model import HISTORY_LIMIT, Swap
+from roost.storage.unixfs.cid import Cid
+
+
+class Swaps:
+    def __init__(self, db: Database, gateways: Gateways) -> None:
+        self._db = db
+        self._gateways = gateways
+
+    async def put(self, tenant_id: str, network: Network, cid: str, mapped_cid: str) -> Swap:
+        """Serve `mapped_cid` in place of `cid`; the tenant has both. Raises InvalidCid, InvalidSwap, FileMissing."""
+        asked, served = Cid.parse(cid), Cid.parse(mapped_cid)
+        if asked.v1() == served.v1():
+            raise InvalidSwap("a CID cannot be swapped for itself")
+
+        def add(connection: Connection) -> Swap:
+            tenants.hold(connection, tenant_id)
+            if any(Files.named(connection, tenant_id, network, one) is None for one in (asked, served)):
+                raise FileMissing
+            return _add(connection, tenant_id, network, asked, str(served))
+
+        return await self._db.write(add)
+
+    async def history(self, tenant_id: str, network: Network, cid: str, domain: str | None) -> Sequence[Swap]:
+        """The newest first. domain: the name of one of the tenant's gateways.
+
+        Raises InvalidCid, GatewayMissing, SwapMissing.
+        """
+        if domain is not None and (await self._gateways.by_domain(domain.partition(".")[0])).tenant_id != tenant_id:
+            raise GatewayMissing
+        found = await self._history(tenant_id, network, Cid.parse(cid))
+        if not found:
+            raise SwapMissing
+        return found
+
+    async def delete(self, tenant_id: str, network: Network, cid: str) -> None:
+        """Serve the CID itself again. Raises InvalidCid, SwapMissing."""
+        asked = Cid.parse(cid)
+
+        def end(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)
+            newest = store.history(connection, tenant_id, network, str(asked.v1()), 1)
+            if not newest or newest[0].mapped_cid is None:
+                raise SwapMissing
+            _add(connection, tenant_id, network, asked, None)
+
+        await self._db.write(end)
+
+    async def served(self, gateway: StorageGateway, network: Network, cid: Cid) -> Cid:
+        """What that gateway serves when it is asked for a CID."""
+        if Plugin.HOT_SWAPS not in gateway.plugins:
+            return cid
+        newest = next(iter(await self._history(gateway.tenant_id, network, cid, 1)), None)
+        return cid if newest is None or newest.mapped_cid is None else Cid.parse(newest.mapped_cid)
+
+    async def _history(self, tenant_id: str, network: Network, cid: Cid, limit: int = HISTORY_LIMIT) -> Sequence[Swap]:
+        text = str(cid.v1())
+        return await self._db.read(lambda connection: store.history(connection, tenant_id, network, text, limit))
+
+
+def _add(connection: Connection, tenant_id: str, network: Network, cid: Cid, mapped_cid: str | None) -> Swap:
+    """A new line in the history, in place of the oldest where it is full."""
+    swap = Swap(ids.new_id(), tenant_id, network, str(cid.v1()), mapped_cid, clock.now())
+    kept = store.history(connection, tenant_id, network, swap.cid, HISTORY_LIMIT)
+    store.remove(connection, [one.id for one in kept[HISTORY_LIMIT - 1 :]])
+    store.add(connection, swap)
+    return swap

@@ -1,0 +1,49 @@
+"""The table of hot swaps and every line of SQL about it."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import UtcTime, metadata
+from roost.storage.content.model import Network
+from roost.storage.swaps.model import Swap
+
+swaps = sa.Table(
+    "swaps",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("network", sa.String(8), nullable=False),
+    sa.Column("cid", sa.String(128), nullable=False),
+    sa.Column("mapped_cid", sa.String(128)),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("ix_swaps_tenant_id_network_cid_created_at", "tenant_id", "network", "cid", "created_at"),
+)
+
+
+def add(connection: Connection, swap: Swap) -> None:
+    connection.execute(
+        swaps.insert().values(
+            id=swap.id,
+            tenant_id=swap.tenant_id,
+            network=swap.network,
+            cid=swap.cid,
+            mapped_cid=swap.mapped_cid,
+            created_at=swap.created_at,
+        )
+    )
+
+
+def history(connection: Connection, tenant_id: str, network: Network, cid: str, limit: int) -> Sequence[Swap]:
+    """The newest first."""
+    mine = (swaps.c.tenant_id == tenant_id, swaps.c.network == network, swaps.c.cid == cid)
+    query = swaps.select().where(*mine).order_by(swaps.c.created_at.desc(), swaps.c.id).limit(limit)
+    return [
+        Swap(row.id, row.tenant_id, Network(row.network), row.cid, row.mapped_cid, row.created_at)
+        for row in connection.execute(query)
+    ]
+
+
+def remove(connection: Connection, ids: Sequence[str]) -> None:
+    connection.execute(swaps.delete().where(swaps.c.id.in_(ids)))

@@ -1,0 +1,105 @@
+"""Signatures are checked as another implementation makes them, and everything a byte beside is refused."""
+
+import pytest
+from eth_account import Account
+from eth_account.messages import encode_defunct, encode_typed_data
+from eth_account.signers.local import LocalAccount
+
+from roost.storage.signatures import ethereum
+from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
+
+CID, DATE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4", "2026-11-21T10:29:47.355Z"
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+def account(number: int = 1) -> LocalAccount:
+    return Account.from_key(number.to_bytes(32, "big"))
+
+
+def sign_typed(signer: LocalAccount, cid: str = CID, date: str = DATE) -> str:
+    signable = encode_typed_data(
+        {"name": "Sign Content", "version": "1.0.0", "chainId": 1},
+        {
+            "Sign": [
+                {"name": "address", "type": "address"},
+                {"name": "cid", "type": "string"},
+                {"name": "date", "type": "string"},
+            ]
+        },
+        {"address": signer.address, "cid": cid, "date": date},
+    )
+    return "0x" + signer.sign_message(signable).signature.hex()
+
+
+def address(number: int = 1) -> bytes:
+    return bytes.fromhex(account(number).address[2:])
+
+
+def checks(text: str, who: bytes, *digests: bytes) -> bool:
+    return ethereum.is_signer(who, ethereum.parse_signature(text), digests)
+
+
+@pytest.mark.parametrize("number", range(1, 17))
+def test_typed_data_as_wallets_sign_it(number: int) -> None:
+    signature = sign_typed(account(number))
+    assert checks(signature, address(number), ethereum.typed(address(number), CID, DATE))
+    assert not checks(signature, address(number + 1), ethereum.typed(address(number + 1), CID, DATE))
+    assert not checks(signature, address(number), ethereum.typed(address(number), CID + "x", DATE))
+    assert not checks(signature, address(number), ethereum.typed(address(number), CID, DATE.replace("7", "8")))
+
+
+@pytest.mark.parametrize("text", ["", CID, "grüß dich", "x" * 1000])
+def test_plain_texts_as_wallets_sign_them(text: str) -> None:
+    signature = "0x" + account().sign_message(encode_defunct(text=text)).signature.hex()
+    assert checks(signature, address(), ethereum.personal("other"), ethereum.personal(text))
+    assert not checks(signature, address(), ethereum.personal(text + "."))
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_both_ways_to_write_the_recovery_bit(last: int) -> None:
+    number = next(n for n in range(1, 100) if sign_typed(account(n)).endswith(f"{27 + last:x}"))
+    signature = sign_typed(account(number))[:-2] + f"{last:02x}"
+    assert checks(signature, address(number), ethereum.typed(address(number), CID, DATE))
+
+
+def test_the_other_signature_of_the_same_is_refused() -> None:
+    """With n - s and the other recovery bit the same key is recovered (EIP-2)."""
+    raw = bytes.fromhex(sign_typed(account())[2:])
+    high = ORDER - int.from_bytes(raw[32:64], "big")
+    twin = raw[:32] + high.to_bytes(32, "big") + bytes((55 - raw[64],))
+    with pytest.raises(InvalidSignature):
+        ethereum.parse_signature("0x" + twin.hex())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "0x", "0x" + "ab" * 64, "0x" + "ab" * 66, "ab" * 65, "0x" + "zz" * 65),
+        *("0x" + "00" * 64 + "02", "0x" + "00" * 64 + "1a", "0x" + "00" * 64 + "1d", "0x" + "\u0660" * 130),
+    ],
+)
+def test_what_is_no_signature(text: str) -> None:
+    with pytest.raises(InvalidSignature):
+        ethereum.parse_signature(text)
+
+
+@pytest.mark.parametrize("r", [0, ORDER, 2**256 - 1])
+@pytest.mark.parametrize("s", [0, 1])
+def test_numbers_that_are_out_of_range_sign_nothing(r: int, s: int) -> None:
+    text = "0x" + r.to_bytes(32, "big").hex() + s.to_bytes(32, "big").hex() + "1b"
+    assert not checks(text, address(), ethereum.typed(address(), CID, DATE))
+
+
+def test_addresses_in_any_case_but_a_wrong_one() -> None:
+    right = account().address
+    for text in (right, right.lower(), "0x" + right[2:].upper()):
+        assert ethereum.parse_address(text) == address()
+    assert ethereum.checksummed(address()) == right
+    with pytest.raises(InvalidAddress):
+        ethereum.parse_address(right[:2] + right[2:].swapcase())
+
+
+@pytest.mark.parametrize("text", ["", "0x", "0x" + "a" * 39, "0x" + "a" * 41, "a" * 42, "0X" + "a" * 40, "vitalik.eth"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(InvalidAddress):
+        ethereum.parse_address(text)

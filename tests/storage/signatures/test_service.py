@@ -1,0 +1,119 @@
+"""A file has one signature, by whoever says so, and only while it is there."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from eth_account.messages import encode_defunct
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing
+from roost.storage.files.model import File, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
+from roost.storage.signatures.model import milliseconds
+from roost.storage.signatures.service import Signatures
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.unixfs.profile import V0, V1, Profile
+from tests.storage.house import House
+from tests.storage.signatures.test_ethereum import account, sign_typed
+
+PRIVATE = Network.PRIVATE
+ME = account().address
+
+
+@pytest.fixture
+def signatures(database: Database) -> Signatures:
+    return Signatures(database)
+
+
+async def add(place: House, database: Database, data: bytes = b"one", profile: Profile = V1) -> File:
+    files = Files(database)
+    async with place.content.receive(profile) as pack:
+        await pack.write(data)
+        tree = await pack.end_file()
+        arrival = Arrival(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", Note("n"))
+        return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
+
+
+async def test_added_read_and_taken_away(place: House, database: Database, signatures: Signatures) -> None:
+    file, mine = await add(place, database), place.tenant_id
+    signature = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    made = await signatures.add(mine, PRIVATE, file.cid, signature, ME.lower())
+    assert (made.cid, made.signature, made.address) == (file.cid, signature, ME)
+    assert await signatures.get(mine, PRIVATE, file.cid) == made
+    with pytest.raises(SignatureExists):
+        await signatures.add(mine, PRIVATE, file.cid, signature, ME)
+    await signatures.delete(mine, PRIVATE, file.cid)
+    assert await signatures.find(mine, PRIVATE, Cid.parse(file.cid)) is None
+    for act in (signatures.get, signatures.delete):
+        with pytest.raises(SignatureMissing):
+            await act(mine, PRIVATE, file.cid)
+
+
+async def test_what_counts_as_signed(place: House, database: Database, signatures: Signatures) -> None:
+    """Either date that we print, either spelling of the CID, or the CID as a plain text."""
+    file, mine = await add(place, database, profile=V0), place.tenant_id
+    other = str(Cid.parse(file.cid).v1())
+    assert other != file.cid
+    for said in (
+        sign_typed(account(), file.cid, milliseconds(file.created_at)),
+        sign_typed(account(), other, clock.iso(file.created_at)),
+        "0x" + account().sign_message(encode_defunct(text=file.cid)).signature.hex(),
+    ):
+        for spelling in (file.cid, other):
+            await signatures.add(mine, PRIVATE, spelling, said, ME)
+            await signatures.delete(mine, PRIVATE, spelling)
+
+
+async def test_what_does_not(place: House, database: Database, signatures: Signatures) -> None:
+    file, mine = await add(place, database), place.tenant_id
+    date = milliseconds(file.created_at)
+    for said, who in (
+        (sign_typed(account(2), file.cid, date), ME),
+        (sign_typed(account(), file.cid, date), account(2).address),
+        (sign_typed(account(), file.cid, "2020-01-01T00:00:00.000Z"), ME),
+        (sign_typed(account(), "another", date), ME),
+    ):
+        with pytest.raises(InvalidSignature):
+            await signatures.add(mine, PRIVATE, file.cid, said, who)
+    with pytest.raises(SignatureMissing):
+        await signatures.get(mine, PRIVATE, file.cid)
+
+
+async def test_who_does_not_have_it_there(place: House, database: Database, signatures: Signatures) -> None:
+    file = await add(place, database)
+    said = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, Network.PUBLIC)):
+        with pytest.raises(FileMissing):
+            await signatures.add(tenant, network, file.cid, said, ME)
+        with pytest.raises(FileMissing):
+            await signatures.get(tenant, network, file.cid)
+    with pytest.raises(InvalidCid):
+        await signatures.add(place.tenant_id, PRIVATE, "x", said, ME)
+
+
+async def test_of_many_at_once_one_stays(place: House, database: Database, signatures: Signatures) -> None:
+    file = await add(place, database)
+    date = milliseconds(file.created_at)
+    tries = [
+        signatures.add(place.tenant_id, PRIVATE, file.cid, sign_typed(account(n), file.cid, date), account(n).address)
+        for n in range(1, 6)
+    ]
+    made = await asyncio.gather(*tries, return_exceptions=True)
+    assert sum(isinstance(one, SignatureExists) for one in made) == 4
+
+
+async def test_it_goes_with_the_file(place: House, database: Database, signatures: Signatures) -> None:
+    file, mine = await add(place, database), place.tenant_id
+    said = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    await signatures.add(mine, PRIVATE, file.cid, said, ME)
+    await Files(database).delete(mine, PRIVATE, file.id)
+    again = await add(place, database)
+    assert replace(again, id=file.id, created_at=file.created_at, updated_at=file.updated_at) == file
+    assert await signatures.find(mine, PRIVATE, Cid.parse(file.cid)) is None
+    with pytest.raises(InvalidSignature):
+        await signatures.add(mine, PRIVATE, file.cid, said, ME)

@@ -1,0 +1,99 @@
+"""What is served in place of a CID: on gateways with the plugin, of files that the tenant has, with its history."""
+
+import pytest
+
+from roost.core.db import Database
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing
+from roost.storage.files.model import Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.gateways.errors import GatewayMissing
+from roost.storage.gateways.service import Gateways
+from roost.storage.swaps import service
+from roost.storage.swaps.errors import InvalidSwap, SwapMissing
+from roost.storage.swaps.service import Swaps
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V0
+from tests.storage.house import House
+
+PUBLIC = Network.PUBLIC
+
+
+@pytest.fixture
+def gateways(database: Database) -> Gateways:
+    return Gateways(database)
+
+
+@pytest.fixture
+def swaps(database: Database, gateways: Gateways) -> Swaps:
+    return Swaps(database, gateways)
+
+
+async def add(place: House, database: Database, data: bytes) -> Cid:
+    files = Files(database)
+    async with place.content.receive(V0) as pack:
+        await pack.write(data)
+        tree = await pack.end_file()
+        arrival = Arrival(place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", Note("n"))
+        await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
+    return tree.cid
+
+
+async def test_another_is_served_where_the_plugin_is(
+    place: House, database: Database, swaps: Swaps, gateways: Gateways
+) -> None:
+    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+    plain, swapping = await gateways.create(mine, "plain"), await gateways.create(mine, "swapping")
+    await gateways.install(mine, swapping.id, 2)
+    swapping, foreign = await gateways.by_domain("swapping"), await gateways.create(place.other_id, "foreign")
+    await gateways.install(place.other_id, foreign.id, 2)
+    foreign = await gateways.by_domain("foreign")
+    await swaps.put(mine, PUBLIC, str(one.v1()), str(two))
+    assert await swaps.served(swapping, PUBLIC, one) == two
+    assert await swaps.served(swapping, PUBLIC, one.v1()) == two
+    for gateway, network, cid in (
+        (plain, PUBLIC, one),
+        (foreign, PUBLIC, one),
+        (swapping, Network.PRIVATE, one),
+        (swapping, PUBLIC, two),
+    ):
+        assert await swaps.served(gateway, network, cid) == cid
+    await swaps.delete(mine, PUBLIC, str(one))
+    assert await swaps.served(swapping, PUBLIC, one) == one
+    history = await swaps.history(mine, PUBLIC, str(one), "swapping.gateways.example")
+    assert [line.mapped_cid for line in history] == [None, str(two)]
+    with pytest.raises(GatewayMissing):
+        await swaps.history(mine, PUBLIC, str(one), "foreign")
+    with pytest.raises(SwapMissing):
+        await swaps.delete(mine, PUBLIC, str(one))
+
+
+async def test_what_cannot_be_swapped(place: House, database: Database, swaps: Swaps) -> None:
+    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+    nowhere = str(Cid.of(0x55, b"nowhere"))
+    for tenant, network, cid, other in (
+        (mine, PUBLIC, str(one), nowhere),
+        (mine, PUBLIC, nowhere, str(one)),
+        (mine, Network.PRIVATE, str(one), str(two)),
+        (place.other_id, PUBLIC, str(one), str(two)),
+    ):
+        with pytest.raises(FileMissing):
+            await swaps.put(tenant, network, cid, other)
+    with pytest.raises(InvalidSwap):
+        await swaps.put(mine, PUBLIC, str(one), str(one.v1()))
+    await swaps.put(mine, PUBLIC, str(one), str(two))
+    for act in (swaps.history(place.other_id, PUBLIC, str(one), None), swaps.delete(place.other_id, PUBLIC, str(one))):
+        with pytest.raises(SwapMissing):
+            await act
+
+
+async def test_a_history_has_an_end(
+    place: House, database: Database, swaps: Swaps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "HISTORY_LIMIT", 3)
+    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+    for _ in range(5):
+        await swaps.put(mine, PUBLIC, str(one), str(two))
+    await swaps.delete(mine, PUBLIC, str(one))
+    history = await swaps.history(mine, PUBLIC, str(one), None)
+    assert [line.mapped_cid for line in history] == [None, str(two), str(two)]
