@@ -111,5 +111,7 @@ def _below(folder: Path, name: str) -> Iterator[Found]:
 
 
 def _quoted(name: str) -> str:
-    """As browsers write it (HTML, multipart/form-data encoding algorithm)."""
+    """As browsers write it (HTML, multipart/form-data encoding algorithm), which has no way to write these codes."""
+    if any(code in name for code in ("%22", "%0A", "%0D")):
+        fail(f"{name}: an upload cannot carry this name.", Exit.USAGE)
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")

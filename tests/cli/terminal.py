@@ -41,7 +41,9 @@ def on_a_terminal(code: str, *, columns: int = 80) -> str:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers by method and path, and keeps what it was asked. A text is sent as it is, everything else as JSON."""
+    """Answers by method and path, and keeps what it was asked, forms as bytes. A text is sent as it is, everything else
+    as JSON.
+    """
 
     daemon_threads = True
 
@@ -71,7 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         line = f"{self.command} {self.path}"
         sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        self.server.asked.append((line, dict(self.headers), json.loads(sent) if sent else None))
+        is_form = self.headers.get("Content-Type", "").startswith("multipart/")
+        body = sent if is_form else json.loads(sent) if sent else None
+        self.server.asked.append((line, dict(self.headers), body))
         answer = self.server.answers.get(line, (404, {"error": "Not found"}))
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]

@@ -1,0 +1,82 @@
+"""`roost gateways`: what is asked of the server, and what is shown of its answer."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal import Server
+
+GATEWAY = {
+    "id": "g1",
+    "domain": "ada",
+    "url": "http://ada.gateways.localhost",
+    "restrict": False,
+    "created_at": "2026-01-02T03:04:05.000006Z",
+    "custom_domains": [],
+    "settings": {
+        "restriction_policies": {
+            "accessTokens": [],
+            "allowedHosts": [],
+            "allowedIPAddresses": [{"id": "c1", "value": "10.0.0.0/8"}],
+        }
+    },
+}
+CONTROL = (200, {"data": {"id": "c2", "value": "x"}})
+DONE = (200, {"data": None})
+
+
+@pytest.fixture
+def ada(server: Server) -> Server:
+    server.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 1, "rows": [GATEWAY]}})
+    server.answers["GET /v3/gateways/plugins/g1"] = (200, {"data": [{"gateway_id": "g1", "plugin_id": 2}]})
+    return server
+
+
+def test_list_and_show(ada: Server) -> None:
+    assert ada.run("gateways", "list").stdout.splitlines()[1].split()[0] == "ada"
+    shown = ada.run("gateways", "show", "ada").stdout
+    assert "ips         10.0.0.0/8" in shown
+    assert json.loads(ada.run("gateways", "show", "g1", "-o", "json").stdout) == {**GATEWAY, "plugins": [2]}
+    assert ada.run("gateways", "show", "bob").exit_code == 5
+
+
+def test_create_and_delete(ada: Server) -> None:
+    ada.answers["POST /v3/gateways"] = (200, {"data": GATEWAY})
+    ada.answers["DELETE /v3/gateways/g1"] = DONE
+    assert ada.run("gateways", "create", "ada").exit_code == 0
+    assert ada.bodies("POST /v3/gateways") == [{"domain": "ada"}]
+    assert ada.run("gateways", "delete", "ada", input="n\n").exit_code == 1
+    assert ada.bodies("DELETE /v3/gateways/g1") == []
+    assert ada.run("gateways", "delete", "ada", "-y").stdout == "Deleted.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "body"),
+    [
+        (("--ip", "10.0.0.0/8"), "ips", {"ip": "10.0.0.0/8"}),
+        (("--host", "example.org"), "hosts", {"host": "example.org"}),
+        (("--token",), "access_tokens", None),
+    ],
+)
+def test_allow(ada: Server, typed: tuple[str, ...], kind: str, body: object) -> None:
+    ada.answers[f"POST /v3/gateways/g1/{kind}"] = CONTROL
+    assert "value  x" in ada.run("gateways", "allow", "ada", *typed).stdout
+    assert ada.bodies(f"POST /v3/gateways/g1/{kind}") == [body]
+
+
+@pytest.mark.parametrize("typed", [(), ("--token", "--ip", "::1")])
+def test_allow_takes_one(ada: Server, typed: tuple[str, ...]) -> None:
+    assert ada.run("gateways", "allow", "ada", *typed).exit_code == 2
+
+
+def test_refuse(ada: Server) -> None:
+    ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
+    assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Taken back.\n"
+    assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
+
+
+def test_plugins(ada: Server) -> None:
+    ada.answers["POST /v3/gateways/plugins/g1"] = ada.answers["DELETE /v3/gateways/plugins/g1/plugin/2"] = DONE
+    assert ada.run("gateways", "install", "ada", "2").stdout == "Installed.\n"
+    assert ada.bodies("POST /v3/gateways/plugins/g1") == [{"plugin_id": 2}]
+    assert ada.run("gateways", "uninstall", "ada", "2").stdout == "Uninstalled.\n"
