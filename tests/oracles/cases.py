@@ -1,0 +1,72 @@
+"""Files and folders at every boundary of the profiles, and the CIDs that we give them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.folder import Entry, folder
+from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, Profile
+
+PATTERN = hashlib.shake_128(b"oracle").digest(1_000_003)
+CHUNK = 256 * 1024
+SIZES = [
+    *(0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 4 * CHUNK - 1, 4 * CHUNK, 4 * CHUNK + 1),
+    *(174 * CHUNK - 1, 174 * CHUNK, 174 * CHUNK + 1),
+]
+FULL_AND_ONE = 1024 * 4 * CHUNK + 1
+"""The first size of the newest profile with a second level of nodes."""
+_NAME = 200
+Names = Mapping[str, int]
+
+
+def content(size: int) -> Iterator[bytes]:
+    """The pattern again and again."""
+    for left in range(size, 0, -len(PATTERN)):
+        yield PATTERN[:left]
+
+
+def file(profile: Profile, size: int) -> Tree:
+    importer = Importer(profile)
+    for piece in content(size):
+        importer.update(piece)
+    return importer.finish()
+
+
+def entries(profile: Profile, names: Names) -> list[Entry]:
+    files = {size: file(profile, size) for size in set(names.values())}
+    return [Entry(name, files[size].cid, size, files[size].tsize) for name, size in names.items()]
+
+
+def folder_cid(profile: Profile, names: Names) -> Cid:
+    return folder(profile, entries(profile, names)).cid
+
+
+def names_beside_the_threshold(profile: Profile, by: int) -> Names:
+    """A folder that is `by` bytes larger than the largest one that is not sharded."""
+    count = SHARD_ABOVE // _weight(profile, _names(1, 0)) - 1
+    longer = SHARD_ABOVE + by - _weight(profile, _names(count, 0))
+    names = _names(count, longer)
+    assert _weight(profile, names) == SHARD_ABOVE + by
+    return names
+
+
+def _names(count: int, longer: int) -> Names:
+    """So many names, `longer` bytes longer together than they have to be."""
+    each, rest = divmod(longer, count)
+    return {f"{n:05}".ljust(_NAME + each + (n < rest), "n"): n % 3 for n in range(count)}
+
+
+def _weight(profile: Profile, names: Names) -> int:
+    """What decides whether a folder is sharded: the bytes of its block, or of its names and CIDs."""
+    found = entries(profile, names)
+    if profile.shard_by_block:
+        return len(dagpb.encode([Link(one.cid, one.name, one.tsize) for one in found], Unixfs(Kind.DIRECTORY)))
+    return sum(len(one.name) + len(bytes(one.cid)) for one in found)
+
+
+FOLDERS = [
+    (profile, names_beside_the_threshold(profile, by)) for profile in (V0, V1, UNIXFS_V1_2025) for by in (-1, 0, 1)
+]
