@@ -39,7 +39,7 @@ from roost.drivers.runtime.contract import (
 from roost.drivers.runtime.warden import Warden
 
 _LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
-_START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 1.0, 5.0, 0.01
+_START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 5.0, 5.0, 0.01
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PYTHON = [sys.executable, "-S", "-E", "-I"]

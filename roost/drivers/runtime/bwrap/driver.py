@@ -24,7 +24,7 @@ from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
 from roost.drivers.runtime.contract import Box, BoxGone, BoxSpec, Capabilities, Runtime, RuntimeFailed, Stream
 
 _START_SECONDS = 10.0
-_CONNECT_SECONDS = 1.0
+_CONNECT_SECONDS = 5.0  # a server or a machine at its limit is slow too; who is gone refuses at once
 _END_SECONDS = 10.0
 _MONITOR_SECONDS = 2.0
 _GROUPS_SECONDS = 2.0
