@@ -4,6 +4,7 @@ A value is never an argument, where the shell's history and the list of processe
 standard input, or is typed without being shown.
 """
 
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -139,4 +140,4 @@ def _value(path: Path | None) -> str:
 
 
 def _say_restart(agent: str) -> None:
-    say(f"{agent} gets it at its next start: `roost agents restart {agent}`.")
+    say(f"{agent} gets it at its next start: `roost agents restart {shlex.quote(agent)}`.")
