@@ -2,12 +2,12 @@
 
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from roost.cli.output import Exit, fail
+from roost.core import ids
 
 _PIECE = 1024 * 1024
 
@@ -40,7 +40,7 @@ class Form:
     """multipart/form-data (RFC 7578): the fields, then the files. Iterating gives its bytes."""
 
     def __init__(self, fields: Mapping[str, str], files: Sequence[Found]) -> None:
-        self._boundary = secrets.token_hex(16)
+        self._boundary = ids.random_bytes(16).hex()
         self._fields = b"".join(
             self._head(f'name="{name}"') + f"{value}\r\n".encode() for name, value in fields.items()
         )
