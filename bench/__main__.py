@@ -1,11 +1,13 @@
-"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, edge, tasks."""
+"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, records, logs, edge, tasks,
+storage.
+"""
 
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge, logs, records, tasks
+from bench import agents, api, containers, edge, logs, records, storage, tasks
 from bench.table import Row, report
 
 _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
@@ -16,6 +18,7 @@ _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "logs": logs.run,
     "edge": edge.run,
     "tasks": tasks.run,
+    "storage": storage.run,
 }
 
 
