@@ -67,6 +67,12 @@ OPTIONS: Sequence[Option] = (
     Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
     Option("upload_free", "Bytes of one uploaded file or folder on the free plan, like `1G`.", "1G"),
     Option("upload_paid", "Bytes of one uploaded file or folder on the paid plan.", "25G"),
+    Option(
+        "network",
+        "Where content to pin by its CID comes from: `none` (only this server), or `trustless` gateways over HTTP.",
+        "none",
+    ),
+    Option("network_urls", "Trustless gateways, comma-separated.", "https://trustless-gateway.link"),
     Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
     Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
     Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
@@ -106,6 +112,8 @@ class Settings:
     quota_paid: int
     upload_free: int
     upload_paid: int
+    network: Literal["none", "trustless"]
+    network_urls: tuple[str, ...]
     agent_memory: int
     agent_cpus: float
     agent_pids: int
@@ -157,6 +165,8 @@ class _Reader:
             quota_paid=self._number("quota_paid", 20),
             upload_free=self._bytes("upload_free", _GIB),
             upload_paid=self._bytes("upload_paid", 25 * _GIB),
+            network=cast("Literal['none', 'trustless']", self._one_of("network", ("none", "trustless"))),
+            network_urls=self._addresses("network_urls"),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
             agent_cpus=self._decimal("agent_cpus", 2.0),
             agent_pids=self._number("agent_pids", 512, low=16),
@@ -263,6 +273,13 @@ class _Reader:
         if not url.startswith(("http://", "https://")):
             raise BadSettings(f"{name}: an http or https address, please, not {url!r}")
         return url.rstrip("/")
+
+    def _addresses(self, name: str) -> tuple[str, ...]:
+        urls = self._list(name) or (next(option.default for option in OPTIONS if option.name == name),)
+        for url in urls:
+            if not url.startswith(("http://", "https://")):
+                raise BadSettings(f"{name}: http or https addresses, please, not {url!r}")
+        return tuple(url.rstrip("/") for url in urls)
 
     def _upstreams(self) -> tuple[ModelSettings, ...]:
         url = self._text("model_url")

@@ -1,10 +1,13 @@
 """The outside world of a server: which drivers the settings name, and how the command line gets at them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx2
+
 from roost import migrations
+from roost.agents.egress.dialer import Dialer
 from roost.agents.egress.transport import GuardedTransport
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
@@ -20,6 +23,9 @@ from roost.drivers.model.anthropic.driver import Anthropic
 from roost.drivers.model.contract import ModelSettings, Upstream
 from roost.drivers.model.openai import OpenAI
 from roost.drivers.model.scripted import Scripted
+from roost.drivers.network.contract import PublicNetwork
+from roost.drivers.network.none import NoNetwork
+from roost.drivers.network.trustless import Trustless
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Runtime
 
@@ -73,6 +79,21 @@ def blobs(settings: Settings) -> BlobStore:
         return ObjectStore(settings.blobs)
     except BlobFailed as error:
         raise BadSettings(f"blobs: {error}") from None
+
+
+def guarded(settings: Settings, dialer: Dialer, subject: str) -> Callable[[], GuardedTransport]:
+    """Makes transports to addresses that tenants name; names are resolved on behalf of `subject`."""
+    trust = httpx2.create_ssl_context()
+    if settings.ca_file is not None:
+        trust.load_verify_locations(settings.ca_file)
+    return lambda: GuardedTransport(dialer, subject, trust)
+
+
+def network(settings: Settings, dialer: Dialer) -> PublicNetwork:
+    """Where content of others comes from."""
+    if settings.network == "none":
+        return NoNetwork()
+    return Trustless(settings.network_urls, guarded(settings, dialer, "network"))
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:

@@ -2,7 +2,9 @@
 
 from prometheus_client import Gauge
 
+from roost.agents.egress.dialer import Dialer
 from roost.app.ground import Ground
+from roost.app.outside import network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.identity.caller import Plan
@@ -12,6 +14,9 @@ from roost.storage.files.service import Files
 from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
 from roost.storage.links.service import Links
+from roost.storage.pins.model import RETRIEVE
+from roost.storage.pins.retrieve import RETRIES, Retrieval
+from roost.storage.pins.service import Pins
 from roost.storage.serve.service import Serving
 from roost.storage.signatures.service import Signatures
 from roost.storage.swaps.service import Swaps
@@ -31,6 +36,7 @@ class StorageWing:
         damaged.set_function(lambda: self.content.scrub.damaged)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
+        self._pin(ground)
         self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
         self.signatures = Signatures(ground.db)
         self.swaps = Swaps(ground.db, self.gateways)
@@ -42,6 +48,12 @@ class StorageWing:
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)
+
+    def _pin(self, ground: Ground) -> None:
+        source = network(ground.settings, Dialer(ground.policy, ground.resolver))
+        retrieval = Retrieval(ground.db, self.content, self.files, source, self.uploads.limit)
+        ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
+        ground.rooms.add(Pins(ground.db, ground.queue, self.files))
 
     async def start(self) -> None:
         """Raises BlobFailed when nothing can be kept."""

@@ -23,6 +23,7 @@ from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
 from roost.storage.members import api as members
+from roost.storage.pins import api as pins
 from roost.storage.signatures import api as signatures
 from roost.storage.swaps import api as swaps
 from roost.storage.uploads import api as uploads
@@ -47,6 +48,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(models.router)
     app.include_router(platform.router)
     app.include_router(uploads.router)
+    app.include_router(pins.router)
     app.include_router(groups.router)
     app.include_router(members.router)
     app.include_router(gateways.router)

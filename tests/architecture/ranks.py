@@ -38,6 +38,7 @@ RANKS: Mapping[str, int] = {
     "storage.signatures": 5,
     "storage.uploads": 5,
     "storage.swaps": 6,
+    "storage.pins": 6,
     "storage.serve": 7,
     "agents.roster": 1,
     "agents.egress": 2,

@@ -45,6 +45,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
+    "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
+    "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
+    "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/storage/files/store.py": "tests/storage/files/test_service.py",
     "roost/storage/groups/store.py": "tests/storage/groups/test_service.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",

@@ -1,0 +1,1 @@
+"""The public network: where content that is not here is asked for by its CID."""

@@ -1,0 +1,79 @@
+"""The contract of the public network: sources that are asked for content by its CID.
+
+A source hands over a CAR as it comes, and nothing of it is to be believed: whoever keeps it checks every block, and
+that it is whole.
+"""
+
+import ipaddress
+import re
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+
+from roost.core.problem import Kind, Problem
+
+HOST_LIMIT = 512
+_HOST = re.compile(
+    r"/(ip4|ip6|dns|dns4|dns6|dnsaddr)/([A-Za-z0-9._:-]{1,253})(?:/(tcp|udp)/([0-9]{1,5}))?((?:/[^/\s]+)*)"
+)
+_SCHEMES = {"/http": "http", "/https": "https", "/tls/http": "https"}
+
+
+class NotThere(Problem):
+    """The source does not have it, or does not give it."""
+
+    kind = Kind.MISSING
+    message = "The source does not have the content"
+
+
+class SourceFailed(Problem):
+    """The source could not be reached, or broke off."""
+
+    kind = Kind.UNAVAILABLE
+    message = "The source could not be read"
+
+
+class BadHost(Problem):
+    kind = Kind.INVALID
+    message = "A host node must be a multiaddr"
+
+
+class Source(ABC):
+    """One place that may have content. `name` is for the log."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of a CAR that claims to be all of that content, in pieces. Close it when it is not wanted further.
+
+        Raises NotThere, SourceFailed.
+        """
+
+
+class PublicNetwork(ABC):
+    @abstractmethod
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+        """Whom to ask, in this order. `hosts` are multiaddrs, checked by `origin`, that somebody says have it."""
+
+
+def origin(host: str) -> str | None:
+    """The HTTP origin that a multiaddr names; None for one that speaks something else. Raises BadHost."""
+    found = _HOST.fullmatch(host) if len(host) <= HOST_LIMIT else None
+    if found is None or not _is_address(found[1], found[2]) or int(found[4] or 0) > 65535:
+        raise BadHost
+    kind, name, transport, port, rest = found.groups()
+    scheme = _SCHEMES.get(rest)
+    if scheme is None or transport != "tcp" or kind == "dnsaddr":
+        return None
+    return f"{scheme}://{f'[{name}]' if kind == 'ip6' else name}:{port}"
+
+
+def _is_address(kind: str, name: str) -> bool:
+    """Numbers have to be numbers; names are for the resolver to judge."""
+    if not kind.startswith("ip"):
+        return ":" not in name
+    try:
+        return ipaddress.ip_address(name).version == int(kind[2:])
+    except ValueError:
+        return False

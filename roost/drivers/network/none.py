@@ -1,0 +1,10 @@
+"""No network: content comes from nowhere but this server."""
+
+from collections.abc import Sequence
+
+from roost.drivers.network.contract import PublicNetwork, Source
+
+
+class NoNetwork(PublicNetwork):
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:  # noqa: ARG002 - the contract's signature
+        return ()

@@ -1,0 +1,103 @@
+"""Trustless gateways (ipfs/specs, trustless gateway): content as CARs over HTTP, from whoever has it.
+
+The operator's gateways are asked over the process's own network, its proxies and its certificate variables; host nodes,
+which a tenant names, only through the transport that was given for them. Redirects are not followed.
+"""
+
+import ipaddress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
+
+import httpx2
+
+from roost.core.problem import Problem
+from roost.drivers.network.contract import NotThere, PublicNetwork, Source, SourceFailed, origin
+
+CONNECT, IDLE = 10.0, 30.0
+"""Seconds: to connect, and between two pieces."""
+_NOT_THERE = frozenset({400, 403, 404, 410, 412, 451})
+_HEADERS = {
+    "Accept": "application/vnd.ipld.car; version=1; order=dfs; dups=n",
+    "Accept-Encoding": "identity",
+    "User-Agent": "roost",
+}
+_QUERY = {"format": "car", "dag-scope": "all"}
+Transport = Callable[[], httpx2.AsyncBaseTransport]
+
+
+class Trustless(PublicNetwork):
+    def __init__(self, gateways: Sequence[str], outwards: Transport, *, idle: float = IDLE) -> None:
+        """`outwards` makes the transport that leads to addresses which tenants name. It may refuse by a Problem."""
+        self._gateways = gateways
+        self._outwards = outwards
+        self._idle = idle
+
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+        named = dict.fromkeys(found for host in hosts if (found := origin(host)))
+        return [
+            *(_Gateway(url, self._idle, self._outwards) for url in named),
+            *(_Gateway(url, self._idle) for url in self._gateways),
+        ]
+
+
+class _Gateway(Source):
+    def __init__(self, url: str, idle: float, outwards: Transport | None = None) -> None:
+        super().__init__(url)
+        self._url = url
+        self._idle = idle
+        self._outwards = outwards
+
+    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        async with AsyncExitStack() as stack:
+            try:
+                client = await stack.enter_async_context(self._client())
+                url = f"{self._url}/ipfs/{cid}"
+                response = await stack.enter_async_context(client.stream("GET", url, params=_QUERY))
+                _check(response)
+                pieces = response.aiter_raw()
+                while (piece := await anext(pieces, None)) is not None:
+                    yield piece
+            except httpx2.HTTPError as error:
+                raise SourceFailed(f"{self.name}: {type(error).__name__}") from None
+            except (httpx2.InvalidURL, UnicodeError):
+                raise SourceFailed(f"{self.name}: not an address") from None
+
+    def _client(self) -> httpx2.AsyncClient:
+        timeout = httpx2.Timeout(self._idle, connect=CONNECT)
+        if self._outwards is None:
+            return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not _on_loopback(self._url))
+        transport = _Refusing(self._outwards())
+        return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, transport=transport, trust_env=False)
+
+
+class _Refusing(httpx2.AsyncBaseTransport):
+    """A transport whose own refusals are a source that failed."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await self._inner.handle_async_request(request)
+        except Problem as problem:
+            raise SourceFailed(problem.message) from None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _check(response: httpx2.Response) -> None:
+    if response.status_code in _NOT_THERE:
+        raise NotThere
+    if not response.is_success:
+        raise SourceFailed(f"It answered {response.status_code}")
+    if "application/vnd.ipld.car" not in response.headers.get("content-type", ""):
+        raise SourceFailed("It answered with something else than a CAR")
+
+
+def _on_loopback(url: str) -> bool:
+    host = httpx2.URL(url).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

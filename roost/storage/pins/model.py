@@ -1,0 +1,72 @@
+"""A pin: the wish to have what a CID names, and how far it has come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from roost.storage.files.model import Keyvalues
+
+RETRIEVE = "pins.retrieve"
+"""The operation that looks for one pin's content and takes it in."""
+LIFE = timedelta(days=1)
+"""How long content is looked for."""
+KEPT = timedelta(days=30)
+"""How long a pin that came to nothing can be seen."""
+QUEUE_LIMIT = 250
+"""Pins of a tenant that are looked for; those beyond wait, backfilled."""
+WAITING_LIMIT = 10_000
+"""Pins of a tenant that are not content, together."""
+HOSTS_LIMIT = 20
+PAGE_DEFAULT, PAGE_LIMIT = 10, 250
+
+
+class Status(StrEnum):
+    PRECHECKING = "prechecking"
+    SEARCHING = "searching"
+    RETRIEVING = "retrieving"
+    BACKFILLED = "backfilled"
+    PINNED = "pinned"  # it is a file; no more in the queue
+    EXPIRED = "expired"
+    OVER_MAX_SIZE = "over_max_size"
+    INVALID_OBJECT = "invalid_object"
+    BAD_HOST_NODE = "bad_host_node"
+
+
+ACTIVE = (Status.PRECHECKING, Status.SEARCHING, Status.RETRIEVING)
+WAITING = (*ACTIVE, Status.BACKFILLED)
+FAILED = (Status.EXPIRED, Status.OVER_MAX_SIZE, Status.INVALID_OBJECT, Status.BAD_HOST_NODE)
+QUEUED = (*WAITING, *FAILED)
+"""What the queue shows."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is wanted. cid: canonical. hosts: multiaddrs of nodes that have it. meta: the Pinning Service API's own."""
+
+    cid: str
+    name: str | None = None
+    keyvalues: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
+    group_id: str | None = None
+    hosts: Sequence[str] = ()
+    meta: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
+
+
+@dataclass(frozen=True)
+class Pin:
+    id: str
+    tenant_id: str
+    ask: Ask
+    status: Status
+    file_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which pins a list has; `cid` are the spellings of one CID."""
+
+    statuses: Sequence[Status] = QUEUED
+    cid: Sequence[str] | None = None
+    ascending: bool = False

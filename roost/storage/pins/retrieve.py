@@ -1,0 +1,215 @@
+"""The looking for a pin's content: here first, then from each source of the network, until one has all of it.
+
+What comes is a file only when it is whole, every block is what its CID says, and its root is what was asked for. A
+source that breaks off, lies or sends too much is left for the next one. A restart begins with the pin anew.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.drivers.network.contract import BadHost, NotThere, PublicNetwork, Source, SourceFailed, origin
+from roost.identity import tenants
+from roost.storage.content.cars import CarReceiver, Kept
+from roost.storage.content.errors import ContentDamaged, ContentMissing, TooManyBlocks
+from roost.storage.content.export import blocks_car
+from roost.storage.content.model import Network, Scope
+from roost.storage.content.reader import Reader
+from roost.storage.content.service import Content
+from roost.storage.files.model import File, Filter, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.pins import store
+from roost.storage.pins.errors import NotFoundYet, PinMissing
+from roost.storage.pins.model import LIFE, WAITING, Pin, Status
+from roost.storage.pins.service import begin, next_one
+from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
+from roost.storage.unixfs.dagpb import Kind
+from roost.storage.unixfs.errors import Malformed
+from roost.storage.uploads import sniff
+from roost.storage.uploads.errors import UploadTooLarge
+from roost.storage.uploads.model import DIRECTORY
+from roost.work import JSON, Claim
+
+RETRIES = 400
+"""With the pauses between them more than a day, after which the pin expires."""
+LONGEST = 2 * 3600.0
+"""Seconds that one source may take."""
+_AT_ONCE, _OF_ONE_TENANT = 4, 2
+_PAUSE = timedelta(seconds=5)
+_FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
+_OF_A_SOURCE = (NotThere, SourceFailed, Malformed, ContentMissing, ContentDamaged, TooManyBlocks, TimeoutError)
+
+_log = log.get("pins")
+
+
+class Retrieval:
+    def __init__(
+        self,
+        db: Database,
+        content: Content,
+        files: Files,
+        network: PublicNetwork,
+        limit: Callable[[str], Awaitable[int]],
+    ) -> None:
+        """`limit` tells how many bytes one upload of a tenant's may have, and so one pin."""
+        self._db = db
+        self._content = content
+        self._files = files
+        self._network = network
+        self._limit = limit
+        self._running: Counter[str] = Counter()
+
+    async def handle(self, claim: Claim) -> JSON:
+        """One round through all sources. Raises NotFoundYet."""
+        pin = await self._db.read(lambda connection: store.get(connection, claim.payload["pin"]))
+        if pin is None or pin.status not in WAITING:
+            return None
+        if self._running.total() >= _AT_ONCE or self._running[pin.tenant_id] >= _OF_ONE_TENANT:
+            await claim.guard(lambda connection: begin(connection, pin.id, clock.now() + _PAUSE))
+            return None
+        with self._turn(pin):
+            await self._round(pin)
+        return None
+
+    @contextmanager
+    def _turn(self, pin: Pin) -> Generator[None]:
+        self._running[pin.tenant_id] += 1
+        try:
+            yield
+        finally:
+            self._running[pin.tenant_id] -= 1
+            self._running += Counter()  # forgets those that are at zero
+
+    async def _round(self, pin: Pin) -> None:
+        if (wrong := _wrong(pin)) is not None:
+            await self._end(pin, wrong)
+        elif (file := await self._present(pin)) is not None:
+            await self._end(pin, Status.PINNED, file.id)
+        else:
+            await self._set(pin, Status.SEARCHING)
+            await self._search(pin)
+
+    async def _search(self, pin: Pin) -> None:
+        limit, too_large = await self._limit(pin.tenant_id), False
+        for source in (_Here(self._content.reader), *self._network.sources(pin.ask.hosts)):
+            try:
+                async with asyncio.timeout(LONGEST):
+                    await self._take(pin, source, limit)
+            except UploadTooLarge:
+                too_large = True
+            except _OF_A_SOURCE as error:
+                reason = error.message if isinstance(error, Problem) else "too slow"
+                _log.info("pin.not_from_there", pin=pin.id, source=source.name, reason=reason)
+            else:
+                return
+        if too_large:
+            await self._end(pin, Status.OVER_MAX_SIZE)
+        else:
+            await self._set(pin, Status.SEARCHING)
+            raise NotFoundYet
+
+    async def _take(self, pin: Pin, source: Source, limit: int) -> None:
+        async with self._content.receive_car() as car, aclosing(source.car(pin.ask.cid)) as pieces:
+            async for piece in pieces:
+                if not car.size:
+                    await self._set(pin, Status.RETRIEVING)
+                if car.size + len(piece) > limit:
+                    raise UploadTooLarge
+                await car.write(piece)
+            kept = await car.end()
+            if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
+                raise Malformed("The CAR has another root than was asked for")
+            await self._publish(pin, car, kept)
+
+    async def _publish(self, pin: Pin, car: CarReceiver, kept: Kept) -> None:
+        """The file, unless nobody wants it any more. Raises PinMissing."""
+
+        def publish(connection: Connection) -> None:
+            tenants.hold(connection, pin.tenant_id)
+            now = _waiting(connection, pin)
+            mime_type = DIRECTORY if kept.kind in _FOLDERS else sniff.UNKNOWN
+            note = Note(now.ask.name, now.ask.keyvalues, now.ask.group_id)
+            arrival = Arrival(pin.tenant_id, Network.PUBLIC, pin.ask.cid, kept.size, mime_type, note, kept.files)
+            file = self._files.add(connection, arrival, car.pack_id)
+            _over(connection, pin, Status.PINNED, file.id)
+
+        await car.commit(publish)
+
+    async def _present(self, pin: Pin) -> File | None:
+        """The tenant's file of that CID, as it was written."""
+        chosen = Filter(cid=[pin.ask.cid])
+        found, _ = await self._files.list(pin.tenant_id, Network.PUBLIC, chosen, None, 1)
+        return found[0] if found else None
+
+    async def _set(self, pin: Pin, status: Status) -> None:
+        """Raises PinMissing."""
+
+        def write(connection: Connection) -> None:
+            _waiting(connection, pin)
+            store.set_status(connection, pin.id, status, clock.now())
+
+        await self._db.write(write)
+
+    async def _end(self, pin: Pin, status: Status, file_id: str | None = None) -> None:
+        """Raises PinMissing."""
+
+        def write(connection: Connection) -> None:
+            tenants.hold(connection, pin.tenant_id)
+            _waiting(connection, pin)
+            _over(connection, pin, status, file_id)
+
+        await self._db.write(write)
+
+
+class _Here(Source):
+    """What is public on this server, whoever pinned it."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__("here")
+        self._reader = reader
+
+    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        scope = Scope(Network.PUBLIC)
+        root = await self._reader.stat(scope, Cid.parse(cid))
+        async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+def _wrong(pin: Pin) -> Status | None:
+    """Why a pin is not looked for any further, if it is not."""
+    if clock.now() >= pin.created_at + LIFE:
+        return Status.EXPIRED
+    cid = Cid.parse(pin.ask.cid)
+    if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
+        return Status.INVALID_OBJECT
+    return None if _are_hosts(pin.ask.hosts) else Status.BAD_HOST_NODE
+
+
+def _are_hosts(hosts: Sequence[str]) -> bool:
+    try:
+        for host in hosts:
+            origin(host)
+    except BadHost:
+        return False
+    return True
+
+
+def _waiting(connection: Connection, pin: Pin) -> Pin:
+    """The pin as it is now, locked. Raises PinMissing for one that was taken back, or that another attempt ended."""
+    now = store.get(connection, pin.id, lock=True)
+    if now is None or now.status not in WAITING:
+        raise PinMissing
+    return now
+
+
+def _over(connection: Connection, pin: Pin, status: Status, file_id: str | None) -> None:
+    store.set_status(connection, pin.id, status, clock.now(), file_id)
+    next_one(connection, pin.tenant_id)

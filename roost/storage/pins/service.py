@@ -1,0 +1,134 @@
+"""Pins by CID: asked for, listed, taken back. The looking and taking in is `retrieve.py`'s."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from roost import work
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.place import Place
+from roost.identity import tenants
+from roost.storage.content.model import Network
+from roost.storage.files.errors import GroupMissing
+from roost.storage.files.model import Change, File
+from roost.storage.files.service import Files
+from roost.storage.groups.service import Groups
+from roost.storage.pins import store
+from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
+from roost.storage.pins.model import (
+    ACTIVE,
+    HOSTS_LIMIT,
+    KEPT,
+    PAGE_LIMIT,
+    QUEUE_LIMIT,
+    QUEUED,
+    RETRIEVE,
+    WAITING_LIMIT,
+    Ask,
+    Pin,
+    Status,
+    Wanted,
+)
+
+
+class Pins:
+    def __init__(self, db: Database, queue: work.Work, files: Files) -> None:
+        self._db = db
+        self._queue = queue
+        files.watch(_let_go)
+
+    async def add(self, tenant_id: str, ask: Ask) -> Pin:
+        """Look for content from now on. Raises GroupMissing, TooManyHosts, TooManyPins."""
+        if len(ask.hosts) > HOSTS_LIMIT:
+            raise TooManyHosts(f"At most {HOSTS_LIMIT} host nodes are allowed")
+
+        def write(connection: Connection) -> Pin:
+            now = clock.now()
+            tenants.hold(connection, tenant_id)
+            store.forget(connection, tenant_id, now - KEPT)
+            if ask.group_id and not Groups.find(connection, tenant_id, Network.PUBLIC, ask.group_id):
+                raise GroupMissing
+            if store.count(connection, tenant_id, Wanted(QUEUED)) >= WAITING_LIMIT:
+                raise TooManyPins
+            return _added(connection, tenant_id, ask, now)
+
+        pin = await self._db.write(write)
+        self._queue.wake()
+        return pin
+
+    async def get(self, tenant_id: str, pin_id: str) -> Pin:
+        """Raises PinMissing."""
+        return await self._db.read(lambda connection: _found(connection, tenant_id, pin_id))
+
+    async def list(
+        self, tenant_id: str, wanted: Wanted, token: str | None, limit: int
+    ) -> tuple[Sequence[Pin], str | None]:
+        """A page, and the token of the next if there is one. Raises InvalidPage."""
+        after = Place.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
+        page = await self._db.read(lambda connection: store.page(connection, tenant_id, wanted, after, limit + 1))
+        last = page[limit - 1] if len(page) > limit else None
+        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+
+    async def slice(self, tenant_id: str, wanted: Wanted, limit: int, offset: int = 0) -> tuple[Sequence[Pin], int]:
+        """Some of the pins, and how many there are."""
+
+        def read(connection: Connection) -> tuple[Sequence[Pin], int]:
+            found = store.page(connection, tenant_id, wanted, None, limit, offset)
+            return found, store.count(connection, tenant_id, wanted)
+
+        return await self._db.read(read)
+
+    async def delete(self, tenant_id: str, pin_id: str) -> None:
+        """Take a request out of the queue, also one that came to nothing. Raises PinMissing."""
+
+        def remove(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)
+            pin = _found(connection, tenant_id, pin_id)
+            if pin.status is Status.PINNED:
+                raise PinMissing
+            store.remove(connection, pin.id)
+            next_one(connection, tenant_id)
+
+        await self._db.write(remove)
+        self._queue.wake()
+
+
+def next_one(connection: Connection, tenant_id: str) -> None:
+    """Begin with the oldest pin that waits for the queue to have room, where it has. The tenant is held."""
+    if store.count(connection, tenant_id, Wanted(ACTIVE)) >= QUEUE_LIMIT:
+        return
+    pin = store.oldest(connection, tenant_id, Status.BACKFILLED)
+    if pin is not None:
+        store.set_status(connection, pin.id, Status.PRECHECKING, clock.now())
+        begin(connection, pin.id)
+
+
+def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> None:
+    """Have the content of a pin looked for, from some time on."""
+    work.add(connection, RETRIEVE, f"pin/{pin_id}", {"pin": pin_id}, run_after=at)
+
+
+def _added(connection: Connection, tenant_id: str, ask: Ask, now: datetime) -> Pin:
+    has_room = store.count(connection, tenant_id, Wanted(ACTIVE)) < QUEUE_LIMIT
+    status = Status.PRECHECKING if has_room else Status.BACKFILLED
+    pin = Pin(ids.new_id(), tenant_id, ask, status, None, now, now)
+    store.add(connection, pin)
+    if has_room:
+        begin(connection, pin.id)
+    return pin
+
+
+def _let_go(connection: Connection, change: Change, file: File) -> None:
+    """A pin is there as long as the file that it became."""
+    if change is Change.DELETED:
+        store.remove_of_file(connection, file.id)
+
+
+def _found(connection: Connection, tenant_id: str, pin_id: str) -> Pin:
+    pin = store.get(connection, pin_id, tenant_id)
+    if pin is None:
+        raise PinMissing
+    return pin

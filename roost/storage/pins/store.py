@@ -1,0 +1,113 @@
+"""The table of pins and every line of SQL about it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.place import Place
+from roost.storage.pins.model import FAILED, Ask, Pin, Status, Wanted
+
+pins = sa.Table(
+    "pins",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("cid", sa.String(128), nullable=False),
+    sa.Column("name", sa.String(255)),
+    sa.Column("keyvalues", JsonText, nullable=False),
+    sa.Column("group_id", sa.String(36), sa.ForeignKey("groups.id", ondelete="SET NULL"), index=True),
+    sa.Column("hosts", JsonText, nullable=False),
+    sa.Column("meta", JsonText, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id"), index=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Index("ix_pins_tenant_id_created_at_id", "tenant_id", "created_at", "id"),
+)
+_p = pins.c
+
+
+def add(connection: Connection, pin: Pin) -> None:
+    connection.execute(
+        pins.insert().values(
+            id=pin.id,
+            tenant_id=pin.tenant_id,
+            cid=pin.ask.cid,
+            name=pin.ask.name,
+            keyvalues=dict(pin.ask.keyvalues),
+            group_id=pin.ask.group_id,
+            hosts=list(pin.ask.hosts),
+            meta=dict(pin.ask.meta),
+            status=pin.status,
+            file_id=pin.file_id,
+            created_at=pin.created_at,
+            updated_at=pin.updated_at,
+        )
+    )
+
+
+def get(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lock: bool = False) -> Pin | None:
+    query = sa.select(pins).where(_p.id == pin_id)
+    if tenant_id is not None:
+        query = query.where(_p.tenant_id == tenant_id)
+    row = connection.execute(query.with_for_update() if lock else query).first()
+    return None if row is None else _pin(row)
+
+
+def page(
+    connection: Connection, tenant_id: str, wanted: Wanted, after: Place | None, limit: int, offset: int = 0
+) -> Sequence[Pin]:
+    """Pins by their creation, those beyond `after`."""
+    query = sa.select(pins).where(*_conditions(tenant_id, wanted))
+    key = sa.tuple_(_p.created_at, _p.id)
+    if after is not None:
+        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(key > there if wanted.ascending else key < there)
+    columns = (_p.created_at, _p.id)
+    order = columns if wanted.ascending else tuple(column.desc() for column in columns)
+    return [_pin(row) for row in connection.execute(query.order_by(*order).limit(limit).offset(offset))]
+
+
+def count(connection: Connection, tenant_id: str, wanted: Wanted) -> int:
+    query = sa.select(sa.func.count()).where(*_conditions(tenant_id, wanted))
+    return connection.execute(query).scalar_one()
+
+
+def oldest(connection: Connection, tenant_id: str, status: Status) -> Pin | None:
+    query = sa.select(pins).where(_p.tenant_id == tenant_id, _p.status == status)
+    row = connection.execute(query.order_by(_p.created_at, _p.id).limit(1)).first()
+    return None if row is None else _pin(row)
+
+
+def set_status(connection: Connection, pin_id: str, status: Status, at: datetime, file_id: str | None = None) -> None:
+    connection.execute(pins.update().where(_p.id == pin_id).values(status=status, updated_at=at, file_id=file_id))
+
+
+def remove(connection: Connection, pin_id: str) -> None:
+    connection.execute(pins.delete().where(_p.id == pin_id))
+
+
+def remove_of_file(connection: Connection, file_id: str) -> None:
+    connection.execute(pins.delete().where(_p.file_id == file_id))
+
+
+def forget(connection: Connection, tenant_id: str, before: datetime) -> None:
+    """Remove what came to nothing that long ago."""
+    query = pins.delete().where(_p.tenant_id == tenant_id, _p.status.in_(FAILED), _p.updated_at < before)
+    connection.execute(query)
+
+
+def _conditions(tenant_id: str, wanted: Wanted) -> list[Any]:
+    found: list[Any] = [_p.tenant_id == tenant_id, _p.status.in_(wanted.statuses)]
+    if wanted.cid is not None:
+        found.append(_p.cid.in_(wanted.cid))
+    return found
+
+
+def _pin(row: Any) -> Pin:
+    ask = Ask(row.cid, row.name, row.keyvalues, row.group_id, tuple(row.hosts), row.meta)
+    return Pin(row.id, row.tenant_id, ask, Status(row.status), row.file_id, row.created_at, row.updated_at)

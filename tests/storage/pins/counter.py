@@ -1,0 +1,96 @@
+"""Everything that a pin passes through: real database, content and queue, and a network of the test's own."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from roost import work
+from roost.core.db import Database
+from roost.drivers.network.contract import NotThere, PublicNetwork, Source
+from roost.storage.content.model import Network, Scope
+from roost.storage.files.model import File, Filter
+from roost.storage.files.service import Files
+from roost.storage.pins.model import RETRIEVE, Ask, Pin, Status
+from roost.storage.pins.retrieve import RETRIES, Retrieval
+from roost.storage.pins.service import Pins
+from roost.storage.unixfs.cid import Cid
+from tests.storage.house import House
+
+LIMIT = 8_000_000
+
+
+class Shelf(Source):
+    """Gives what lies on it. Closed, it lets go of half of a CAR and then waits until it is opened."""
+
+    def __init__(self, name: str, cars: Mapping[str, bytes], *, is_open: bool = True) -> None:
+        super().__init__(name)
+        self.cars = dict(cars)
+        self.asked: list[str] = []
+        self.open = asyncio.Event()
+        if is_open:
+            self.open.set()
+
+    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        self.asked.append(cid)
+        if cid not in self.cars:
+            raise NotThere
+        data = self.cars[cid]
+        yield data[: len(data) // 2]
+        await self.open.wait()
+        yield data[len(data) // 2 :]
+
+
+@dataclass
+class Shelves(PublicNetwork):
+    shelves: list[Shelf] = field(default_factory=list[Shelf])
+
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+        return [shelf for shelf in self.shelves if not hosts or shelf.name in hosts]
+
+
+@dataclass
+class Counter:
+    place: House
+    queue: work.Work
+    files: Files
+    pins: Pins
+    network: Shelves
+
+    async def pin(self, cid: Cid, name: str | None = None) -> Pin:
+        return await self.pins.add(self.place.tenant_id, Ask(str(cid), name))
+
+    async def status(self, pin: Pin) -> Status:
+        return (await self.pins.get(pin.tenant_id, pin.id)).status
+
+    async def until(self, pin: Pin, *wanted: Status) -> Status:
+        async with asyncio.timeout(30):
+            while (now := await self.status(pin)) not in wanted:
+                await asyncio.sleep(0.02)
+        return now
+
+    async def all_files(self, tenant_id: str | None = None) -> Sequence[File]:
+        page, _ = await self.files.list(tenant_id or self.place.tenant_id, Network.PUBLIC, Filter(), None, 100)
+        return page
+
+    async def read(self, cid: str, *path: str) -> bytes:
+        scope = Scope(Network.PUBLIC, self.place.tenant_id)
+        stat = (await self.place.reader.resolve(scope, Cid.parse(cid), path))[-1]
+        return b"".join([piece async for piece in self.place.reader.content(scope, stat)])
+
+
+@asynccontextmanager
+async def counter(db: Database, place: House, *shelves: Shelf) -> AsyncIterator[Counter]:
+    queue, files, network = work.Work(db, owner="test"), Files(db), Shelves(list(shelves))
+
+    async def limit(_: str) -> int:
+        return LIMIT
+
+    retrieval = Retrieval(db, place.content, files, network, limit)
+    queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
+    pins = Pins(db, queue, files)
+    await queue.start()
+    try:
+        yield Counter(place, queue, files, pins, network)
+    finally:
+        await queue.stop(grace=0.1)
