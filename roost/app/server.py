@@ -7,6 +7,7 @@ from roost.app.ground import Ground
 from roost.app.outside import Drivers, blobs
 from roost.app.storage import StorageWing
 from roost.config import Settings
+from roost.drivers.image.pillow import PillowImages
 from roost.hosts.edge.gate import Gate
 from roost.hosts.edge.protocol import edge_protocol
 from roost.hosts.front import front
@@ -15,10 +16,14 @@ from roost.hosts.mount import application
 from roost.hosts.server import HttpServer
 from roost.hosts.storage_gateway.answers import Answers
 from roost.hosts.storage_gateway.gateway import StorageGatewayHost
+from roost.hosts.storage_gateway.pictures import Pictures
+from roost.hosts.storage_gateway.shelf import Shelf
 from roost.web import access
 from roost.web.access import Observe, Passage
 
 _STOP_GRACE = 2.0
+_SHELF = 1024**3
+"""Bytes of resized images that are kept."""
 
 
 class Roost:
@@ -34,7 +39,10 @@ class Roost:
         self.storage = StorageWing(ground, blobs(settings))
         self.roster, self.reach, self.models = self.agents.roster, self.agents.reach, self.agents.models
         api = application(ground.rooms, ground.addresses.agents_url, self._checks(), ground.registry)
-        served = StorageGatewayHost(api, self.storage.serving, Answers(self.storage.content.reader))
+        self._images = PillowImages()
+        pictures = Pictures(self.storage.content.reader, self._images, Shelf(settings.data / "cache/images", _SHELF))
+        answers = Answers(self.storage.content.reader, pictures)
+        served = StorageGatewayHost(api, self.storage.serving, answers)
         self._observed = self._count()
         self.asgi = front(served, ground.addresses, ground.door.anyone, observe=self._observed)
         self.agents.connect(self.asgi)
@@ -53,6 +61,7 @@ class Roost:
         await self.queue.stop(grace=_STOP_GRACE)  # what is cut off is finished by the next start
         await self.agents.stop()
         await self.storage.stop()
+        await self._images.close()
         self._ground.close()
 
     def _checks(self) -> dict[str, Check]:

@@ -43,7 +43,7 @@ class StorageWing:
         for room in (self.signatures, self.swaps):
             ground.rooms.add(room)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
-        self.serving = Serving(self.gateways, self.links, self.content.reader)
+        self.serving = Serving(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)
         ground.rooms.add(self.links)
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):

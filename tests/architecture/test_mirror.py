@@ -42,6 +42,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_gateway.py",  # asked and answered
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
+    "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it

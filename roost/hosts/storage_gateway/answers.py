@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import quote
 
-from roost.hosts.storage_gateway import conditions, disposition, listing
+from roost.drivers.image.contract import ImageTooLarge, InvalidImage, NotAnImage
+from roost.hosts.storage_gateway import conditions, disposition, listing, pictures, wishes
 from roost.hosts.storage_gateway.asked import Asked
 from roost.hosts.storage_gateway.conditions import Unsatisfiable
 from roost.hosts.storage_gateway.kinds import Kinds
+from roost.hosts.storage_gateway.pictures import Pictures
 from roost.hosts.storage_gateway.reply import Reply, text
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.export import DagScope, Span, blocks_car
@@ -37,8 +39,9 @@ def wanted_format(asked: Asked) -> str | None:
 
 
 class Answers:
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, pictures: Pictures) -> None:
         self._reader = reader
+        self._pictures = pictures
         self._kinds = Kinds(reader)
 
     async def answer(self, asked: Asked, found: Found) -> Reply:
@@ -60,6 +63,12 @@ class Answers:
             or (asked.slash and asked.path and file is found.end)
         ):
             raise NotThere
+        if wishes.is_wished(asked.query):
+            try:
+                return await self._image(asked, found, file)
+            except (InvalidImage, ImageTooLarge, NotAnImage):
+                if not wishes.original_instead(asked.query):
+                    raise
         etag = f'"{file.cid}"'
         headers = _common(asked, found) | {"ETag": etag, "Cache-Control": _keep(found), "Accept-Ranges": "bytes"}
         if conditions.is_known(asked.headers.get("if-none-match"), etag):
@@ -79,6 +88,15 @@ class Answers:
         if len(first) == end - begin:
             rest = await body.aclose()
         return Reply(200 if part is None else 206, headers, first, rest, end - begin)
+
+    async def _image(self, asked: Asked, found: Found, file: Stat) -> Reply:
+        wanted = wishes.wanted(asked.query, asked.headers.get("accept", ""))
+        etag = f'"{pictures.name_of(file, wanted)}"'
+        headers = _common(asked, found) | {"ETag": etag, "Cache-Control": _keep(found)}
+        if conditions.is_known(asked.headers.get("if-none-match"), etag):
+            return Reply(304, headers)
+        made = await self._pictures.make(found.scope, file, wanted)
+        return Reply(200, headers | _presented(asked, made.mime, asked.name), made.data, length=len(made.data))
 
     async def _folder(self, asked: Asked, found: Found) -> Reply:
         if asked.is_private:  # a link is one file's: there is no way from it to another
@@ -154,11 +172,13 @@ def _common(asked: Asked, found: Found) -> dict[str, str]:
     """Where the content is in its graph. The path is told as it was sent: decoded, it could end the header."""
     below = "/".join(quote(name) for name in asked.path)
     told = {
-        "X-Ipfs-Path": f"/ipfs/{found.steps[0].cid}/{below}".removesuffix("/"),
+        "X-Ipfs-Path": f"/ipfs/{asked.cid}/{below}".removesuffix("/"),
         "X-Ipfs-Roots": ",".join(str(step.cid) for step in found.steps),
         "Vary": "Accept",
     }
-    return {"Referrer-Policy": "no-referrer"} if asked.is_private else told
+    if asked.is_private:
+        told = {"Referrer-Policy": "no-referrer"}
+    return told if found.signature is None else told | {"pinata-signature": found.signature}
 
 
 def _trustless(asked: Asked, found: Found, mime: str, etag: str, name: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, Unavailable
+from roost.drivers.image.contract import NotAnImage
 from roost.hosts.storage_gateway import asked as asking
 from roost.hosts.storage_gateway.answers import Answers
 from roost.hosts.storage_gateway.asked import Asked
@@ -88,7 +89,7 @@ def is_content(scope: Scope) -> bool:
 
 def _told(problem: Problem, asked: Asked | None) -> Reply:
     problem = NotPinned() if isinstance(problem, ContentMissing) else problem
-    status = STATUS[problem.kind]
+    status = 415 if isinstance(problem, NotAnImage) else STATUS[problem.kind]
     if (
         isinstance(problem, NotPinned)
         and asked is not None

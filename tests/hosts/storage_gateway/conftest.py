@@ -1,8 +1,10 @@
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from roost.core.db import Database
+from roost.drivers.image.pillow import PillowImages
 from tests.hosts.storage_gateway.visits import Visits, visits
 from tests.storage.house import house
 
@@ -14,5 +16,7 @@ def dialect() -> str:
 
 
 @pytest.fixture
-async def visit(database: Database, tmp_path: Path) -> Visits:
-    return await visits(database, house(database, tmp_path))
+async def visit(database: Database, tmp_path: Path) -> AsyncIterator[Visits]:
+    images = PillowImages()
+    yield await visits(database, house(database, tmp_path), images)
+    await images.close()

@@ -8,15 +8,22 @@ from typing import Any
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.drivers.image.contract import Images
 from roost.hosts.address import Addresses
 from roost.hosts.dispatch import Dispatch
 from roost.hosts.storage_gateway.answers import Answers
 from roost.hosts.storage_gateway.gateway import StorageGatewayHost
+from roost.hosts.storage_gateway.pictures import Pictures
+from roost.hosts.storage_gateway.shelf import Shelf
 from roost.storage.content import service
 from roost.storage.content.model import Hold, Network
+from roost.storage.files.model import Note
+from roost.storage.files.service import Arrival, Files
 from roost.storage.gateways.service import Gateways
 from roost.storage.links.service import Links
 from roost.storage.serve.service import Serving
+from roost.storage.signatures.service import Signatures
+from roost.storage.swaps.service import Swaps
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1, Profile
 from tests.hosts.asgi import Sent, call
@@ -43,6 +50,8 @@ class Visits:
 
     house: House
     gateways: Gateways
+    swaps: Swaps
+    signatures: Signatures
     links: Links
     app: Any
     ids: dict[str, str]
@@ -84,15 +93,21 @@ class Visits:
         async with self.house.content.receive(V1) as pack:
             await pack.write(data)
             tree = await pack.end_file()
-            hold = Hold(pack.pack_id, f"file/{pack.pack_id}", tenant or self.house.tenant_id, network)
-            await pack.commit(lambda connection: service.hold(connection, hold))
+            owner = tenant or self.house.tenant_id
+            arrival = Arrival(owner, network, str(tree.cid), len(data), "text/plain", Note())
+            files = Files(self.house.db)
+            await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
         return tree.cid
 
 
-async def visits(db: Database, house: House) -> Visits:
-    gateways = Gateways(db)
+async def visits(db: Database, house: House, images: Images) -> Visits:
+    gateways = Gateways(db, lambda name: f"http://{name}.gateways.localhost:8642")
     made = [await gateways.create(house.tenant_id, "mine-gate"), await gateways.create(house.other_id, "their-gate")]
     links = Links(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
-    host = StorageGatewayHost(others, Serving(gateways, links, house.reader), Answers(house.reader))
+    swaps, signatures = Swaps(db, gateways), Signatures(db)
+    pictures = Pictures(house.reader, images, Shelf(house.folder / "images", 10_000_000))
+    host = StorageGatewayHost(
+        others, Serving(gateways, swaps, signatures, links, house.reader), Answers(house.reader, pictures)
+    )
     app = Dispatch(host, Addresses("localhost", 8642))
-    return Visits(house, gateways, links, app, {one.domain: one.id for one in made})
+    return Visits(house, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made})

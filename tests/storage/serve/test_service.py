@@ -11,6 +11,8 @@ from roost.storage.gateways.service import Gateways
 from roost.storage.links.service import Links
 from roost.storage.serve.errors import AccessDenied, NoSuchGateway, NotPinned, NotThere
 from roost.storage.serve.service import LONGEST_WAY, Serving, Visitor
+from roost.storage.signatures.service import Signatures
+from roost.storage.swaps.service import Swaps
 from tests.storage.house import House, house
 
 ANYBODY = Visitor(None, "192.0.2.1", None)
@@ -22,9 +24,9 @@ def place(database: Database, tmp_path: Path) -> House:
 
 
 async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
-    gateways = Gateways(place.db)
+    gateways = Gateways(place.db, lambda name: f"http://{name}")
     links = Links(place.db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost")
-    serving = Serving(gateways, links, place.reader)
+    serving = Serving(gateways, Swaps(place.db, gateways), Signatures(place.db), links, place.reader)
     mine = await gateways.create(place.tenant_id, "mine-gate")
     await gateways.create(place.other_id, "their-gate")
     _, (public,) = await place.keep(b"public", network=Network.PUBLIC)

@@ -1,0 +1,1 @@
+"""Making other images of images: smaller, cut, in another format."""

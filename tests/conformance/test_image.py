@@ -1,0 +1,161 @@
+"""What every renderer of images does."""
+
+import io
+import struct
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from roost.drivers.image.contract import (
+    SOURCE_LIMIT,
+    Fit,
+    Images,
+    ImageTooLarge,
+    InvalidImage,
+    Metadata,
+    NotAnImage,
+    Wanted,
+)
+from roost.drivers.image.pillow import PillowImages
+
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+
+
+@pytest.fixture
+async def images() -> AsyncIterator[Images]:
+    made = PillowImages()
+    yield made
+    await made.close()
+
+
+def written(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()
+
+
+def two_halves(form: str = "PNG", **options: Any) -> bytes:
+    """Red on the left, blue on the right, 400 x 200."""
+    image = Image.new("RGB", (400, 200), RED)
+    image.paste(BLUE, (200, 0, 400, 200))
+    return written(image, form, **options)
+
+
+def read(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
+
+
+BOXES: Sequence[tuple[Wanted, tuple[int, int]]] = [
+    (Wanted(width=100), (100, 50)),
+    (Wanted(height=50), (100, 50)),
+    (Wanted(width=100, height=100), (100, 50)),
+    (Wanted(width=800), (400, 200)),
+    (Wanted(width=800, fit=Fit.CONTAIN), (800, 400)),
+    (Wanted(width=100, height=100, fit=Fit.COVER), (100, 100)),
+    (Wanted(width=800, height=800, fit=Fit.COVER), (800, 800)),
+    (Wanted(width=100, height=800, fit=Fit.CROP), (100, 200)),
+    (Wanted(width=100, height=100, fit=Fit.PAD), (100, 100)),
+    (Wanted(), (400, 200)),
+]
+
+
+async def test_an_image_comes_into_its_box(images: Images) -> None:
+    for wanted, size in BOXES:
+        made = await images.render(two_halves(), wanted)
+        assert (made.mime, read(made.data).size) == ("image/png", size), wanted
+
+
+async def test_the_point_of_gravity_stays(images: Images) -> None:
+    for gravity, colour in (((0.0, 0.5), RED), ((1.0, 0.5), BLUE)):
+        made = await images.render(two_halves(), Wanted(50, 50, Fit.COVER, gravity))
+        assert read(made.data).convert("RGB").getpixel((25, 25)) == colour
+
+
+async def test_formats_stay_unless_another_is_wanted(images: Images) -> None:
+    for form in ("JPEG", "PNG", "GIF", "WEBP", "AVIF"):
+        same = await images.render(two_halves(form), Wanted(width=40, sharpen=2.5))
+        assert (same.mime, read(same.data).format) == (f"image/{form.lower()}", form)
+        other = await images.render(two_halves(form), Wanted(width=40, format="webp"))
+        assert (other.mime, read(other.data).format) == ("image/webp", "WEBP")
+
+
+async def test_a_lower_quality_is_smaller(images: Images) -> None:
+    noise = written(Image.effect_noise((200, 200), 80).convert("RGB"), "JPEG")
+    good, poor = [await images.render(noise, Wanted(quality=quality)) for quality in (95, 10)]
+    assert len(poor.data) < len(good.data) / 2
+
+
+async def test_what_is_clear_stays_clear(images: Images) -> None:
+    clear = written(Image.new("RGBA", (10, 10), (0, 0, 0, 0)))
+    made = read((await images.render(clear, Wanted(width=5))).data)
+    assert made.convert("RGBA").getpixel((2, 2))[3] == 0  # type: ignore[index] - four channels
+
+
+async def test_animations_stay_ones_if_they_may(images: Images) -> None:
+    for form in ("GIF", "WEBP"):
+        frames = [Image.new("RGB", (40, 40), colour) for colour in (RED, BLUE, (0, 255, 0))]
+        moving = written(frames[0], form, save_all=True, append_images=frames[1:], duration=50)
+        kept = read((await images.render(moving, Wanted(width=20))).data)
+        still = read((await images.render(moving, Wanted(width=20, anim=False))).data)
+        assert (getattr(kept, "n_frames", 1), getattr(still, "n_frames", 1)) == (3, 1)
+        assert kept.size == still.size == (20, 20)
+
+
+async def test_notes_in_an_image(images: Images) -> None:
+    for metadata, kept in (("keep", {"a", "c"}), ("copyright", {"c"}), ("none", set[str]())):
+        exif = Image.Exif()
+        exif[0x013B], exif[0x8298], exif[0x0112] = "a", "c", 6  # artist, copyright, turned to the right
+        made = read((await images.render(two_halves("JPEG", exif=exif), Wanted(metadata=Metadata(metadata)))).data)
+        assert set(made.getexif().values()) == kept
+        assert made.size == (200, 400)
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A small PNG that claims to be large, and is: zeros press well."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    rows = zlib.compress(bytes((width // 8 + 1) * height), 9)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+async def test_a_bomb_is_refused_before_it_is_opened(images: Images) -> None:
+    for size in ((20_000, 20_000), (60_000, 900), (70_000, 8)):
+        source = bomb(*size)
+        assert len(source) < 100_000
+        with pytest.raises(ImageTooLarge):
+            await images.render(source, Wanted(width=10))
+
+
+async def test_too_much_is_refused(images: Images) -> None:
+    with pytest.raises(ImageTooLarge):
+        await images.render(bytes(SOURCE_LIMIT + 1), Wanted())
+    with pytest.raises(ImageTooLarge):
+        await images.render(two_halves(), Wanted(width=8_192, height=8_192, fit=Fit.PAD))
+    with pytest.raises(ImageTooLarge):
+        await images.render(written(Image.new("1", (1, 4_000))), Wanted(width=4_000, fit=Fit.CONTAIN))
+
+
+async def test_only_images_are_looked_into(images: Images) -> None:
+    for source in (
+        b"",
+        b"text",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"%PDF-1.4",
+        b"%!PS-Adobe-3.0 EPSF-3.0\n",
+    ):
+        with pytest.raises(NotAnImage):
+            await images.render(source, Wanted())
+
+
+async def test_a_broken_image_spoils_nothing_for_the_next(images: Images) -> None:
+    for form in ("JPEG", "PNG", "WEBP", "AVIF"):
+        whole = two_halves(form)
+        with pytest.raises((InvalidImage, NotAnImage)):
+            await images.render(whole[: len(whole) // 2], Wanted(width=10))
+        assert (await images.render(whole, Wanted(width=10))).data

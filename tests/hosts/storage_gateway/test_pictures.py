@@ -1,0 +1,101 @@
+import io
+
+import pytest
+from PIL import Image
+
+from roost.drivers.image.contract import Images, Rendered, Wanted
+from roost.hosts.storage_gateway.pictures import Pictures
+from roost.hosts.storage_gateway.shelf import Shelf
+from roost.storage.content.model import Network
+from tests.hosts.storage_gateway.test_admission import linked
+from tests.hosts.storage_gateway.visits import Visits
+
+
+def picture(form: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (60, 40), (255, 0, 0)).save(out, form)
+    return out.getvalue()
+
+
+def size(data: bytes) -> tuple[int, int]:
+    return Image.open(io.BytesIO(data)).size
+
+
+async def test_an_image_is_resized(visit: Visits) -> None:
+    cid = await visit.file(picture())
+    sent = await visit.get(f"/ipfs/{cid}?img-width=15&img-dpr=2")
+    assert (sent.status, size(sent.body)) == (200, (30, 20))
+    assert sent.headers["content-type"] == "image/png"
+    assert sent.headers["etag"].startswith(f'"{cid}.img-')
+    assert sent.headers["cache-control"] == "public, max-age=29030400, immutable"
+    again = await visit.get(f"/ipfs/{cid}?img-width=30", if_none_match=sent.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    head = await visit.get(f"/ipfs/{cid}?img-width=30", method="HEAD")
+    assert (head.headers, head.body) == (sent.headers, b"")
+
+
+async def test_the_format_is_the_client_s_choice(visit: Visits) -> None:
+    cid = await visit.file(picture())
+    for accept, mime in (("image/avif,image/webp,*/*", "image/webp"), ("*/*", "image/png")):
+        sent = await visit.get(f"/ipfs/{cid}?img-format=auto", accept=accept)
+        assert sent.headers["content-type"] == mime
+        assert "Accept" in sent.headers["vary"]
+
+
+async def test_private_images_are_resized_by_their_links(visit: Visits) -> None:
+    cid = await visit.file(picture(), Network.PRIVATE)
+    sent = await visit.get(await linked(visit, f"/files/{cid}?img-width=30"))
+    assert size(sent.body) == (30, 20)
+    assert (await visit.get(f"/ipfs/{cid}?img-width=30")).status == 404
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("img-width=0", "img-width=x", "img-width=-1", "img-width=8193", "img-width=4000&img-dpr=4", "img-height=1e3"),
+        *("img-fit=fill", "img-gravity=up", "img-gravity=2x0", "img-quality=0", "img-quality=101", "img-format=bmp"),
+        *("img-anim=yes", "img-sharpen=11", "img-metadata=all", "img-dpr=9"),
+    ],
+)
+async def test_wishes_that_cannot_be_granted(visit: Visits, query: str) -> None:
+    sent = await visit.get(f"/ipfs/{await visit.file(picture())}?{query}")
+    assert sent.status == 400
+    assert sent.headers["content-type"].startswith("text/plain")
+
+
+async def test_what_cannot_be_resized(visit: Visits) -> None:
+    text, broken = await visit.file(b"text"), await visit.file(picture()[:60])
+    assert (await visit.get(f"/ipfs/{text}?img-width=5")).status == 415
+    assert (await visit.get(f"/ipfs/{broken}?img-width=5")).status == 400
+    huge = await visit.file(b"\x89PNG\r\n\x1a\n" + bytes(33 * 1024**2))
+    assert (await visit.get(f"/ipfs/{huge}?img-width=5")).status == 413
+    instead = await visit.get(f"/ipfs/{text}?img-width=5&img-onerror=redirect")
+    assert (instead.status, instead.body) == (200, b"text")
+
+
+class Counting(Images):
+    """Says what it was asked for, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def render(self, source: bytes, wanted: Wanted) -> Rendered:
+        self.count += 1
+        return Rendered("image/png", f"{len(source)} {wanted.width}".encode())
+
+    async def close(self) -> None:
+        """Nothing runs."""
+
+
+async def test_what_was_made_once_is_found_again(visit: Visits) -> None:
+    images = Counting()
+    shelf = Shelf(visit.house.folder / "shelf", 10_000)
+    pictures = Pictures(visit.house.reader, images, shelf)
+    _, trees = await visit.house.keep(b"one", b"other!")
+    one, other = [await visit.house.reader.stat(visit.house.scope, tree.cid) for tree in trees]
+    for _ in range(2):
+        made = await pictures.make(visit.house.scope, one, Wanted(width=5))
+        assert made == Rendered("image/png", b"3 5")
+    assert (await pictures.make(visit.house.scope, one, Wanted(width=6))).data == b"3 6"
+    assert (await pictures.make(visit.house.scope, other, Wanted(width=5))).data == b"6 5"
+    assert images.count == 3
