@@ -7,6 +7,7 @@ from roost.app.ground import Ground
 from roost.app.outside import network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
+from roost.drivers.blob.drafts import Drafts
 from roost.identity.caller import Plan
 from roost.storage.content.keeper import Keeper
 from roost.storage.content.service import Content
@@ -20,6 +21,7 @@ from roost.storage.pins.service import Pins
 from roost.storage.serve.service import Serving
 from roost.storage.signatures.service import Signatures
 from roost.storage.swaps.service import Swaps
+from roost.storage.tus.service import Transfers
 from roost.storage.uploads.service import Uploads
 
 _log = log.get("storage")
@@ -31,11 +33,14 @@ class StorageWing:
         self.content = Content(ground.db, blobs)
         self.groups = Groups(ground.db)
         self.files = Files(ground.db)
-        self._keeper = Keeper(self.content, self.files.expire)
+        self._keeper = Keeper(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
         damaged.set_function(lambda: self.content.scrub.damaged)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
+        drafts = Drafts(ground.settings.data / "uploads", blobs)
+        self.transfers = Transfers(ground.db, drafts, self.content, self.uploads, ground.addresses.uploads_url)
+        ground.rooms.add(self.transfers)
         self._pin(ground)
         self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
         self.signatures = Signatures(ground.db)
@@ -60,6 +65,9 @@ class StorageWing:
         if remark := await self._blobs.probe():
             _log.warning(remark)
         self._keeper.start()
+
+    async def _expire(self) -> int:
+        return await self.files.expire() + await self.transfers.expire()
 
     async def stop(self) -> None:
         await self._keeper.stop()

@@ -18,7 +18,7 @@ from roost.web.envelope import Envelope
 RULES: Rules = (
     (re.compile(r"/v0/llm/.*"), Allowance(size=32 * 1024**2)),
     (re.compile(r"/v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message=FileTooLarge.message)),
-    (re.compile(r"/v3/files|/pinning/pinFileToIPFS"), Allowance(size=None)),  # uploads count for themselves
+    (re.compile(r"/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?|/pinning/pinFileToIPFS"), Allowance(size=None)),  # uploads count for themselves
     (re.compile(r"/pinning/pinJSONToIPFS"), Allowance(size=10 * 1024**2)),
 )
 

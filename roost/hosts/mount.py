@@ -19,13 +19,16 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
+from roost.identity import api as keys
 from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
+from roost.storage.links import api as links
 from roost.storage.members import api as members
 from roost.storage.pins import api as pins
 from roost.storage.signatures import api as signatures
 from roost.storage.swaps import api as swaps
+from roost.storage.tus import api as tus
 from roost.storage.uploads import api as uploads
 from roost.web import errors
 from roost.web.provide import Rooms
@@ -47,6 +50,9 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
+    app.include_router(tus.openings)  # before forms, which come to the same path
+    app.include_router(tus.router)
+    app.include_router(links.router)
     app.include_router(uploads.router)
     app.include_router(pins.router)
     app.include_router(groups.router)
@@ -54,6 +60,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(gateways.router)
     app.include_router(signatures.router)
     app.include_router(swaps.router)
+    app.include_router(keys.router)
     app.include_router(files.router)  # behind those that have words where it has ids
     app.include_router(health.router(checks, registry))
     openapi.install(app, agents_url)

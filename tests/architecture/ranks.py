@@ -39,6 +39,9 @@ RANKS: Mapping[str, int] = {
     "storage.uploads": 5,
     "storage.swaps": 6,
     "storage.pins": 6,
+    "storage.swaps": 6,
+    "storage.tus": 7,
+    "storage.pins": 6,
     "storage.serve": 7,
     "agents.roster": 1,
     "agents.egress": 2,
@@ -64,6 +67,7 @@ WEB_OF_A_ROOM = ("api", "wire", "door")
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody
+    "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
     "roost.drivers.runtime.warden": "the client of the warden, the same under every runtime",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
     "roost.drivers.model.loose": "careful reading of JSON that came from outside, for those types",

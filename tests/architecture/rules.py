@@ -196,7 +196,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "randomness",
         uses("uuid.uuid1", "uuid.uuid4", "uuid.uuid7", "secrets.*", "random.*", "os.urandom"),
-        ("roost/core/ids.py", "roost/warden/*", "roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_desk.py"),
+        (
+            "roost/core/ids.py",
+            "roost/warden/*",
+            "roost/drivers/engine/fake_scheduler.py",
+            "roost/drivers/engine/fake_desk.py",
+        ),
         "ids, tokens and random bytes come from core/ids.py",
         "import secrets\nsecrets.token_hex(8)",
     ),
@@ -231,6 +236,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/storage/content/receiver.py",  # hashing beside writing
+            "roost/storage/tus/sitting.py",  # the same
             "roost/storage/content/cars.py",  # the same
             "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
             "roost/agents/models/meter.py",  # counts are written behind, in batches

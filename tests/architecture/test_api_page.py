@@ -9,7 +9,7 @@ from roost.hosts.routes import table
 from roost.web.provide import Rooms
 from tests.architecture.code import ROOT
 
-_ROW = re.compile(r"^\| (GET|POST|PUT|PATCH|DELETE|WEBSOCKET) \| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
+_ROW = re.compile(r"^\| (GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|WEBSOCKET) \| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
 
 
 def test_the_page_has_a_row_for_each_endpoint() -> None:

@@ -35,6 +35,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
     "roost/identity/store.py": "tests/identity/test_keys.py",
+    "roost/identity/api.py": "tests/contract/test_storage_keys.py",
+    "roost/identity/wire.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/agents/platform/wire.py": "tests/contract/test_platform.py",
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
@@ -46,6 +48,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
+    "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
+    "roost/storage/links/wire.py": "tests/storage/links/test_api.py",
     "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
     "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
@@ -50,10 +51,10 @@ class Content:
         async with await self._blobs.create(key) as writer:
             yield CarReceiver(self._db, writer, key)
 
-    async def sweep(self) -> int:
-        """Remove what nobody has held for a day, and what crashes left. How many objects went."""
-        before = clock.now() - ABANDONED
-        gone = await self._blobs.sweep(ABANDONED)
+    async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
+        """Remove what nobody has held for that long, and what crashes left. How many objects went."""
+        before = clock.now() - abandoned
+        gone = await self._blobs.sweep(abandoned)
         for pack_id in await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
             if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
                 await self._blobs.delete(pack_id)

@@ -11,6 +11,13 @@ class FileMissing(Problem):
     message = "File not found"
 
 
+class FileThere(Problem):
+    """The promised id of a file counts once."""
+
+    kind = Kind.CONFLICT
+    message = "The file was uploaded already"
+
+
 class InvalidMetadata(Problem):
     kind = Kind.INVALID
     message = "Invalid metadata"

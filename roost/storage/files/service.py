@@ -12,7 +12,7 @@ from roost.identity import tenants
 from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
-from roost.storage.files.errors import FileMissing, GroupMissing
+from roost.storage.files.errors import FileMissing, FileThere, GroupMissing
 from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
@@ -49,11 +49,13 @@ class Files:
         """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
 
         A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
-        nobody's, and goes.
+        nobody's, and goes. Raises FileThere.
         """
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if present is not None:
             return replace(present, is_duplicate=True)
+        if file_id is not None and store.is_taken(connection, file_id):
+            raise FileThere
         now = clock.now()
         file = File(
             id=file_id or ids.new_id(),

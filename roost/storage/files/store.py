@@ -79,6 +79,11 @@ def by_cid(connection: Connection, tenant_id: str, network: Network, cid: str) -
     return None if row is None else _file(row)
 
 
+def is_taken(connection: Connection, file_id: str) -> bool:
+    """Whether a file has that id, or had it."""
+    return connection.execute(sa.select(files.c.id).where(files.c.id == file_id)).first() is not None
+
+
 def page(
     connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
 ) -> Sequence[File]:

@@ -19,6 +19,7 @@ DOWNLOAD, UPLOAD = "PINATA1", "PINATA2"
 """What a link is for, as `X-Algorithm` says it."""
 SIGNATURE = "X-Signature"
 URL_LIMIT = 8192
+_FREE = frozenset({"name", "keyvalues", "filename", "filetype"})
 _SKEW = timedelta(minutes=5)
 _LONGEST = timedelta(days=366)
 _LATEST = 253_402_300_799 - 400 * 86_400  # a year before the calendar ends
@@ -60,6 +61,10 @@ class Grant:
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     max_size: int | None = None
     mime_types: Sequence[str] = ()
+
+    def over(self, fields: Mapping[str, str]) -> Mapping[str, str]:
+        """What the file is to be, when the uploader says `fields`: of these only what changes nothing for others."""
+        return {**{name: text for name, text in fields.items() if name in _FREE}, **self.fields}
 
     def options(self) -> str:
         """What it says beside the ids, as one parameter."""

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from roost.identity.door import FilesReader, FilesWriter
 from roost.storage.files import said
+from roost.storage.links.door import UploadGrant
 from roost.storage.uploads import form, wire
 from roost.storage.uploads.label import label_of
 from roost.storage.uploads.model import FILES_LIMIT, Order
@@ -27,6 +28,17 @@ async def upload_file(
     async with uploads.begin(order) as upload:
         fields = await form.receive(request.stream(), request.headers.get("content-type", ""), upload)
         file = await upload.finish(label_of(fields))
+    return Data(data=wire.uploaded(file))
+
+
+@router.post("/v3/files/{file_id:uuid}")
+async def upload_signed(request: Request, grant: UploadGrant, uploads: Service) -> Data[wire.Uploaded]:
+    """Keep a file, or a folder, from a form at a signed address."""
+    profile = said.profile(grant.fields.get("cid_version"))
+    order = Order(grant.tenant_id, profile, grant.file_id, grant.max_size, grant.mime_types)
+    async with uploads.begin(order) as upload:
+        fields = await form.receive(request.stream(), request.headers.get("content-type", ""), upload)
+        file = await upload.finish(label_of(grant.over(fields)))
     return Data(data=wire.uploaded(file))
 
 

@@ -1,0 +1,207 @@
+"""Transfers: begin one, add its parts in their order, and when it is whole it is a file; end it, or let it expire.
+
+Who knows a transfer's address (its token is 256 random bits) may go on with it: the clients of signed addresses have
+nothing else to show. The draft stays until the file is published, so whatever is cut off in between is done again.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.problem import Kind, Problem
+from roost.core.threads import aside
+from roost.drivers.blob.drafts import Draft, Drafts
+from roost.identity import tenants
+from roost.storage.content.service import Content
+from roost.storage.files import said
+from roost.storage.files.model import File
+from roost.storage.tus import store
+from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
+from roost.storage.tus.model import LIFETIME, UNFINISHED_LIMIT, Opening, Transfer
+from roost.storage.tus.sitting import Sitting
+from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.uploads.errors import UploadTooLarge
+from roost.storage.uploads.label import label_of
+from roost.storage.uploads.model import Order, Part
+from roost.storage.uploads.names import path_of
+from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.sniff import HEAD
+
+_HOPELESS = frozenset({Kind.INVALID, Kind.MISSING, Kind.FORBIDDEN, Kind.TOO_LARGE, Kind.CONFLICT})
+_AT_ONCE = 100
+
+
+class Transfers:
+    def __init__(self, db: Database, drafts: Drafts, content: Content, uploads: Uploads, uploads_url: str) -> None:
+        self._db = db
+        self._drafts = drafts
+        self._content = content
+        self._uploads = uploads
+        self.uploads_url = uploads_url
+        self._busy: set[str] = set()
+
+    async def begin(self, opening: Opening) -> tuple[Transfer, str]:
+        """A transfer and its token.
+
+        Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, TooManyTransfers, BlobFailed.
+        """
+        label, now = label_of(opening.fields), clock.now()
+        path_of(_filename(opening.fields))
+        limit = await self._limit(opening)
+        transfer = Transfer(
+            id=ids.random_bytes(16).hex(),
+            file_id=opening.file_id,
+            tenant_id=opening.tenant_id,
+            length=opening.length,
+            limit=limit,
+            fields=opening.fields,
+            mime_types=opening.mime_types,
+            profile=label.profile or said.profile(None),
+            created_at=now,
+            expires_at=now + LIFETIME,
+        )
+        token = ids.random_bytes(32).hex()
+        await self._drafts.create(transfer.id)
+        await self._db.write(lambda connection: _add(connection, transfer, token))
+        return transfer, token
+
+    async def find(self, file_id: str, token: str) -> Transfer:
+        """How far it is; one that is whole is a file when this returns.
+
+        Raises TransferMissing, and what `append` raises of a file that cannot be.
+        """
+        transfer = await self._find(file_id, token)
+        if transfer.is_whole and transfer.cid is None and transfer.id not in self._busy:
+            async with self._alone(transfer) as present:
+                return await self._settled(present)
+        return transfer
+
+    async def append(
+        self, file_id: str, token: str, offset: int, stream: AsyncIterable[bytes], length: int | None = None
+    ) -> Transfer:
+        """Add a part that begins at `offset`. The one that makes it whole makes it a file. length: told only now.
+
+        Raises TransferMissing, OutOfStep, InvalidTransfer, UploadTooLarge, InvalidMetadata, InvalidUpload, TypeRefused,
+        GroupMissing, BlobFailed. What came before the part failed is kept, but where the file cannot be.
+        """
+        async with self._alone(await self._find(file_id, token)) as present:
+            if offset != present.offset:
+                raise OutOfStep(present.offset, present.cid)
+            if present.cid is not None:
+                return present
+            transfer = present if length is None else await self._measured(present, length)
+            async with self._drafts.open(transfer.id, transfer.offset) as draft:
+                sitting = await Sitting.begin(self._db, draft, transfer)
+                advanced = await sitting.take(stream)
+            return await self._settled(advanced)
+
+    async def end(self, file_id: str, token: str) -> None:
+        """What came is gone; a file that it became stays. Raises TransferMissing, OutOfStep."""
+        async with self._alone(await self._find(file_id, token)) as transfer:
+            await self._remove(transfer.id)
+
+    async def expire(self) -> int:
+        """End those whose time is over, and remove what crashes left; how many there were."""
+        over = await self._db.read(lambda connection: store.expired(connection, clock.now(), _AT_ONCE))
+        idle = [transfer_id for transfer_id in over if transfer_id not in self._busy]
+        for transfer_id in idle:
+            await self._remove(transfer_id)
+        return len(idle) + await self._drafts.sweep(2 * LIFETIME)
+
+    async def _find(self, file_id: str, token: str) -> Transfer:
+        digest = _digest(token)
+        found = await self._db.read(lambda connection: store.find(connection, file_id, digest, clock.now()))
+        if found is None:
+            raise TransferMissing
+        return found
+
+    @asynccontextmanager
+    async def _alone(self, transfer: Transfer) -> AsyncGenerator[Transfer]:
+        """The transfer as it is now, for one at a time."""
+        if transfer.id in self._busy:
+            raise OutOfStep(transfer.offset)
+        self._busy.add(transfer.id)
+        try:
+            present = await self._db.read(lambda connection: store.get(connection, transfer.id))
+            if present is None:
+                raise TransferMissing
+            yield present
+        finally:
+            self._busy.discard(transfer.id)
+
+    async def _limit(self, opening: Opening) -> int:
+        limit = await self._uploads.limit(opening.tenant_id)
+        if opening.max_size is not None:
+            limit = min(limit, opening.max_size)
+        if opening.length is not None and opening.length > limit:
+            raise UploadTooLarge
+        return limit
+
+    async def _measured(self, transfer: Transfer, length: int) -> Transfer:
+        if length > transfer.limit:
+            raise UploadTooLarge
+        if length < transfer.offset or transfer.length not in {None, length}:
+            raise InvalidTransfer("Upload-Length is another than before")
+        await self._db.write(lambda connection: store.set_length(connection, transfer.id, length))
+        return replace(transfer, length=length)
+
+    async def _settled(self, transfer: Transfer) -> Transfer:
+        """The transfer, a file by now when it is whole. One that can never be a file ends."""
+        if not transfer.is_whole or transfer.cid is not None:
+            return transfer
+        try:
+            file = await self._publish(transfer)
+        except Problem as problem:
+            if problem.kind in _HOPELESS:
+                await self._remove(transfer.id)
+            raise
+        await self._db.write(lambda connection: store.finish(connection, transfer.id, file.cid))
+        await self._drafts.remove(transfer.id)
+        return replace(transfer, cid=file.cid)
+
+    async def _publish(self, transfer: Transfer) -> File:
+        async with self._drafts.open(transfer.id, transfer.offset) as draft:
+            tree = await self._tree(draft, transfer)
+            head = await draft.read(0, min(HEAD, transfer.offset))
+        pack_id = ids.random_bytes(16).hex()
+        whole = self._drafts.whole(transfer.id, pack_id)
+        receiver = self._content.received(whole, transfer.profile, pack_id, tree)
+        order = Order(transfer.tenant_id, transfer.profile, transfer.file_id, transfer.limit, transfer.mime_types)
+        part = Part(path_of(_filename(transfer.fields)), tree, head)
+        return await self._uploads.publish(order, receiver, [part], label_of(transfer.fields))
+
+    async def _tree(self, draft: Draft, transfer: Transfer) -> Tree:
+        leaves = await self._db.read(lambda connection: store.leaves(connection, transfer.id))
+        rest = await draft.read(transfer.hashed, transfer.offset - transfer.hashed)
+
+        def build() -> Tree:
+            importer = Importer.resumed(transfer.profile, leaves)
+            importer.update(rest)
+            return importer.finish()
+
+        return await aside(build)
+
+    async def _remove(self, transfer_id: str) -> None:
+        await self._db.write(lambda connection: store.remove(connection, transfer_id))
+        await self._drafts.remove(transfer_id)
+
+
+def _add(connection: Connection, transfer: Transfer, token: str) -> None:
+    tenants.hold(connection, transfer.tenant_id)
+    if store.unfinished(connection, transfer.tenant_id, transfer.created_at) >= UNFINISHED_LIMIT:
+        raise TooManyTransfers
+    store.add(connection, transfer, _digest(token))
+
+
+def _filename(fields: Mapping[str, str]) -> str:
+    """The file's own name: a folder in front of it means nothing to one file."""
+    return fields.get("filename", "").rpartition("/")[2] or "file"
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

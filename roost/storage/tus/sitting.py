@@ -1,0 +1,92 @@
+"""One sitting of an upload in parts: what comes is written and hashed side by side, and kept in steps.
+
+A step is on the disk before its row says so, so what was acknowledged is there. Hashing goes on at the last leaf whose
+digest was kept: what follows it, less than two leaves, is read again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import replace
+
+from roost.core.db import Database
+from roost.drivers.blob.drafts import Draft
+from roost.storage.content.model import PIECE
+from roost.storage.tus import store
+from roost.storage.tus.errors import InvalidTransfer, OutOfStep
+from roost.storage.tus.model import IDLE, KEEP_EVERY, Transfer
+from roost.storage.unixfs.importer import Importer
+from roost.storage.uploads.errors import UploadTooLarge
+
+_DIGEST = 32
+
+
+class Sitting:
+    def __init__(self, db: Database, draft: Draft, transfer: Transfer, importer: Importer) -> None:
+        self._db = db
+        self._draft = draft
+        self._importer = importer
+        self._piece = bytearray()
+        self._from = transfer.hashed
+        self._is_sound = True
+        self._end = transfer.limit if transfer.length is None else transfer.length
+        self.transfer = transfer
+
+    @classmethod
+    async def begin(cls, db: Database, draft: Draft, transfer: Transfer) -> "Sitting":
+        """Raises BlobMissing, BlobFailed."""
+        importer = Importer(transfer.profile)
+        importer.update(await draft.read(transfer.hashed, transfer.offset - transfer.hashed))
+        return cls(db, draft, transfer, importer)
+
+    async def take(self, stream: AsyncIterable[bytes]) -> Transfer:
+        """All that comes, kept, also when it is cut off. Raises what `write` and the stream raise."""
+        try:
+            async for chunk in _awake(stream):
+                await self.write(chunk)
+        finally:
+            await self.keep()
+        return self.transfer
+
+    async def write(self, data: bytes) -> None:
+        """Raises UploadTooLarge, InvalidTransfer, BlobFailed, OutOfStep."""
+        if self._draft.size + len(self._piece) + len(data) > self._end:
+            raise UploadTooLarge if self.transfer.length is None else InvalidTransfer("More came than Upload-Length")
+        self._piece += data
+        if len(self._piece) >= PIECE:
+            await self._flush()
+        if self._draft.size - self.transfer.offset >= KEEP_EVERY:
+            await self.keep()
+
+    async def keep(self) -> None:
+        """What came is acknowledged from here on. Raises BlobFailed, OutOfStep."""
+        if self._is_sound:
+            await self._flush()
+        before = self.transfer
+        if not self._is_sound or self._draft.size == before.offset:
+            return
+        await self._draft.sync()
+        digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * _DIGEST :]
+        hashed = before.hashed + len(digests) // _DIGEST * before.profile.chunk
+        after = replace(before, offset=self._draft.size, hashed=hashed)
+        if not await self._db.write(lambda connection: store.advance(connection, before, after, digests)):
+            raise OutOfStep(before.offset)
+        self.transfer = after
+
+    async def _flush(self) -> None:
+        if self._piece:
+            piece, self._piece = self._piece, bytearray()
+            self._is_sound = False  # when only one of the two is done, what was kept last is all that counts
+            await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._draft.write(piece))
+            self._is_sound = True
+
+
+async def _awake(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """The stream, ended when it brings nothing for too long: what came is kept, and the client goes on from there."""
+    chunks = aiter(stream)
+    while True:
+        try:
+            async with asyncio.timeout(IDLE):
+                chunk = await anext(chunks)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        yield chunk

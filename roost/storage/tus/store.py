@@ -1,0 +1,133 @@
+"""The tables of uploads in parts and every line of SQL about them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import JsonText, UtcTime, metadata
+from roost.storage.tus.model import Transfer
+from roost.storage.unixfs.profile import PROFILES
+
+transfers = sa.Table(
+    "transfers",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False, unique=True),
+    sa.Column("file_id", sa.String(36), nullable=False),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("length", sa.BigInteger),
+    sa.Column("limit", sa.BigInteger, nullable=False),
+    sa.Column("fields", JsonText, nullable=False),
+    sa.Column("mime_types", JsonText, nullable=False),
+    sa.Column("profile", sa.String(16), nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    sa.Column("hashed", sa.BigInteger, nullable=False),
+    sa.Column("cid", sa.String(128)),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False, index=True),
+)
+
+transfer_leaves = sa.Table(
+    "transfer_leaves",
+    metadata,
+    sa.Column("transfer_id", sa.String(32), sa.ForeignKey("transfers.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("offset", sa.BigInteger, primary_key=True),
+    sa.Column("digests", sa.LargeBinary, nullable=False),
+)
+
+
+def add(connection: Connection, transfer: Transfer, digest: bytes) -> None:
+    connection.execute(
+        transfers.insert().values(
+            id=transfer.id,
+            digest=digest,
+            file_id=transfer.file_id,
+            tenant_id=transfer.tenant_id,
+            length=transfer.length,
+            limit=transfer.limit,
+            fields=dict(transfer.fields),
+            mime_types=list(transfer.mime_types),
+            profile=transfer.profile.name,
+            offset=transfer.offset,
+            hashed=transfer.hashed,
+            created_at=transfer.created_at,
+            expires_at=transfer.expires_at,
+        )
+    )
+
+
+def find(connection: Connection, file_id: str, digest: bytes, at: datetime) -> Transfer | None:
+    """The one of that token, unless its time is over."""
+    query = transfers.select().where(transfers.c.digest == digest, transfers.c.file_id == file_id)
+    row = connection.execute(query.where(transfers.c.expires_at > at)).first()
+    return None if row is None else _transfer(row)
+
+
+def get(connection: Connection, transfer_id: str) -> Transfer | None:
+    row = connection.execute(transfers.select().where(transfers.c.id == transfer_id)).first()
+    return None if row is None else _transfer(row)
+
+
+def unfinished(connection: Connection, tenant_id: str, at: datetime) -> int:
+    """How many the tenant has that are not files yet."""
+    mine = (transfers.c.tenant_id == tenant_id, transfers.c.cid.is_(None), transfers.c.expires_at > at)
+    return connection.execute(sa.select(sa.func.count()).select_from(transfers).where(*mine)).scalar_one()
+
+
+def set_length(connection: Connection, transfer_id: str, length: int) -> bool:
+    """Whether it had none before."""
+    query = transfers.update().where(transfers.c.id == transfer_id, transfers.c.length.is_(None))
+    return connection.execute(query.values(length=length)).rowcount == 1
+
+
+def advance(connection: Connection, before: Transfer, after: Transfer, digests: bytes) -> bool:
+    """Keep how far it came, with the digests of the leaves in between. False when it is somewhere else by now."""
+    query = transfers.update().where(transfers.c.id == before.id, transfers.c.offset == before.offset)
+    if connection.execute(query.values(offset=after.offset, hashed=after.hashed)).rowcount == 0:
+        return False
+    if digests:
+        row = {"transfer_id": before.id, "offset": before.hashed, "digests": digests}
+        connection.execute(transfer_leaves.insert().values(row))
+    return True
+
+
+def leaves(connection: Connection, transfer_id: str) -> bytes:
+    """The digests of all leaves that are kept, in their order."""
+    query = sa.select(transfer_leaves.c.digests).where(transfer_leaves.c.transfer_id == transfer_id)
+    return b"".join(connection.execute(query.order_by(transfer_leaves.c.offset)).scalars())
+
+
+def finish(connection: Connection, transfer_id: str, cid: str) -> None:
+    """It is a file; what was needed to go on is not any more."""
+    connection.execute(transfers.update().where(transfers.c.id == transfer_id).values(cid=cid))
+    connection.execute(transfer_leaves.delete().where(transfer_leaves.c.transfer_id == transfer_id))
+
+
+def remove(connection: Connection, transfer_id: str) -> None:
+    connection.execute(transfers.delete().where(transfers.c.id == transfer_id))
+
+
+def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
+    query = sa.select(transfers.c.id).where(transfers.c.expires_at <= at).order_by(transfers.c.expires_at)
+    return list(connection.execute(query.limit(limit)).scalars())
+
+
+def _transfer(row: Any) -> Transfer:
+    return Transfer(
+        id=row.id,
+        file_id=row.file_id,
+        tenant_id=row.tenant_id,
+        length=row.length,
+        limit=row.limit,
+        fields=row.fields,
+        mime_types=tuple(row.mime_types),
+        profile=PROFILES[row.profile],
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        offset=row.offset,
+        hashed=row.hashed,
+        cid=row.cid,
+    )

@@ -1,0 +1,224 @@
+"""Uploads in parts, as the protocol has them and as the storage clients send them, on a real server."""
+
+import base64
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+import pytest
+
+from roost.identity.caller import Plan
+from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.profile import PROFILES
+from tests.server import Running, running
+
+DATA = hashlib.shake_128(b"tus").digest(3_000_001)
+CUTS = (0, 1, 262_144, 700_000, 1_048_576, 2_999_999, len(DATA))
+
+
+def cid_of(data: bytes, profile: str = "v1") -> str:
+    importer = Importer(PROFILES[profile])
+    importer.update(data)
+    return str(importer.finish().cid)
+
+
+def metadata(**fields: str) -> str:
+    return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in fields.items())
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    async with running(tmp_path_factory.mktemp("tus"), ROOST_UPLOAD_FREE="64M") as server:
+        yield server
+
+
+@pytest.fixture
+def uploads(house: Running) -> httpx.AsyncClient:
+    return house.client(house.key(), "uploads.localhost")
+
+
+@pytest.fixture
+def anybody(house: Running) -> httpx.AsyncClient:
+    return house.client(None, "uploads.localhost")
+
+
+async def begin(
+    client: httpx.AsyncClient, length: int | None, path: str = "/v3/files", content: bytes | None = None, **fields: str
+) -> httpx.Response:
+    """Without `Tus-Resumable`, as the storage clients do."""
+    said = {"Upload-Defer-Length": "1"} if length is None else {"Upload-Length": str(length)}
+    if content is not None:
+        said["Content-Type"] = "application/offset+octet-stream"
+    fields = {"filename": "a.bin", **fields}
+    return await client.post(path, headers={**said, "Upload-Metadata": metadata(**fields)}, content=content)
+
+
+def place(answer: httpx.Response) -> str:
+    assert answer.status_code == 201, answer.text
+    return urlsplit(answer.headers["Location"]).path
+
+
+async def part(client: httpx.AsyncClient, path: str, offset: int, content: bytes, **headers: str) -> httpx.Response:
+    said = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": str(offset), **headers}
+    return await client.patch(path, headers=said, content=content)
+
+
+async def listed(house: Running, cid: str, network: str = "private", tenant: str = "acme") -> list[Mapping[str, Any]]:
+    api = house.client(house.key(tenant), "api.localhost")
+    answer = await api.get(f"/v3/files/{network}", params={"cid": cid})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]["files"]
+
+
+@pytest.mark.parametrize("profile", ["v1", "unixfs-v1-2025", "v0"])
+async def test_parts_of_any_size_become_the_file(house: Running, uploads: httpx.AsyncClient, profile: str) -> None:
+    data = profile.encode() + DATA
+    begun = await begin(uploads, len(data), filename="ü.bin", cid_version=profile, keyvalues='{"a":"b"}')
+    address = urlsplit(begun.headers["Location"])
+    assert address.netloc == f"uploads.localhost:{house.port}"
+    cuts = [*CUTS[:-1], len(data)]
+    for start, end in itertools.pairwise(cuts):
+        answer = await part(uploads, address.path, start, data[start:end])
+        assert answer.status_code == 204, answer.text
+        assert answer.headers["Upload-Offset"] == str(end)
+        assert ("upload-cid" in answer.headers) == (end == len(data))
+    assert answer.headers["upload-cid"] == cid_of(data, profile)
+    (file,) = await listed(house, cid_of(data, profile))
+    assert address.path.split("/")[-2] == file["id"]
+    assert (file["name"], file["size"], file["keyvalues"]) == ("ü.bin", len(data), {"a": "b"})
+
+
+async def test_a_version_may_be_in_the_address(house: Running, uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 5, "/v3/files?X-Upload-Option-Cid-Version=v0", b"12345", network="public"))
+    told = await uploads.head(path)
+    assert told.headers["upload-cid"] == cid_of(b"12345", "v0")
+    assert len(await listed(house, cid_of(b"12345", "v0"), "public")) == 1
+
+
+async def test_a_blind_retry_is_told_where_the_upload_is(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 10))
+    assert (await part(uploads, path, 0, b"01234")).status_code == 204
+    again = await part(uploads, path, 0, b"01234")
+    assert again.status_code == 409
+    assert again.headers["Upload-Offset"] == "5"
+    assert again.json()["error"]["code"] == 409
+    assert (await part(uploads, path, 7, b"789")).status_code == 409
+    last = await part(uploads, path, 5, b"56789")
+    assert last.headers["upload-cid"] == cid_of(b"0123456789")
+    late = await part(uploads, path, 5, b"56789")
+    assert (late.status_code, late.headers["upload-cid"]) == (409, cid_of(b"0123456789"))
+    assert (await part(uploads, path, 10, b"")).headers["upload-cid"] == cid_of(b"0123456789")
+
+
+async def test_it_can_be_asked_about_by_whoever_has_its_address(
+    uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+) -> None:
+    path = place(await begin(uploads, 10, filename="x"))
+    told = await anybody.head(path)
+    assert told.status_code == 200
+    assert told.headers["Upload-Offset"] == "0"
+    assert told.headers["Upload-Length"] == "10"
+    assert told.headers["Upload-Metadata"] == metadata(filename="x")
+    assert told.headers["Cache-Control"] == "no-store"
+    for wrong in (path[:-1] + ("0" if path[-1] != "0" else "1"), path.replace("/v3/files/", "/v3/files/0")[:-1]):
+        assert (await anybody.head(wrong)).status_code == 404
+
+
+async def test_one_that_was_ended_is_gone(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 10))
+    assert (await uploads.delete(path)).status_code == 204
+    assert (await uploads.head(path)).status_code == 404
+    assert (await part(uploads, path, 0, b"x")).status_code == 404
+    assert (await uploads.delete(path)).status_code == 404
+
+
+async def test_the_length_may_come_later(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, None))
+    assert (await part(uploads, path, 0, b"0123")).status_code == 204
+    assert (await uploads.head(path)).headers["Upload-Defer-Length"] == "1"
+    assert (await part(uploads, path, 4, b"", **{"Upload-Length": "3"})).status_code == 400
+    last = await part(uploads, path, 4, b"4", **{"Upload-Length": "5"})
+    assert last.headers["upload-cid"] == cid_of(b"01234")
+
+
+async def test_an_empty_file_is_whole_at_once(house: Running, uploads: httpx.AsyncClient) -> None:
+    assert (await begin(uploads, 0)).headers["upload-cid"] == cid_of(b"")
+    assert len(await listed(house, cid_of(b""))) == 1
+
+
+async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 10))
+    assert (await part(uploads, path, 0, b"0123")).status_code == 204
+    assert (await part(uploads, path, 4, b"x" * 100)).status_code == 400
+    assert (await part(uploads, path, 4, b"456789")).headers["upload-cid"] == cid_of(b"0123456789")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Upload-Length": "-1"}, 400),
+        ({"Upload-Length": "x"}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": "filename !!"}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": "a YQ==,a YQ=="}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": metadata(network="elsewhere")}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": metadata(filename="a\0b")}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": metadata(cid_version="v7")}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": metadata(expires_at="1")}, 400),
+        ({"Upload-Length": "1", "Tus-Resumable": "0.2.2"}, 412),
+        ({"Upload-Length": "999999999999999"}, 413),
+    ],
+)
+async def test_what_cannot_be_is_refused_before_it_comes(
+    uploads: httpx.AsyncClient, headers: Mapping[str, str], status: int
+) -> None:
+    answer = await uploads.post("/v3/files", headers=headers)
+    assert answer.status_code == status, answer.text
+    if status == 412:
+        assert answer.headers["Tus-Version"] == "1.0.0"
+
+
+async def test_a_part_says_what_it_is(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 10))
+    assert (await uploads.patch(path, headers={"Upload-Offset": "0"}, content=b"x")).status_code == 415
+    headers = {"Content-Type": "application/offset+octet-stream"}
+    assert (await uploads.patch(path, headers=headers, content=b"x")).status_code == 400
+
+
+async def test_the_protocol_is_described(anybody: httpx.AsyncClient) -> None:
+    answer = await anybody.options("/v3/files")
+    assert answer.status_code == 204
+    assert answer.headers["Tus-Version"] == "1.0.0"
+    assert "creation" in answer.headers["Tus-Extension"].split(",")
+
+
+async def test_only_who_may_write_files_begins_one(house: Running) -> None:
+    for token, status in ((None, 401), ("undefined", 401), (house.key(scopes=frozenset({"org:files:read"})), 403)):
+        assert (await begin(house.client(token, "uploads.localhost"), 10)).status_code == status
+
+
+async def test_a_plan_bounds_size(house: Running) -> None:
+    free = house.client(house.key("small", Plan.FREE), "uploads.localhost")
+    assert (await begin(free, 64 * 1024**2 + 1)).status_code == 413
+    path = place(await begin(free, None))
+    assert (await part(free, path, 0, b"x" * (64 * 1024**2 + 1))).status_code == 413
+
+
+async def test_a_file_that_cannot_be_ends_its_upload(uploads: httpx.AsyncClient) -> None:
+    path = place(await begin(uploads, 4, group_id="00000000-0000-4000-8000-000000000000"))
+    answer = await part(uploads, path, 0, b"nope")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Group not found")
+    assert (await uploads.head(path)).status_code == 404
+
+
+async def test_unfinished_ones_have_a_bound(house: Running) -> None:
+    many = house.client(house.key("many"), "uploads.localhost")
+    statuses = [(await begin(many, 10)).status_code for _ in range(101)]
+    assert statuses == [201] * 100 + [429]
