@@ -36,7 +36,7 @@ class Ground:
             deny_hosts=settings.egress_deny_hosts,
             hosts=settings.egress_hosts,
         )
-        for room in (self.door, self.gateways):
+        for room in (self.door, self.keys, self.gateways):
             self.rooms.add(room)
 
     def close(self) -> None:

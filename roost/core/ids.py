@@ -22,5 +22,15 @@ def token(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(32)}"
 
 
+def public_key(length: int = 20) -> str:
+    """A random name of a credential in hexadecimal digits; 20 carry 80 bits."""
+    return secrets.token_hex(length // 2)
+
+
+def secret() -> str:
+    """256 random bits as 64 hexadecimal digits."""
+    return secrets.token_hex(32)
+
+
 def random_bytes(count: int) -> bytes:
     return secrets.token_bytes(count)

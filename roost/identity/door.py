@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -27,6 +28,8 @@ from roost.identity.throttle import Throttle
 from roost.web.provide import provide
 
 COOKIE = "gw_token"
+PAIR = ("pinata_api_key", "pinata_secret_api_key")
+"""The headers of a key's handle and secret, under the names that old storage clients have for them."""
 _HELD = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -96,16 +99,27 @@ class Door:
 
         Raises PermissionDenied without the scope.
         """
-        credential = self._credential(entry)
-        if entry.surface not in {Surface.STORAGE, Surface.LOCAL} or credential.from_cookie:
+        verified = self._shown(entry)
+        if entry.surface not in {Surface.STORAGE, Surface.LOCAL} or verified is None:
             raise self._refused(entry)
         try:
-            caller = await self._keys.verify(credential.token)
+            caller = await verified()
         except Unauthorised as refusal:
             raise self._refused(entry) from refusal
         if not caller.allows(scope) and not caller.allows(scope.removesuffix(":read") + ":write"):
             raise PermissionDenied
         return caller
+
+    def _shown(self, entry: Entry) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
+        """How to verify what is shown to the storage API: a JWT, or without one the two headers of old clients.
+
+        None for a cookie. Raises MissingCredential.
+        """
+        handle, secret = map(entry.headers.get, PAIR)
+        if handle and secret and "authorization" not in entry.headers:
+            return partial(self._keys.verify_pair, handle, secret)
+        credential = self._credential(entry)
+        return None if credential.from_cookie else partial(self._keys.verify, credential.token)
 
     async def admit(self, entry: Entry, kinds: Kinds, agent_id: str | None = None) -> Caller:
         """A caller of one of these kinds; on a path with an agent, one who may act on that agent.

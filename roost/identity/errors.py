@@ -27,6 +27,18 @@ class PermissionDenied(Problem):
     message = "Permission denied"
 
 
+class KeyMissing(Problem):
+    """There is none of that name, or it is another tenant's: the answer does not tell which."""
+
+    kind = Kind.MISSING
+    message = "API key not found"
+
+
+class InvalidPermissions(Problem):
+    kind = Kind.INVALID
+    message = "Invalid permissions"
+
+
 class ForeignOrigin(Problem):
     """A browser sent the cookie along with a request that another site's page made."""
 

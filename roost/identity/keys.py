@@ -1,7 +1,8 @@
 """API keys: service JWTs (HS256, RFC 7519) that are issued, verified and revoked here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from hmac import compare_digest
 
 import jwt
 from sqlalchemy import Connection
@@ -14,10 +15,11 @@ from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.cache import CallerCache, digest
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.errors import MissingUser, Unauthorised
-from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, Tenant
+from roost.identity.errors import KeyMissing, MissingUser, PermissionDenied, Unauthorised
+from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, KeyFilter, Minted, Tenant
 from roost.identity.signing import ALGORITHM, SigningKeys
 
+KEYS_AT_ONCE = 100
 _LONGEST = 4096
 
 
@@ -40,17 +42,61 @@ class Keys:
         if unknown := scopes - SCOPES:
             raise Invalid(f"Unknown scope: {min(unknown)}")
         now = clock.now()
-        key = ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime)
+        return self._issue(connection, ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime))
+
+    async def mint(self, caller: Caller, name: str, scopes: frozenset[str], max_uses: int | None = None) -> Minted:
+        """A new key of the caller's tenant, with these scopes or, with none, with all.
+
+        Raises Invalid for an unknown scope, PermissionDenied for one that the caller lacks.
+        """
+        if unknown := scopes - SCOPES:
+            raise Invalid(f"Unknown scope: {min(unknown)}")
+        if not caller.grants(scopes):
+            raise PermissionDenied
+        handle, secret, now = ids.public_key(), ids.secret(), clock.now()
+        key = ApiKey(
+            id=ids.new_id(),
+            tenant_id=caller.tenant_id,
+            name=name,
+            scopes=scopes,
+            created_at=now,
+            expires_at=now + KEY_LIFETIME,
+            handle=handle,
+            proof=digest(secret),
+            max_uses=max_uses,
+        )
+        token = await self._db.write(lambda connection: self._issue(connection, key))
+        return Minted(token, handle, Sensitive(secret))
+
+    async def list(self, tenant_id: str, chosen: KeyFilter, offset: int) -> tuple[Sequence[ApiKey], int]:
+        """At most KEYS_AT_ONCE of the tenant's keys, the newest first, and how many there are."""
+        return await self._db.read(
+            lambda connection: store.chosen_keys(connection, tenant_id, chosen, offset, KEYS_AT_ONCE)
+        )
+
+    async def revoke(self, tenant_id: str, name: str) -> None:
+        """Revoke a key of the tenant's, by its handle or its id. Raises KeyMissing for one that is no more."""
+
+        def end(connection: Connection) -> str:
+            key = store.key_by_handle(connection, name) or store.key(connection, name)
+            if key is None or key.tenant_id != tenant_id or not self.end(connection, key.id):
+                raise KeyMissing
+            return key.id
+
+        key_id = await self._db.write(end)
+        self._cache.drop(lambda caller: caller.key_id == key_id)
+
+    def _issue(self, connection: Connection, key: ApiKey) -> Sensitive[str]:
         store.add_key(connection, key)
         kid, secret = self._signing.newest(connection)
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
-            "sub": tenant.id,
+            "sub": key.tenant_id,
             "jti": key.id,
-            "iat": now,
+            "iat": key.created_at,
             "exp": key.expires_at,
-            "scope": " ".join(sorted(scopes)),
+            "scope": " ".join(sorted(key.scopes)),
         }
         return Sensitive(jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid}))
 
@@ -58,11 +104,28 @@ class Keys:
         """Raises Unauthorised, or MissingUser for a genuine token whose tenant is gone."""
         if len(token) > _LONGEST:
             raise Unauthorised
-        key = digest(token)
-        if (caller := self._cache.get(key)) is None:
-            caller = await self._db.read(lambda connection: self._verify(connection, token))
-            self._cache.put(key, caller)
+        return await self._known(digest(token), lambda connection: self._verify(connection, token))
+
+    async def verify_pair(self, handle: str, secret: str) -> Caller:
+        """The caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
+        if len(handle) + len(secret) > _LONGEST:
+            raise Unauthorised
+        shown = digest(f"{handle} {secret}")
+        return await self._known(shown, lambda connection: self._verify_pair(connection, handle, secret))
+
+    async def _known(self, shown: bytes, verify: Callable[[Connection], Caller]) -> Caller:
+        """The caller who showed that, verified now or a moment ago. Raises Unauthorised for a key that is used up."""
+        if (caller := self._cache.get(shown)) is None:
+            caller = await self._db.read(verify)
+            self._cache.put(shown, caller)
+        if caller.is_counted and not await self._use(caller):
+            raise Unauthorised
         return caller
+
+    async def _use(self, caller: Caller) -> bool:
+        key_id = caller.key_id
+        assert key_id is not None
+        return await self._db.write(lambda connection: store.use_key(connection, key_id))
 
     @staticmethod
     def of(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
@@ -93,9 +156,25 @@ class Keys:
             raise MissingUser
         if row is None or row.revoked_at is not None or row.tenant_id != claims["sub"]:
             raise Unauthorised
-        return Caller(CallerKind.SERVICE, row.tenant_id, key_id=row.id, scopes=row.scopes)
+        return _caller(row)
+
+    def _verify_pair(self, connection: Connection, handle: str, secret: str) -> Caller:
+        row = store.key_by_handle(connection, handle) if handle.isprintable() else None
+        proof = digest(secret)
+        if row is None or row.proof is None or not compare_digest(row.proof, proof):
+            raise Unauthorised
+        if row.revoked_at is not None or row.expires_at <= clock.now():
+            raise Unauthorised
+        if store.tenant(connection, row.tenant_id) is None:
+            raise MissingUser
+        return _caller(row)
 
     def _secret(self, connection: Connection, kid: object) -> bytes:
         if (secret := self._signing.secret(connection, kid)) is None:
             raise Unauthorised
         return secret
+
+
+def _caller(key: ApiKey) -> Caller:
+    is_counted = key.max_uses is not None
+    return Caller(CallerKind.SERVICE, key.tenant_id, key_id=key.id, scopes=key.scopes, is_counted=is_counted)

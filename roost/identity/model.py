@@ -37,7 +37,11 @@ class Tenant:
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A service JWT's row; its id is the token's `jti`. The token itself is not kept."""
+    """A service JWT's row; its id is the token's `jti`. The token itself is not kept.
+
+    handle: its public name, for clients that show it with a secret in place of the token, of which `proof` is kept.
+    max_uses: how many requests it is good for, of which it had `uses`.
+    """
 
     id: str
     tenant_id: str
@@ -46,6 +50,29 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime
     revoked_at: datetime | None = None
+    handle: str | None = None
+    proof: bytes | None = None
+    max_uses: int | None = None
+    uses: int = 0
+
+
+@dataclass(frozen=True)
+class Minted:
+    """A new key in both its forms, which are shown this once: a token, or a handle and a secret."""
+
+    token: Sensitive[str]
+    handle: str
+    secret: Sensitive[str]
+
+
+@dataclass(frozen=True)
+class KeyFilter:
+    """Which of a tenant's keys are listed; `name` is a part of the name."""
+
+    revoked: bool | None = None
+    limited: bool | None = None
+    exhausted: bool | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True)

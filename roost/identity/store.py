@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
-from roost.identity.model import ApiKey, Tenant
+from roost.identity.model import ApiKey, KeyFilter, Tenant
 
 SIGNING_KEY_PLACE = "signing_keys/{id}"
 GATEWAY_TOKEN_PLACE = "gateway_tokens/{agent_id}"  # noqa: S105 - where a token is, not the token
@@ -34,6 +34,11 @@ api_keys = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("expires_at", UtcTime, nullable=False),
     sa.Column("revoked_at", UtcTime),
+    sa.Column("handle", sa.String(20)),
+    sa.Column("proof", sa.LargeBinary(32)),
+    sa.Column("max_uses", sa.Integer),
+    sa.Column("uses", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Index("uq_api_keys_handle", "handle", unique=True),
 )
 
 signing_keys = sa.Table(
@@ -93,6 +98,9 @@ def add_key(connection: Connection, key: ApiKey) -> None:
             scopes=sorted(key.scopes),
             created_at=key.created_at,
             expires_at=key.expires_at,
+            handle=key.handle,
+            proof=key.proof,
+            max_uses=key.max_uses,
         )
     )
 
@@ -100,6 +108,38 @@ def add_key(connection: Connection, key: ApiKey) -> None:
 def key(connection: Connection, key_id: str) -> ApiKey | None:
     row = connection.execute(api_keys.select().where(api_keys.c.id == key_id)).first()
     return None if row is None else _key(row)
+
+
+def key_by_handle(connection: Connection, handle: str) -> ApiKey | None:
+    row = connection.execute(api_keys.select().where(api_keys.c.handle == handle)).first()
+    return None if row is None else _key(row)
+
+
+def use_key(connection: Connection, key_id: str) -> bool:
+    """Count a request. Whether the key was still good for one."""
+    is_good = (api_keys.c.id == key_id, api_keys.c.uses < api_keys.c.max_uses)
+    return connection.execute(api_keys.update().where(*is_good).values(uses=api_keys.c.uses + 1)).rowcount == 1
+
+
+def chosen_keys(
+    connection: Connection, tenant_id: str, chosen: KeyFilter, offset: int, limit: int
+) -> tuple[list[ApiKey], int]:
+    """Some of the keys that the filter lets through, the newest first, and how many there are."""
+    conditions = [api_keys.c.tenant_id == tenant_id]
+    is_exhausted = sa.and_(api_keys.c.max_uses.is_not(None), api_keys.c.uses >= api_keys.c.max_uses)
+    for wanted, condition in (
+        (chosen.revoked, api_keys.c.revoked_at.is_not(None)),
+        (chosen.limited, api_keys.c.max_uses.is_not(None)),
+        (chosen.exhausted, is_exhausted),
+    ):
+        if wanted is not None:
+            conditions.append(condition if wanted else sa.not_(condition))
+    if chosen.name is not None:
+        conditions.append(api_keys.c.name.icontains(chosen.name, autoescape=True))
+    count = connection.execute(sa.select(sa.func.count()).select_from(api_keys).where(*conditions)).scalar_one()
+    order = (api_keys.c.created_at.desc(), api_keys.c.id)
+    query = api_keys.select().where(*conditions).order_by(*order).offset(offset).limit(limit)
+    return [_key(row) for row in connection.execute(query)], count
 
 
 def keys(connection: Connection, tenant_id: str) -> list[ApiKey]:
@@ -156,5 +196,15 @@ def _tenant(row: Any) -> Tenant | None:
 
 def _key(row: Any) -> ApiKey:
     return ApiKey(
-        row.id, row.tenant_id, row.name, frozenset(row.scopes), row.created_at, row.expires_at, row.revoked_at
+        id=row.id,
+        tenant_id=row.tenant_id,
+        name=row.name,
+        scopes=frozenset(row.scopes),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        handle=row.handle,
+        proof=None if row.proof is None else bytes(row.proof),
+        max_uses=row.max_uses,
+        uses=row.uses,
     )

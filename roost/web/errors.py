@@ -1,8 +1,8 @@
 """The one table that turns a kind of problem into a status, and the error bodies of both APIs.
 
-`/v0` answers `{"error": string}` (the contract's Errors section); `/v3` and the legacy storage paths
-`{"error": {"code", "message"}}`, the form that the storage clients read; the model gateway OpenAI's own form, for
-OpenAI's clients.
+`/v0` answers `{"error": string}` (the contract's Errors section); `/v3` `{"error": {"code", "message"}}` and the old
+storage paths `{"error": {"reason", "details"}}`, the forms that storage clients read; the model gateway OpenAI's own
+form, for OpenAI's clients.
 """
 
 from collections.abc import Mapping
@@ -35,6 +35,16 @@ _HTTP_MESSAGES = {
 }
 
 
+_LEGACY = ("/pinning/", "/data/", "/users/", "/psa/")
+_REASONS = {
+    401: "INVALID_CREDENTIALS",
+    403: "NO_SCOPES_FOUND",
+    404: "NOT_FOUND",
+    413: "TOO_LARGE",
+    429: "RATE_LIMITED",
+    500: "INTERNAL_ERROR",
+    503: "UNAVAILABLE",
+}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
@@ -53,8 +63,10 @@ def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None =
     if path.startswith("/v0/llm/v1"):
         kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": None, **(extra or {})}}
-    if path.startswith(("/v3", "/pinning", "/data")):
+    if path.startswith("/v3"):
         return {"error": {"code": status, "message": message}}
+    if path.startswith(_LEGACY):
+        return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message}}
     return {"error": message, **(extra or {})}
 
 

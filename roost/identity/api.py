@@ -1,0 +1,59 @@
+"""API keys over HTTP, under the paths of old clients and new ones. The answers are bare, without `data`."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from roost.identity import wire
+from roost.identity.door import OrgReader, OrgWriter
+from roost.identity.keys import Keys
+from roost.identity.model import KeyFilter
+from roost.web.provide import provide
+from roost.web.wire import Text
+
+Service = Annotated[Keys, Depends(provide(Keys))]
+KeyName = Annotated[str, Path(alias="key", max_length=100)]
+_Limited = Annotated[bool | None, Query(alias="limitedUse")]
+_Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+router = APIRouter(tags=["keys"])
+
+
+@router.post("/v3/pinata/keys")
+@router.post("/v3/api_keys")
+@router.post("/users/generateApiKey")
+async def create_key(caller: OrgWriter, body: wire.CreateKey, keys: Service) -> wire.MintedKey:
+    """Make a key with scopes that the caller has itself; token and secret are shown this once."""
+    return wire.minted(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
+
+
+@router.get("/v3/pinata/keys")
+@router.get("/v3/api_keys")
+@router.get("/users/apiKeys")
+async def list_keys(
+    caller: OrgReader,
+    keys: Service,
+    revoked: bool | None = None,
+    limited: _Limited = None,
+    exhausted: bool | None = None,
+    name: Text | None = None,
+    offset: _Offset = 0,
+) -> wire.KeyList:
+    """The tenant's keys, the newest first, at most 100 from `offset` on; `count` is how many there are."""
+    return wire.listed(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
+
+
+@router.put("/v3/pinata/keys/{key}")
+@router.delete("/v3/pinata/keys/{key}")
+@router.put("/v3/api_keys/{key}")
+@router.delete("/v3/api_keys/{key}")
+async def revoke_key(caller: OrgWriter, key: KeyName, keys: Service) -> Literal["Revoked"]:
+    """Revoke a key; it is refused at once."""
+    await keys.revoke(caller.tenant_id, key)
+    return "Revoked"
+
+
+@router.put("/users/revokeApiKey")
+async def revoke_named_key(caller: OrgWriter, body: wire.RevokeKey, keys: Service) -> Literal["Revoked"]:
+    """Revoke a key that the body names."""
+    await keys.revoke(caller.tenant_id, body.api_key)
+    return "Revoked"

@@ -1,0 +1,194 @@
+"""API keys over HTTP: made in both forms, limited, counted, revoked; none with more than its maker has."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.server import Running, running
+
+PATHS = [
+    ("/v3/pinata/keys", "/v3/pinata/keys", "/v3/pinata/keys/{}"),
+    ("/v3/api_keys", "/v3/api_keys", "/v3/api_keys/{}"),
+    ("/users/generateApiKey", "/users/apiKeys", "/users/revokeApiKey"),
+]
+GROUPS = "/v3/groups/private"
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    return request.node.name[:90]
+
+
+@pytest.fixture
+def api(house: Running, tenant: str) -> httpx.AsyncClient:
+    return house.client(house.key(tenant), "api.localhost")
+
+
+async def make(api: httpx.AsyncClient, permissions: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+    body = {"keyName": "k", "permissions": permissions or {"admin": True}, **more}
+    answer = await api.post("/v3/pinata/keys", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def by_token(house: Running, made: dict[str, str]) -> httpx.AsyncClient:
+    return house.client(made["JWT"], "api.localhost")
+
+
+def by_pair(house: Running, made: dict[str, str], host: str = "api.localhost") -> httpx.AsyncClient:
+    client = house.client(None, host)
+    client.headers["pinata_api_key"] = made["pinata_api_key"]
+    client.headers["pinata_secret_api_key"] = made["pinata_api_secret"]
+    return client
+
+
+@pytest.mark.parametrize(("create", "listing", "revoking"), PATHS)
+async def test_a_key_comes_and_goes(
+    house: Running, api: httpx.AsyncClient, create: str, listing: str, revoking: str
+) -> None:
+    answer = await api.post(create, json={"keyName": "mine", "permissions": {"admin": True}})
+    assert answer.status_code == 200
+    made = answer.json()
+    assert made.keys() == {"JWT", "pinata_api_key", "pinata_api_secret"}
+    assert (len(made["pinata_api_key"]), len(made["pinata_api_secret"])) == (20, 64)
+    clients = (by_token(house, made), by_pair(house, made))
+    for client in clients:
+        assert (await client.get(GROUPS)).status_code == 200
+    listed = (await api.get(listing)).json()
+    assert listed["count"] == 2
+    row = listed["keys"][0]
+    assert row.keys() == {
+        *("id", "name", "key", "max_uses", "uses", "user_id", "scopes", "revoked", "createdAt", "updatedAt")
+    }
+    assert (row["name"], row["key"], row["revoked"]) == ("mine", made["pinata_api_key"], False)
+    assert made["JWT"] not in str(listed)
+    assert made["pinata_api_secret"] not in str(listed)
+    if "{}" in revoking:
+        gone = await api.put(revoking.format(made["pinata_api_key"]))
+    else:
+        gone = await api.put(revoking, json={"apiKey": made["pinata_api_key"]})
+    assert (gone.status_code, gone.json()) == (200, "Revoked")
+    for client in clients:
+        assert (await client.get(GROUPS)).status_code == 401
+    assert (await api.get(listing, params={"revoked": "true"})).json()["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("permissions", "scopes"),
+    [
+        ({"resources": ["org:files:write", "org:groups:read"]}, ["org:files:write", "org:groups:read"]),
+        ({"endpoints": {"data": {"pinList": True}, "pinning": {"unpin": False}}}, ["org:files:read"]),
+        ({"endpoints": {"pinning": {"pinFileToIPFS": True}}}, ["org:files:write"]),
+        ({"endpoints": {"psa": {"pins": {"addPinObject": True}}}}, ["org:files:write"]),
+    ],
+)
+async def test_permissions_become_scopes(
+    api: httpx.AsyncClient, permissions: dict[str, Any], scopes: list[str]
+) -> None:
+    await make(api, permissions)
+    row = (await api.get("/v3/pinata/keys")).json()["keys"][0]
+    assert row["scopes"] == {"admin": False, "resources": scopes}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({}, {"keyName": "k"}, {"permissions": {"admin": True}}, {"keyName": "", "permissions": {"admin": True}}),
+        {"keyName": "k", "permissions": {}},
+        {"keyName": "k", "permissions": {"admin": False, "resources": []}},
+        {"keyName": "k", "permissions": {"resources": ["org:everything"]}},
+        {"keyName": "k", "permissions": {"endpoints": {"data": {"everything": True}}}},
+        {"keyName": "k", "permissions": {"endpoints": {"data": {"pinList": "yes"}}}},
+        {"keyName": "k", "permissions": {"endpoints": {"data": {"pinList": False}}}},
+        {"keyName": "k", "permissions": {"admin": True}, "maxUses": 0},
+        {"keyName": "k", "permissions": {"admin": True}, "maxUses": 2**31},
+        {"keyName": "k" * 101, "permissions": {"admin": True}},
+    ],
+)
+async def test_a_key_for_nothing_is_no_key(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    assert (await api.post("/v3/pinata/keys", json=body)).status_code == 400
+    assert (await api.get("/v3/pinata/keys")).json()["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mine", "wanted", "status"),
+    [
+        ({"org:write"}, {"admin": True}, 403),
+        ({"org:write"}, {"resources": ["org:write", "org:files:read", "org:groups:write"]}, 200),
+        ({"org:write"}, {"resources": ["org:read"]}, 403),
+        ({"org:write"}, {"resources": ["org:agents:read"]}, 403),
+        ({"org:read"}, {"resources": ["org:read"]}, 403),
+        ({"org:files:write"}, {"resources": ["org:files:write"]}, 403),
+        ({"org:write", "org:read"}, {"resources": ["org:read", "org:agents:read"]}, 200),
+    ],
+)
+async def test_no_key_makes_one_that_may_more(
+    house: Running, tenant: str, mine: set[str], wanted: dict[str, Any], status: int
+) -> None:
+    api = house.client(house.key(tenant, scopes=frozenset(mine)), "api.localhost")
+    answer = await api.post("/v3/pinata/keys", json={"keyName": "k", "permissions": wanted})
+    assert answer.status_code == status, answer.text
+
+
+async def test_a_key_is_good_for_as_many_requests(house: Running, api: httpx.AsyncClient) -> None:
+    made = await make(api, {"resources": ["org:groups:read"]}, maxUses=5)
+    client, pair = by_token(house, made), by_pair(house, made)
+    answers = await asyncio.gather(*(one.get(GROUPS) for one in (client, pair) for _ in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 5 + [401] * 7
+    for query, count in (({"exhausted": "true"}, 1), ({"limitedUse": "false"}, 1), ({"exhausted": "false"}, 1)):
+        assert (await api.get("/v3/pinata/keys", params=query)).json()["count"] == count
+    row = (await api.get("/v3/pinata/keys", params={"exhausted": "true"})).json()["keys"][0]
+    assert (row["uses"], row["max_uses"]) == (5, 5)
+
+
+async def test_a_counted_key_makes_no_uncounted_one(house: Running, api: httpx.AsyncClient) -> None:
+    client = by_token(house, await make(api, maxUses=10))
+    body = {"keyName": "k", "permissions": {"resources": ["org:files:read"]}}
+    assert (await client.post("/v3/pinata/keys", json=body)).status_code == 403
+
+
+async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(house: Running, api: httpx.AsyncClient) -> None:
+    one, two = await make(api), await make(api)
+    for handle, secret in (
+        (one["pinata_api_key"], two["pinata_api_secret"]),
+        (one["pinata_api_key"], ""),
+        ("", one["pinata_api_secret"]),
+        (one["pinata_api_key"], "x" * 5000),
+        (one["pinata_api_key"], one["JWT"]),
+    ):
+        forged = {"pinata_api_key": handle, "pinata_api_secret": secret}
+        assert (await by_pair(house, forged).get(GROUPS)).status_code == 401
+    for host in ("agents.localhost", "shop.gateways.localhost"):
+        assert (await by_pair(house, one, host).get(GROUPS)).status_code in {401, 404}
+    assert (await by_pair(house, one, "agents.localhost").get("/v0/agents")).status_code == 401
+    both = by_pair(house, one)
+    both.headers["Authorization"] = "Bearer wrong"
+    assert (await both.get(GROUPS)).status_code == 401
+
+
+async def test_another_tenants_keys_are_not_there(house: Running, api: httpx.AsyncClient) -> None:
+    made, foreign = await make(api), house.client(house.key("foreign"), "api.localhost")
+    answer = await foreign.put(f"/v3/pinata/keys/{made['pinata_api_key']}")
+    assert (answer.status_code, answer.json()) == (404, {"error": {"code": 404, "message": "API key not found"}})
+    assert made["pinata_api_key"] not in (await foreign.get("/v3/pinata/keys")).text
+    assert (await by_pair(house, made).get(GROUPS)).status_code == 200
+
+
+async def test_old_paths_have_the_old_errors(house: Running) -> None:
+    refused = await house.client("x", "api.localhost").get("/users/apiKeys")
+    assert (refused.status_code, refused.json()["error"].keys()) == (401, {"reason", "details"})
+    assert refused.json()["error"]["reason"] == "INVALID_CREDENTIALS"
