@@ -1,0 +1,184 @@
+"""Signed addresses over HTTP: made with a key, used without one."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx2 as httpx
+import pytest
+
+from roost.core import clock
+from tests.server import Running, running
+
+CID = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    async with running(tmp_path_factory.mktemp("links")) as server:
+        yield server
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    """One for each test: a file that was uploaded before is a duplicate."""
+    return request.node.name[:100]
+
+
+@pytest.fixture
+def uploads(house: Running, tenant: str) -> httpx.AsyncClient:
+    return house.client(house.key(tenant), "uploads.localhost")
+
+
+@pytest.fixture
+def anybody(house: Running) -> httpx.AsyncClient:
+    """With what the storage clients send when they have no key."""
+    return house.client("undefined", "uploads.localhost")
+
+
+async def signed(client: httpx.AsyncClient, **body: Any) -> str:
+    """Where to send it, without the host, which is the client's."""
+    answer = await client.post("/v3/files/sign", json={"date": int(clock.now().timestamp()), "expires": 60, **body})
+    assert answer.status_code == 200, answer.text
+    address = urlsplit(answer.json()["data"])
+    assert address.hostname == "uploads.localhost"
+    return f"{address.path}?{address.query}"
+
+
+async def send(
+    client: httpx.AsyncClient, where: str, content: bytes = PNG, name: str = "a.png", **fields: str
+) -> httpx.Response:
+    return await client.post(where, files={"file": (name, content, "text/plain")}, data=fields)
+
+
+async def listed(house: Running, tenant: str, network: str) -> list[Mapping[str, Any]]:
+    answer = await house.client(house.key(tenant), "api.localhost").get(f"/v3/files/{network}")
+    return answer.json()["data"]["files"]
+
+
+async def test_one_without_a_key_uploads_what_was_signed(
+    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+) -> None:
+    where = await signed(uploads, network="public", filename="b.png", keyvalues={"a": "b"}, cid_version="v0")
+    said = dict(parse_qsl(urlsplit(where).query))
+    assert said["X-Algorithm"] == "PINATA2"
+    assert json.loads(said["X-Method"]) == ["HEAD", "PATCH", "POST"]
+    answer = await send(anybody, where, network="private", name="mine.png", keyvalues='{"c":"d"}', group_id="x")
+    assert answer.status_code == 200, answer.text
+    file = answer.json()["data"]
+    assert urlsplit(where).path == f"/v3/files/{file['id']}"
+    assert (file["network"], file["name"], file["keyvalues"], file["cid"][:2]) == ("public", "b.png", {"a": "b"}, "Qm")
+    assert [one["id"] for one in await listed(house, tenant, "public")] == [file["id"]]
+    assert await listed(house, tenant, "private") == []
+
+
+async def test_what_was_not_signed_the_uploader_may_say(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    file = (await send(anybody, await signed(uploads), name="mine.png", keyvalues='{"c":"d"}')).json()["data"]
+    assert (file["network"], file["name"], file["keyvalues"]) == ("private", "mine.png", {"c": "d"})
+
+
+async def test_it_works_in_parts(house: Running, tenant: str, uploads: httpx.AsyncClient) -> None:
+    where = await signed(uploads, network="public", filename="b.png", allow_mime_types=["image/*"])
+    nobody = house.client(None, "uploads.localhost")
+    begun = await nobody.post(where, headers={"Upload-Length": str(len(PNG))})
+    assert begun.status_code == 201, begun.text
+    location = urlsplit(begun.headers["Location"]).path
+    assert location.startswith(urlsplit(where).path + "/")
+    headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": "0"}
+    last = await nobody.patch(location, headers=headers, content=PNG)
+    assert last.status_code == 204, last.text
+    (file,) = await listed(house, tenant, "public")
+    assert (file["cid"], file["name"]) == (last.headers["upload-cid"], "b.png")
+
+
+async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient, house: Running) -> None:
+    where = await signed(uploads, max_file_size=10)
+    path, _, query = where.partition("?")
+    pairs = parse_qsl(query)
+    for at, (name, value) in enumerate(pairs):
+        for changed in (value + "0", value[:-1]):
+            other = urlencode([*pairs[:at], (name, changed), *pairs[at + 1 :]])
+            assert (await send(uploads, f"{path}?{other}")).status_code == 403, name
+    assert (await send(uploads, f"{path[:-1]}{'0' if path[-1] != '0' else '1'}?{query}")).status_code == 403
+    assert (await send(uploads, path)).status_code == 403
+    assert (await send(house.client(None, "agents.localhost"), where)).status_code == 404
+
+
+async def test_it_counts_for_its_time(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    where = await signed(uploads, date=int(clock.now().timestamp()) - 100, expires=50)
+    assert (await send(anybody, where)).status_code == 403
+
+
+async def test_size_and_types_are_bounded(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    where = await signed(uploads, max_file_size=len(PNG) - 1)
+    assert (await send(anybody, where)).status_code == 413
+    assert (await anybody.post(where, headers={"Upload-Length": str(len(PNG))})).status_code == 413
+    images = await signed(uploads, allow_mime_types=["image/*"])
+    refused = await send(anybody, images, b"just text", "a.png")
+    assert refused.status_code == 400
+    assert "does not grant permissions to upload detected MIME type: " in refused.json()["error"]["message"]
+    assert (await send(anybody, images, PNG, "a.txt")).status_code == 200
+
+
+async def test_a_folder_has_to_be_allowed(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    assert (await send(anybody, await signed(uploads, allow_mime_types=["*/*"]), PNG, "f/a.png")).status_code == 400
+    allowed = await signed(uploads, allow_mime_types=["image/png", "directory"])
+    answer = await send(anybody, allowed, PNG, "f/a.png")
+    assert answer.json()["data"]["mime_type"] == "directory"
+
+
+async def test_it_takes_one_file(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    where = await signed(uploads)
+    assert (await send(anybody, where)).status_code == 200
+    again = await send(anybody, where, PNG + b"x")
+    assert (again.status_code, again.json()["error"]["message"]) == (409, "The file was uploaded already")
+    assert (await send(anybody, where)).json()["data"]["is_duplicate"] is True
+
+
+@pytest.mark.parametrize("path", ["/v3/files/sign", "/v3/files/private/download_link"])
+async def test_a_private_file_gets_a_link(uploads: httpx.AsyncClient, path: str) -> None:
+    url = f"https://mine.gateways.localhost/files/{CID}"
+    body = {"url": f"{url}?img-width=10", "date": int(clock.now().timestamp()), "expires": 30, "method": "GET"}
+    answer = await uploads.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["data"].startswith(f"{url}?img-width=10&X-Algorithm=PINATA1&X-Date=")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"expires": 0},
+        {"expires": 10**10},
+        {"expires": 60, "date": -1},
+        {"expires": 60, "network": "elsewhere"},
+        {"expires": 60, "cid_version": "v7"},
+        {"expires": 60, "max_file_size": 0},
+        {"expires": 60, "allow_mime_types": ["\n"]},
+        {"expires": 60, "keyvalues": {str(number): "x" for number in range(11)}},
+        {"expires": 60, "keyvalues": {str(number): "x" * 1024 for number in range(10)}},
+        {"expires": 60, "url": 1},
+        {"expires": 60, "url": "https://mine.gateways.localhost/ipfs/" + CID},
+        {"expires": 60, "url": f"https://mine.gateways.localhost/files/{CID}", "method": "PUT"},
+    ],
+)
+async def test_what_cannot_be_signed_is_refused(uploads: httpx.AsyncClient, body: Mapping[str, Any]) -> None:
+    answer = await uploads.post("/v3/files/sign", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
+
+
+async def test_only_who_may_write_files_signs(house: Running) -> None:
+    for token, status in ((None, 401), ("undefined", 401), (house.key(scopes=frozenset({"org:files:read"})), 403)):
+        for path in ("/v3/files/sign", "/v3/files/private/download_link"):
+            answer = await house.client(token, "uploads.localhost").post(path, json={"expires": 60, "url": "x"})
+            assert answer.status_code == status
