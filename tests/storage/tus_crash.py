@@ -1,0 +1,164 @@
+"""A program that uploads in parts until it is killed, again and again, and goes on from what was acknowledged.
+
+`python -m tests.storage.tus_crash FOLDER ROUNDS`. It prints how many uploads became files, and how many went on.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.core import ids
+from roost.core.db import Database
+from roost.drivers.blob.drafts import Drafts
+from roost.drivers.blob.folder import FolderStore
+from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.migrations import upgrade
+from roost.storage.content.model import Network, Scope
+from roost.storage.content.service import Content
+from roost.storage.files.service import Files
+from roost.storage.tus.model import Opening
+from roost.storage.tus.service import Transfers
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import PROFILES
+from roost.storage.uploads.service import Uploads
+from tests.storage.crash import forked
+
+LIMIT = 1 << 30
+
+
+@dataclass
+class Known:
+    """What the client knows of one upload: all of it was acknowledged."""
+
+    file_id: str
+    token: str
+    size: int
+    offset: int = 0
+    cid: str | None = None
+
+    @property
+    def content(self) -> bytes:
+        return hashlib.shake_128(self.file_id.encode()).digest(self.size)
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.db = Database(f"sqlite:///{folder / 'roost.db'}")
+        blobs = FolderStore(folder / "blobs")
+        self.content = Content(self.db, blobs)
+        self.drafts = folder / "drafts"
+        uploads = Uploads(self.db, self.content, Files(self.db), dict.fromkeys(Plan, LIMIT))
+        self.transfers = Transfers(self.db, Drafts(self.drafts, blobs), self.content, uploads, "")
+        self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
+
+
+async def check(place: Place, known: Sequence[Known]) -> None:
+    """What was acknowledged is there: of a file all bytes, of an upload as many as were told."""
+    scope = Scope(Network.PRIVATE, place.tenant_id)
+    for one in known:
+        transfer = await place.transfers.find(one.file_id, one.token)
+        assert transfer.offset >= one.offset, "an acknowledged part is lost"
+        assert transfer.cid or not one.cid, "an acknowledged file is lost"
+        if transfer.cid:
+            reader = place.content.reader
+            found = await reader.stat(scope, Cid.parse(transfer.cid))
+            assert b"".join([piece async for piece in reader.content(scope, found)]) == one.content, "other bytes"
+
+
+async def work(place: Place, say: Callable[[str], None], chance: random.Random, known: Sequence[Known]) -> None:
+    for one in [one for one in known if one.cid is None]:
+        await go_on(place, say, chance, one)
+    while True:
+        profile = chance.choice(list(PROFILES))
+        size = chance.choice([1, 262_144, 1_048_576, 2_500_000])
+        opening = Opening(place.tenant_id, ids.new_id(), size, {"filename": "a", "cid_version": profile})
+        transfer, token = await place.transfers.begin(opening)
+        say(f"begun {transfer.file_id} {token} {size}")
+        await go_on(place, say, chance, Known(transfer.file_id, token, size))
+
+
+async def go_on(place: Place, say: Callable[[str], None], chance: random.Random, one: Known) -> None:
+    transfer = await place.transfers.find(one.file_id, one.token)
+    while transfer.cid is None:
+        part = one.content[transfer.offset : transfer.offset + chance.choice([1, 70_000, 400_000, 1_100_000])]
+        transfer = await place.transfers.append(one.file_id, one.token, transfer.offset, pieces(part))
+        say(f"told {one.file_id} {transfer.offset} {transfer.cid or ''}")
+
+
+async def pieces(part: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(part), 65_536):
+        yield part[at : at + 65_536]
+
+
+def a_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> None:
+    ours, theirs = os.pipe()
+    seed = chance.random()
+
+    def run() -> None:
+        def say(line: str) -> None:
+            os.write(theirs, line.encode() + b"\n")
+
+        async def live() -> None:
+            place = Place(folder)
+            await check(place, list(known.values()))
+            say("ready")
+            await work(place, say, random.Random(seed), list(known.values()))
+
+        asyncio.run(live())
+
+    child = forked(run)
+    os.close(theirs)
+    with os.fdopen(ours) as lines:
+        assert lines.readline() == "ready\n"
+        said = [lines.readline() for _ in range(chance.randrange(6))]
+        time.sleep(chance.random() * 0.03)  # the moment of its death, anywhere in what it does next
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        said += lines.readlines()
+    for line in said:
+        hear(known, line.split())
+
+
+def hear(known: dict[str, Known], words: Sequence[str]) -> None:
+    match words:
+        case ["begun", file_id, token, size]:
+            known[file_id] = Known(file_id, token, int(size))
+        case ["told", file_id, offset, *cid]:
+            known[file_id].offset = int(offset)
+            known[file_id].cid = cid[0] if cid else None
+        case _:
+            raise AssertionError(words)
+
+
+async def finish(place: Place, known: Sequence[Known]) -> None:
+    """Everything can be brought to its end, and then nothing is left of how it came."""
+    chance = random.Random()
+    for one in known:
+        await go_on(place, lambda _: None, chance, one)
+    await check(place, known)
+    for one in known:
+        await place.transfers.end(one.file_id, one.token)
+
+
+def main(folder: Path, rounds: int) -> None:
+    assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
+    chance = random.Random()
+    known: dict[str, Known] = {}
+    resumed = 0
+    for _ in range(rounds):
+        resumed += any(one.cid is None for one in known.values())
+        a_round(folder, chance, known)
+    assert os.waitpid(forked(lambda: asyncio.run(finish(Place(folder), list(known.values())))), 0)[1] == 0
+    print(sum(one.cid is not None for one in known.values()), resumed)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
