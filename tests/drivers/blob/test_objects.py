@@ -131,6 +131,13 @@ async def test_a_bucket_that_is_not_there(objects: ObjectStore) -> None:
         await put(other, DATA)
 
 
+async def test_an_endpoint_that_is_none(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for endpoint in ("", "nonsense"):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with pytest.raises(BlobFailed, match="cannot be kept in s3://b"):
+            await ObjectStore("s3://b").probe()
+
+
 @pytest.mark.parametrize("url", ["s3://", "s3:///x", "ftp://x", "x"])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(BlobFailed, match="no address of objects"):
