@@ -1,5 +1,6 @@
 """The type of files, found by their first bytes, and remembered: what a CID names never changes."""
 
+import re
 from collections import OrderedDict
 
 from roost.storage.content.model import Scope
@@ -7,6 +8,17 @@ from roost.storage.content.reader import Reader, Stat
 from roost.storage.uploads import sniff
 
 _REMEMBERED = 50_000
+_PLAIN = frozenset({"text/plain", "text/xml", "application/xml", "application/octet-stream"})
+_WRITTEN = frozenset({"txt", "xml"})
+"""Names that mean what is written, and not what it would look like."""
+_HTML = re.compile(
+    rb"\s*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)[\s>]",
+    re.IGNORECASE,
+)
+"""How pages begin (WHATWG, MIME sniffing, 7.1)."""
+_SVG = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,1000}?-->\s*)?(?:<!doctype svg[^>]*>\s*)?<svg[\s>]", re.IGNORECASE | re.DOTALL
+)
 
 
 class Kinds:
@@ -22,7 +34,10 @@ class Kinds:
             return known
         if not beginning and file.size:
             beginning = await self._begin(scope, file)
-        found = sniff.mime_type(beginning[: sniff.HEAD], f"file.{key[1]}" if "." in name else "")
+        beginning = beginning[: sniff.HEAD]
+        found = sniff.mime_type(beginning, f"file.{key[1]}" if "." in name else "")
+        if found in _PLAIN and key[1] not in _WRITTEN:
+            found = _marked_up(beginning) or found
         self._known[key] = found
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
@@ -34,3 +49,9 @@ class Kinds:
             return await anext(pieces, b"")
         finally:
             await pieces.aclose()
+
+
+def _marked_up(beginning: bytes) -> str | None:
+    if _SVG.match(beginning):
+        return "image/svg+xml"
+    return "text/html" if _HTML.match(beginning) else None

@@ -110,9 +110,13 @@ class Serving:
         if len(path) > LONGEST_WAY:
             raise NotThere
         try:
+            if not path:
+                return [await self._reader.stat(scope, cid)]
             await self._reader.find(scope, cid)
         except ContentMissing:
             raise NotPinned from None
+        except Malformed:
+            raise NotThere from None
         try:
             return await self._reader.resolve(scope, cid, path)
         except (ContentMissing, NotAFolder, Malformed):

@@ -290,3 +290,25 @@ async def test_large_content_comes_whole(visit: Visits) -> None:
     sent = await visit.get(f"/ipfs/{await visit.file(BIG)}")
     assert hashlib.sha256(sent.body).digest() == hashlib.sha256(BIG).digest()
     assert max(len(message.get("body", b"")) for message in sent.messages) <= 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "mime"),
+    [
+        (b"<h1>Hello</h1>", "", "text/html; charset=utf-8"),
+        (b"\n <!DOCTYPE html><p>", "", "text/html; charset=utf-8"),
+        (b"<h1>Hello</h1>", "a.txt", "text/plain; charset=utf-8"),
+        (b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>', "", "image/svg+xml"),
+        (b"<svg/>", "", "text/plain; charset=utf-8"),
+        (b'{"a": 1}', "", "application/json"),
+        (b"a < b", "", "text/plain; charset=utf-8"),
+        (b"", "", "text/plain; charset=utf-8"),
+        (b"\0\1\2", "", "application/octet-stream"),
+        (b"body{}", "a.css", "text/css; charset=utf-8"),
+        (b"%PDF-1.4\n", "", "application/pdf"),
+    ],
+)
+async def test_the_type_is_found_by_content_and_name(visit: Visits, data: bytes, name: str, mime: str) -> None:
+    sent = await visit.get(f"/ipfs/{await visit.file(data)}?filename={name}")
+    assert sent.headers["content-type"] == mime
+    assert ("content-security-policy" in sent.headers) == mime.startswith(("text/html", "image/svg"))
