@@ -12,6 +12,7 @@ from roost.identity.caller import Plan
 from roost.storage.content.keeper import Keeper
 from roost.storage.content.service import Content
 from roost.storage.files.service import Files
+from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
 from roost.storage.links.service import Links
@@ -45,7 +46,7 @@ class StorageWing:
         self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
         self.signatures = Signatures(ground.db)
         self.swaps = Swaps(ground.db, self.gateways)
-        for room in (self.signatures, self.swaps):
+        for room in (self.signatures, self.swaps, CustomDomains(ground.db)):
             ground.rooms.add(room)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
         self.serving = Serving(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)

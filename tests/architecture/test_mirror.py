@@ -35,6 +35,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
     "roost/identity/store.py": "tests/identity/test_keys.py",
+    "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
     "roost/identity/wire.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow

@@ -7,12 +7,14 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from roost.identity.door import GatewaysReader, GatewaysWriter
 from roost.storage.gateways import wire
+from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, ControlKind
 from roost.storage.gateways.service import Gateways
 from roost.web.provide import provide
 from roost.web.wire import Data
 
 Service = Annotated[Gateways, Depends(provide(Gateways))]
+Domains = Annotated[CustomDomains, Depends(provide(CustomDomains))]
 GatewayId = Annotated[str, Path(alias="id")]
 ControlName = Annotated[str, Path(alias="control", max_length=300)]
 _Size = Annotated[int, Query(alias="pageSize", ge=1, le=PAGE_LIMIT)]
@@ -27,7 +29,9 @@ async def list_gateways(
 ) -> Data[wire.GatewayList]:
     """The tenant's gateways, the oldest first; the first is made when it is asked for."""
     found, count = await gateways.list(caller.tenant_id, (page - 1) * size, size)
-    return Data(data=wire.GatewayList(count=count, rows=[wire.gateway(one, gateways.url(one)) for one in found]))
+    return Data(
+        data=wire.GatewayList(count=count, rows=[wire.gateway(one, gateways.origin(one.domain)) for one in found])
+    )
 
 
 @router.post("/gateways")
@@ -37,7 +41,7 @@ async def create_gateway(
 ) -> Data[wire.GatewayRecord]:
     """Create a gateway; `domain` is the first label of its address."""
     made = await gateways.create(caller.tenant_id, body.domain)
-    return Data(data=wire.gateway(made, gateways.url(made)))
+    return Data(data=wire.gateway(made, gateways.origin(made.domain)))
 
 
 @router.get("/gateways/exists/{domain}")
@@ -98,7 +102,7 @@ async def uninstall_plugin(caller: GatewaysWriter, gateway_id: str, plugin_id: i
 async def get_gateway(caller: GatewaysReader, gateway_id: GatewayId, gateways: Service) -> Data[wire.GatewayRecord]:
     """One gateway with its access controls and custom domains."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return Data(data=wire.gateway(found, gateways.url(found)))
+    return Data(data=wire.gateway(found, gateways.origin(found.domain)))
 
 
 @router.delete("/gateways/{id}")
@@ -140,10 +144,10 @@ async def add_host(
 @router.post("/gateways/{id}/custom_domain")
 @router.post("/ipfs/gateways/{id}/custom_domain")
 async def add_custom_domain(
-    caller: GatewaysWriter, gateway_id: GatewayId, body: wire.AddCustomDomain, gateways: Service
+    caller: GatewaysWriter, gateway_id: GatewayId, body: wire.AddCustomDomain, domains: Domains
 ) -> Data[wire.CustomDomainRecord]:
     """Note a domain that is to lead to the gateway. It stays `pending`: nothing is served under it yet."""
-    made = await gateways.add_custom_domain(caller.tenant_id, gateway_id, body.domain)
+    made = await domains.add(caller.tenant_id, gateway_id, body.domain)
     return Data(data=wire.custom_domain(made))
 
 
@@ -160,10 +164,10 @@ async def list_custom_domains(
 @router.delete("/gateways/{id}/custom_domain/{cd_id}")
 @router.delete("/ipfs/gateways/{id}/custom_domain/{cd_id}")
 async def remove_custom_domain(
-    caller: GatewaysWriter, gateway_id: GatewayId, cd_id: str, gateways: Service
+    caller: GatewaysWriter, gateway_id: GatewayId, cd_id: str, domains: Domains
 ) -> Data[None]:
     """Forget a custom domain."""
-    await gateways.remove_custom_domain(caller.tenant_id, gateway_id, cd_id)
+    await domains.remove(caller.tenant_id, gateway_id, cd_id)
     return Data(data=None)
 
 

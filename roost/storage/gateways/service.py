@@ -16,14 +16,12 @@ from roost.storage.gateways import model, store
 from roost.storage.gateways.errors import (
     ControlLimit,
     ControlMissing,
-    CustomDomainLimit,
-    CustomDomainMissing,
     DomainTaken,
     GatewayLimit,
     GatewayMissing,
     PluginMissing,
 )
-from roost.storage.gateways.model import Control, ControlKind, CustomDomain, Plugin, StorageGateway
+from roost.storage.gateways.model import Control, ControlKind, Plugin, StorageGateway
 
 T = TypeVar("T")
 
@@ -32,11 +30,7 @@ class Gateways:
     def __init__(self, db: Database, origin: Callable[[str], str] = "http://{}.gateways.localhost".format) -> None:
         """origin: the public origin of the gateway of a name."""
         self._db = db
-        self._origin = origin
-
-    def url(self, gateway: StorageGateway) -> str:
-        """Where a gateway is reached."""
-        return self._origin(gateway.domain)
+        self.origin = origin
 
     async def by_domain(self, name: str) -> StorageGateway:
         """The gateway of that label, whoever's it is. Raises GatewayMissing."""
@@ -113,30 +107,7 @@ class Gateways:
                 raise ControlMissing
             store.remove_control(connection, gateway.id, control.id)
 
-        await self._change(tenant_id, gateway_id, remove)
-
-    async def add_custom_domain(self, tenant_id: str, gateway_id: str, domain: str) -> CustomDomain:
-        """Note a name that is to lead to the gateway. Raises GatewayMissing, InvalidDomain, CustomDomainLimit."""
-        wanted = CustomDomain(ids.new_id(), model.checked_custom_domain(domain), clock.now())
-
-        def add(connection: Connection, gateway: StorageGateway) -> CustomDomain:
-            if (there := next((o for o in gateway.custom_domains if o.domain == wanted.domain), None)) is not None:
-                return there
-            if len(gateway.custom_domains) >= model.CUSTOM_DOMAIN_LIMIT:
-                raise CustomDomainLimit
-            store.add_custom_domain(connection, gateway.id, wanted)
-            return wanted
-
-        return await self._change(tenant_id, gateway_id, add)
-
-    async def remove_custom_domain(self, tenant_id: str, gateway_id: str, domain_id: str) -> None:
-        """Raises GatewayMissing, CustomDomainMissing."""
-
-        def remove(connection: Connection, gateway: StorageGateway) -> None:
-            if not store.remove_custom_domain(connection, gateway.id, domain_id):
-                raise CustomDomainMissing
-
-        await self._change(tenant_id, gateway_id, remove)
+        await change(self._db, tenant_id, gateway_id, remove)
 
     async def install(self, tenant_id: str, gateway_id: str, plugin_id: int) -> StorageGateway:
         """Install a plugin; one that is there stays. Raises GatewayMissing, PluginMissing."""
@@ -146,7 +117,7 @@ class Gateways:
             store.install(connection, gateway.id, plugin, clock.now())
             return gateway
 
-        return await self._change(tenant_id, gateway_id, add)
+        return await change(self._db, tenant_id, gateway_id, add)
 
     async def uninstall(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Raises GatewayMissing, PluginMissing."""
@@ -156,7 +127,7 @@ class Gateways:
             if not store.uninstall(connection, gateway.id, plugin):
                 raise PluginMissing
 
-        await self._change(tenant_id, gateway_id, remove)
+        await change(self._db, tenant_id, gateway_id, remove)
 
     async def _add_control(self, tenant_id: str, gateway_id: str, control: Control) -> Control:
         def add(connection: Connection, gateway: StorageGateway) -> Control:
@@ -169,16 +140,17 @@ class Gateways:
             store.add_control(connection, gateway.id, control)
             return control
 
-        return await self._change(tenant_id, gateway_id, add)
+        return await change(self._db, tenant_id, gateway_id, add)
 
-    async def _change(self, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
-        """`act` on the tenant's gateway, alone."""
 
-        def change(connection: Connection) -> T:
-            tenants.hold(connection, tenant_id)
-            return act(connection, _mine(connection, tenant_id, gateway_id))
+async def change(db: Database, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
+    """`act` on the tenant's gateway, alone. Raises GatewayMissing."""
 
-        return await self._db.write(change)
+    def alone(connection: Connection) -> T:
+        tenants.hold(connection, tenant_id)
+        return act(connection, _mine(connection, tenant_id, gateway_id))
+
+    return await db.write(alone)
 
 
 def _begin(connection: Connection, tenant_id: str) -> None:
