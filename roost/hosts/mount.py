@@ -26,6 +26,7 @@ from roost.storage.groups import api as groups
 from roost.storage.links import api as links
 from roost.storage.members import api as members
 from roost.storage.pins import api as pins
+from roost.storage.psa import api as psa
 from roost.storage.signatures import api as signatures
 from roost.storage.swaps import api as swaps
 from roost.storage.tus import api as tus
@@ -55,6 +56,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(links.router)
     app.include_router(uploads.router)
     app.include_router(pins.router)
+    app.include_router(psa.router)
     app.include_router(groups.router)
     app.include_router(members.router)
     app.include_router(gateways.router)

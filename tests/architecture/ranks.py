@@ -42,6 +42,7 @@ RANKS: Mapping[str, int] = {
     "storage.swaps": 6,
     "storage.tus": 7,
     "storage.pins": 6,
+    "storage.psa": 7,
     "storage.serve": 7,
     "agents.roster": 1,
     "agents.egress": 2,

@@ -52,6 +52,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
     "roost/storage/links/wire.py": "tests/storage/links/test_api.py",
     "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
+    "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
+    "roost/storage/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/storage/files/store.py": "tests/storage/files/test_service.py",

@@ -1,6 +1,6 @@
 """A pin: the wish to have what a CID names, and how far it has come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -63,10 +63,24 @@ class Pin:
     updated_at: datetime
 
 
+class Match(StrEnum):
+    """How a name is compared: all of it or a part, minding capitals or not."""
+
+    EXACT = "exact"
+    IEXACT = "iexact"
+    PARTIAL = "partial"
+    IPARTIAL = "ipartial"
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """Which pins a list has; `cid` are the spellings of one CID."""
+    """Which pins a list has. cid: those that may be, each in all its spellings. meta: pairs that a pin's has."""
 
     statuses: Sequence[Status] = QUEUED
     cid: Sequence[str] | None = None
     ascending: bool = False
+    name: str | None = None
+    match: Match = Match.EXACT
+    before: datetime | None = None
+    after: datetime | None = None
+    meta: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -37,12 +37,12 @@ class Pins:
     def __init__(self, db: Database, queue: work.Work, files: Files) -> None:
         self._db = db
         self._queue = queue
+        self._files = files
         files.watch(_let_go)
 
     async def add(self, tenant_id: str, ask: Ask) -> Pin:
         """Look for content from now on. Raises GroupMissing, TooManyHosts, TooManyPins."""
-        if len(ask.hosts) > HOSTS_LIMIT:
-            raise TooManyHosts(f"At most {HOSTS_LIMIT} host nodes are allowed")
+        _check(ask)
 
         def write(connection: Connection) -> Pin:
             now = clock.now()
@@ -95,6 +95,41 @@ class Pins:
         await self._db.write(remove)
         self._queue.wake()
 
+    async def replace(self, tenant_id: str, pin_id: str, ask: Ask) -> Pin:
+        """A new pin in place of one; what is pinned already is not fetched again.
+
+        Raises PinMissing, TooManyHosts, TooManyPins.
+        """
+        _check(ask)
+        old = await self.get(tenant_id, pin_id)
+        if old.ask.cid != ask.cid:
+            new = await self.add(tenant_id, ask)
+            await self.unpin(tenant_id, pin_id)
+            return new
+        new = await self._db.write(lambda connection: _renewed(connection, tenant_id, pin_id, ask))
+        self._queue.wake()
+        return new
+
+    async def unpin(self, tenant_id: str, pin_id: str) -> None:
+        """Take a pin back, with its file, unless that was there before it or another pin stands for it too.
+
+        Raises PinMissing.
+        """
+        pin = await self.get(tenant_id, pin_id)
+        if pin.file_id is not None and not await self._db.read(lambda connection: store.is_shared(connection, pin)):
+            file = await self._files.get(tenant_id, Network.PUBLIC, pin.file_id)
+            if file.created_at >= pin.created_at:
+                await self._files.delete(tenant_id, Network.PUBLIC, file.id)  # the pin goes along
+                return
+
+        def remove(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)
+            store.remove(connection, pin.id)
+            next_one(connection, tenant_id)
+
+        await self._db.write(remove)
+        self._queue.wake()
+
 
 def next_one(connection: Connection, tenant_id: str) -> None:
     """Begin with the oldest pin that waits for the queue to have room, where it has. The tenant is held."""
@@ -119,6 +154,25 @@ def _added(connection: Connection, tenant_id: str, ask: Ask, now: datetime) -> P
     if has_room:
         begin(connection, pin.id)
     return pin
+
+
+def _renewed(connection: Connection, tenant_id: str, pin_id: str, ask: Ask) -> Pin:
+    """The same pin under another id, with another note."""
+    tenants.hold(connection, tenant_id)
+    old = _found(connection, tenant_id, pin_id)
+    stays = old.status in {Status.PINNED, Status.BACKFILLED}
+    status = old.status if stays else Status.PRECHECKING
+    new = Pin(ids.new_id(), tenant_id, ask, status, old.file_id, old.created_at, clock.now())
+    store.add(connection, new)
+    store.remove(connection, old.id)
+    if not stays:
+        begin(connection, new.id)
+    return new
+
+
+def _check(ask: Ask) -> None:
+    if len(ask.hosts) > HOSTS_LIMIT:
+        raise TooManyHosts(f"At most {HOSTS_LIMIT} host nodes are allowed")
 
 
 def _let_go(connection: Connection, change: Change, file: File) -> None:

@@ -1,5 +1,6 @@
 """The table of pins and every line of SQL about it."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.place import Place
-from roost.storage.pins.model import FAILED, Ask, Pin, Status, Wanted
+from roost.storage.pins.model import FAILED, Ask, Match, Pin, Status, Wanted
 
 pins = sa.Table(
     "pins",
@@ -91,6 +92,12 @@ def remove(connection: Connection, pin_id: str) -> None:
     connection.execute(pins.delete().where(_p.id == pin_id))
 
 
+def is_shared(connection: Connection, pin: Pin) -> bool:
+    """Whether another pin stands for the same file."""
+    query = sa.select(_p.id).where(_p.file_id == pin.file_id, _p.id != pin.id).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def remove_of_file(connection: Connection, file_id: str) -> None:
     connection.execute(pins.delete().where(_p.file_id == file_id))
 
@@ -105,7 +112,34 @@ def _conditions(tenant_id: str, wanted: Wanted) -> list[Any]:
     found: list[Any] = [_p.tenant_id == tenant_id, _p.status.in_(wanted.statuses)]
     if wanted.cid is not None:
         found.append(_p.cid.in_(wanted.cid))
+    if wanted.name is not None:
+        found.append(_named(wanted.name, wanted.match))
+    if wanted.before is not None:
+        found.append(_p.created_at < wanted.before)
+    if wanted.after is not None:
+        found.append(_p.created_at > wanted.after)
+    for key, value in wanted.meta.items():
+        pair = f"{json.dumps(key)}:{json.dumps(value)}"  # as it stands in the text, where it follows { or ,
+        text = sa.type_coerce(_p.meta, sa.Text)
+        found.append(sa.or_(_has(text, "{" + pair), _has(text, "," + pair)))
     return found
+
+
+def _named(name: str, match: Match) -> sa.ColumnElement[bool]:
+    match match:
+        case Match.EXACT:
+            return _p.name == name
+        case Match.PARTIAL:
+            return _has(_p.name, name)
+        case Match.IEXACT:
+            return sa.func.lower(_p.name) == name.lower()
+        case Match.IPARTIAL:
+            return _p.name.icontains(name, autoescape=True)
+
+
+def _has(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:
+    """Whether a text has that part, minding capitals on every database."""
+    return sa.func.replace(text, part, "") != text
 
 
 def _pin(row: Any) -> Pin:

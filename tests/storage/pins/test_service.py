@@ -1,0 +1,143 @@
+"""The queue of pins: bounded for each tenant, filtered, let go of with the file."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from roost.core.db import Database
+from roost.storage.content.model import Network
+from roost.storage.files.errors import GroupMissing
+from roost.storage.pins import model, service
+from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
+from roost.storage.pins.model import Ask, Match, Status, Wanted
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import RAW, Cid
+from roost.storage.unixfs.profile import V1
+from tests.storage.cars import blocks_of
+from tests.storage.house import House
+from tests.storage.pins.counter import Counter, Shelf, counter
+
+TREE, BLOCKS = blocks_of(V1, b"content")
+CAR = b"".join(car.written([TREE.cid], BLOCKS))
+NOWHERE = [Cid.of(RAW, f"nobody has {number}".encode()) for number in range(4)]
+
+
+@pytest.fixture
+async def desk(place: House, database: Database) -> AsyncIterator[Counter]:
+    async with counter(database, place, Shelf("a", {str(TREE.cid): CAR})) as made:
+        yield made
+
+
+async def test_beyond_the_queue_they_wait_for_a_place(desk: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "QUEUE_LIMIT", 2)
+    pins = [await desk.pin(cid) for cid in NOWHERE]
+    assert [pin.status for pin in pins[2:]] == [Status.BACKFILLED] * 2
+    await desk.pins.delete(pins[0].tenant_id, pins[0].id)
+    await desk.until(pins[2], *model.ACTIVE)
+    assert await desk.status(pins[3]) is Status.BACKFILLED
+
+
+async def test_there_are_so_many_and_no_more(desk: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "WAITING_LIMIT", 2)
+    for cid in NOWHERE[:2]:
+        await desk.pin(cid)
+    with pytest.raises(TooManyPins):
+        await desk.pin(NOWHERE[2])
+    assert (await desk.pins.add(desk.place.other_id, Ask(str(NOWHERE[2])))).status is Status.PRECHECKING
+
+
+async def test_what_is_refused(desk: Counter) -> None:
+    with pytest.raises(TooManyHosts):
+        await desk.pins.add(desk.place.tenant_id, Ask(str(TREE.cid), hosts=("/dns4/a",) * 21))
+    with pytest.raises(GroupMissing):
+        await desk.pins.add(desk.place.tenant_id, Ask(str(TREE.cid), group_id="g"))
+    assert await desk.pins.slice(desk.place.tenant_id, Wanted(tuple(Status)), 10) == ([], 0)
+
+
+async def test_a_pin_goes_with_its_file(desk: Counter) -> None:
+    pin = await desk.pin(TREE.cid)
+    await desk.until(pin, Status.PINNED)
+    with pytest.raises(PinMissing):  # it is out of the queue
+        await desk.pins.delete(pin.tenant_id, pin.id)
+    (file,) = await desk.all_files()
+    await desk.files.delete(file.tenant_id, Network.PUBLIC, file.id)
+    with pytest.raises(PinMissing):
+        await desk.pins.get(pin.tenant_id, pin.id)
+
+
+async def test_taken_back_with_its_file(desk: Counter) -> None:
+    pin = await desk.pin(TREE.cid)
+    await desk.until(pin, Status.PINNED)
+    await desk.pins.unpin(pin.tenant_id, pin.id)
+    assert await desk.all_files() == []
+    with pytest.raises(PinMissing):
+        await desk.pins.unpin(pin.tenant_id, pin.id)
+
+
+async def test_the_file_stays_for_another_pin_of_it(desk: Counter) -> None:
+    first, second = await desk.pin(TREE.cid), await desk.pin(TREE.cid)
+    for pin in (first, second):
+        await desk.until(pin, Status.PINNED)
+    await desk.pins.unpin(first.tenant_id, first.id)
+    assert len(await desk.all_files()) == 1
+    assert await desk.status(second) is Status.PINNED
+
+
+async def test_the_file_stays_that_was_there_before(desk: Counter) -> None:
+    await desk.until(await desk.pin(TREE.cid), Status.PINNED)
+    (old,) = (await desk.pins.slice(desk.place.tenant_id, Wanted((Status.PINNED,)), 10))[0]
+    later = await desk.pin(TREE.cid)
+    await desk.until(later, Status.PINNED)
+    await desk.pins.unpin(old.tenant_id, old.id)
+    await desk.pins.unpin(later.tenant_id, later.id)
+    assert len(await desk.all_files()) == 1
+
+
+async def test_replaced(desk: Counter) -> None:
+    pin = await desk.pin(TREE.cid, "old")
+    await desk.until(pin, Status.PINNED)
+    new = await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(TREE.cid), "new"))
+    assert (new.status, new.ask.name, new.id != pin.id) == (Status.PINNED, "new", True)
+    other = await desk.pins.replace(pin.tenant_id, new.id, Ask(str(NOWHERE[0])))
+    assert await desk.status(other) in model.ACTIVE
+    assert await desk.all_files() == []
+    again = await desk.pins.replace(pin.tenant_id, other.id, Ask(str(NOWHERE[0]), "again"))
+    async with asyncio.timeout(30):
+        while await desk.status(again) is not Status.SEARCHING:
+            await asyncio.sleep(0.02)
+    for gone in (pin, new, other):
+        with pytest.raises(PinMissing):
+            await desk.pins.replace(pin.tenant_id, gone.id, Ask(str(TREE.cid)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted(name="Ab%"), ["Ab%"]),
+        (Wanted(name="ab%"), []),
+        (Wanted(name="ab%", match=Match.IEXACT), ["Ab%"]),
+        (Wanted(name="b", match=Match.PARTIAL), ["Ab%", "abc"]),
+        (Wanted(name="A", match=Match.PARTIAL), ["Ab%"]),
+        (Wanted(name="A", match=Match.IPARTIAL), ["Ab%", "abc"]),
+        (Wanted(name="%", match=Match.IPARTIAL), ["Ab%"]),
+        (Wanted(meta={"k": "v"}), ["abc"]),
+        (Wanted(meta={"k": "v", "ä": '"'}), ["abc"]),
+        (Wanted(meta={"k": "V"}), []),
+        (Wanted(meta={"k": "v", "none": ""}), []),
+    ],
+)
+async def test_filters(desk: Counter, wanted: Wanted, found: list[str]) -> None:
+    mine = desk.place.tenant_id
+    await desk.pins.add(mine, Ask(str(NOWHERE[0]), "abc", meta={"ä": '"', "k": "v"}))
+    await desk.pins.add(mine, Ask(str(NOWHERE[1]), "Ab%", meta={'a"k': "v", "x": '{"k":"v"'}))
+    await desk.pins.add(desk.place.other_id, Ask(str(NOWHERE[0]), "abc", meta={"k": "v"}))
+    page, count = await desk.pins.slice(mine, wanted, 10)
+    assert (sorted(pin.ask.name or "" for pin in page), count) == (found, len(found))
+
+
+async def test_by_time(desk: Counter) -> None:
+    first, second = [await desk.pin(cid) for cid in NOWHERE[:2]]
+    mine = first.tenant_id
+    assert [one.id for one in (await desk.pins.slice(mine, Wanted(after=first.created_at), 10))[0]] == [second.id]
+    assert [one.id for one in (await desk.pins.slice(mine, Wanted(before=second.created_at), 10))[0]] == [first.id]
