@@ -17,6 +17,12 @@ from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files,
 from tests.storage.house import CONTENT, House
 
 
+@pytest.fixture
+def dialect() -> str:
+    """There is no SQL here that other tests do not try on both."""
+    return "sqlite"
+
+
 async def refused(place: House, blocks: Iterable[tuple[Cid, bytes]], roots: list[Cid], why: str) -> None:
     with pytest.raises(Malformed, match=why):
         await take(place, b"".join(written(roots, blocks)))

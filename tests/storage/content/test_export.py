@@ -15,6 +15,12 @@ from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files,
 from tests.storage.house import CONTENT, House
 
 
+@pytest.fixture
+def dialect() -> str:
+    """There is no SQL here that other tests do not try on both."""
+    return "sqlite"
+
+
 async def sent(
     place: House, root: Cid, path: list[str], dag_scope: DagScope = DagScope.ALL, span: Span | None = None
 ) -> Blocks:
