@@ -1,4 +1,4 @@
-"""Names of a tenant's own that are to lead to its gateways. They are noted, not served: nobody checked whose they are."""
+"""Names of a tenant's own that are to lead to its gateways: noted, not served, for nobody checked whose they are."""
 
 from sqlalchemy import Connection
 
