@@ -40,6 +40,7 @@ RANKS: Mapping[str, int] = {
     "storage.swaps": 6,
     "storage.pins": 6,
     "storage.swaps": 6,
+    "storage.legacy": 6,
     "storage.tus": 7,
     "storage.pins": 6,
     "storage.psa": 7,
@@ -68,6 +69,7 @@ WEB_OF_A_ROOM = ("api", "wire", "door")
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody
+    "roost.drivers.blob.disk": "the files under drafts",
     "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
     "roost.drivers.runtime.warden": "the client of the warden, the same under every runtime",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from roost.core import clock
 from roost.drivers.blob.contract import KEY, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.folder import exactly, in_thread, sync_folder, write_all
+from roost.drivers.blob.disk import exactly, in_thread, sync_folder, write_all
 
 T = TypeVar("T")
 

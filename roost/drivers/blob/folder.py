@@ -7,16 +7,16 @@ while it comes, so that the last sync has little left to wait for.
 import asyncio
 import errno
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from roost.core import clock, ids
 from roost.drivers.blob.contract import KEY, Blob, BlobFailed, BlobMissing, BlobStore, Writer
+from roost.drivers.blob.disk import exactly, in_thread, sync_folder, write_all
 
-T = TypeVar("T")
 _SYNC_EVERY = 64 * 1024**2
 _PAGE = 256
 
@@ -181,20 +181,6 @@ def _publish(file: int, draft: Path, path: Path) -> None:
         sync_folder(folder)
 
 
-def sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 def _read(path: Path, offset: int, length: int) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -203,32 +189,6 @@ def _read(path: Path, offset: int, length: int) -> bytes:
         os.close(file)
 
 
-def exactly(file: int, offset: int, length: int) -> bytes:
-    found = os.pread(file, length, offset)
-    while len(found) < length:
-        more = os.pread(file, length - len(found), offset + len(found))
-        if not more:
-            raise BlobMissing
-        found += more
-    return found
-
-
 def _blob(path: Path) -> Blob:
     info = path.stat()
     return Blob(path.name, info.st_size, datetime.fromtimestamp(info.st_mtime, UTC))
-
-
-async def in_thread(fn: Callable[[], T]) -> T:
-    """What may wait for a disk. Raises BlobMissing, BlobFailed."""
-    with _translated():
-        return await asyncio.to_thread(fn)
-
-
-@contextmanager
-def _translated() -> Generator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise BlobMissing from None
-    except OSError as error:
-        raise BlobFailed(f"The storage backend is not available: {error.strerror}") from error

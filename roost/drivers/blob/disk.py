@@ -1,0 +1,52 @@
+"""What is done with files of this machine, whole and in threads, in the words that blob stores fail with."""
+
+import asyncio
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from roost.drivers.blob.contract import BlobFailed, BlobMissing
+
+T = TypeVar("T")
+
+
+async def in_thread(fn: Callable[[], T]) -> T:
+    """What may wait for a disk. Raises BlobMissing, BlobFailed."""
+    with _translated():
+        return await asyncio.to_thread(fn)
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise BlobMissing from None
+    except OSError as error:
+        raise BlobFailed(f"The storage backend is not available: {error.strerror}") from error
+
+
+def sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def exactly(file: int, offset: int, length: int) -> bytes:
+    found = os.pread(file, length, offset)
+    while len(found) < length:
+        more = os.pread(file, length - len(found), offset + len(found))
+        if not more:
+            raise BlobMissing
+        found += more
+    return found
