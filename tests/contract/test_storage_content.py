@@ -1,0 +1,96 @@
+"""Content on a storage gateway, over real sockets: uploaded by one address, fetched by another."""
+
+import asyncio
+import hashlib
+import io
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from PIL import Image
+
+from tests.server import Running, running
+
+BIG = hashlib.shake_128(b"wire").digest(6_000_001)
+
+
+async def upload(house: Running, token: str, data: bytes, name: str = "a.bin", network: str = "public") -> str:
+    client = house.client(token, "uploads.localhost")
+    answer = await client.post("/v3/files", data={"network": network}, files={"file": (name, data)})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]["cid"]
+
+
+async def gateway_of(house: Running, token: str) -> tuple[str, httpx.AsyncClient]:
+    rows: Any = (await house.client(token, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    name = rows[0]["domain"]
+    return name, house.client(None, f"{name}.gateways.localhost")
+
+
+async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        token = house.key()
+        name, visitor = await gateway_of(house, token)
+        cid = await upload(house, token, BIG)
+
+        whole = await visitor.get(f"/ipfs/{cid}")
+        assert (whole.status_code, whole.content) == (200, BIG)
+        assert whole.headers["x-content-type-options"] == "nosniff"
+        assert whole.headers["x-request-id"]
+        part = await visitor.get(f"/ipfs/{cid}", headers={"Range": "bytes=-3"})
+        assert (part.status_code, part.content) == (206, BIG[-3:])
+        head = await visitor.head(f"/ipfs/{cid}")
+        assert (head.headers["content-length"], head.content) == (str(len(BIG)), b"")
+        again = await visitor.get(f"/ipfs/{cid}", headers={"If-None-Match": whole.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+        own = house.client(None, f"{cid}.ipfs.{name}.gateways.localhost")
+        assert (await own.get("/")).content == BIG
+        other = house.key("other")
+        _, elsewhere = await gateway_of(house, other)
+        assert (await elsewhere.get(f"/ipfs/{cid}")).status_code == 404
+
+        private = await upload(house, token, b"private", network="private")
+        for target in (f"/ipfs/{private}", f"/files/{private}", f"/ipfs/{private}?format=car"):
+            answer = await visitor.get(target)
+            assert answer.status_code in {403, 404}
+            assert b"private" not in answer.content
+
+        out = io.BytesIO()
+        Image.new("RGB", (60, 40)).save(out, "PNG")
+        picture = await upload(house, token, out.getvalue(), "a.png")
+        small = await visitor.get(f"/ipfs/{picture}?img-width=30")
+        assert Image.open(io.BytesIO(small.content)).size == (30, 20)
+        assert (await visitor.post(f"/ipfs/{cid}", content=b"x")).status_code == 405
+
+
+async def test_a_client_sees_that_an_answer_broke_off(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        token = house.key()
+        _, visitor = await gateway_of(house, token)
+        cid = await upload(house, token, BIG)
+        (pack,) = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file() and path.stat().st_size > 10**6]
+        data = bytearray(pack.read_bytes())
+        data[-1] ^= 1
+        pack.chmod(0o600)
+        pack.write_bytes(data)
+        with pytest.raises(httpx.RemoteProtocolError):
+            await visitor.get(f"/ipfs/{cid}")
+
+
+async def test_who_leaves_is_not_sent_to_any_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        token = house.key()
+        name, visitor = await gateway_of(house, token)
+        cid = await upload(house, token, BIG)
+        before = len(asyncio.all_tasks())
+        for _ in range(5):
+            _, writer = await asyncio.open_connection("127.0.0.1", house.port)
+            writer.write(f"GET /ipfs/{cid} HTTP/1.1\r\nHost: {name}.gateways.localhost\r\n\r\n".encode())
+            await writer.drain()
+            writer.transport.abort()
+        async with asyncio.timeout(20):
+            while len(asyncio.all_tasks()) > before:
+                await asyncio.sleep(0.02)
+        assert (await visitor.get(f"/ipfs/{cid}")).content == BIG
