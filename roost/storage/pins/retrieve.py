@@ -15,10 +15,10 @@ from sqlalchemy import Connection
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.network.contract import BadHost, NotThere, PublicNetwork, Source, SourceFailed, origin
+from roost.drivers.blob.contract import BlobFailed
+from roost.drivers.network.contract import BadHost, PublicNetwork, Source, origin
 from roost.identity import tenants
 from roost.storage.content.cars import CarReceiver, Kept
-from roost.storage.content.errors import ContentDamaged, ContentMissing, TooManyBlocks
 from roost.storage.content.export import blocks_car
 from roost.storage.content.model import Network, Scope
 from roost.storage.content.reader import Reader
@@ -44,7 +44,6 @@ LONGEST = 2 * 3600.0
 _AT_ONCE, _OF_ONE_TENANT = 4, 2
 _PAUSE = timedelta(seconds=5)
 _FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
-_OF_A_SOURCE = (NotThere, SourceFailed, Malformed, ContentMissing, ContentDamaged, TooManyBlocks, TimeoutError)
 
 _log = log.get("pins")
 
@@ -102,9 +101,11 @@ class Retrieval:
             try:
                 async with asyncio.timeout(LONGEST):
                     await self._take(pin, source, limit)
+            except (PinMissing, BlobFailed):
+                raise
             except UploadTooLarge:
                 too_large = True
-            except _OF_A_SOURCE as error:
+            except (Problem, TimeoutError) as error:  # whatever is wrong with what one source gave
                 reason = error.message if isinstance(error, Problem) else "too slow"
                 _log.info("pin.not_from_there", pin=pin.id, source=source.name, reason=reason)
             else:
