@@ -13,12 +13,16 @@ from roost.hosts.threshold import Admit, Threshold
 from roost.web import access
 from roost.web.access import Observe
 from roost.web.bodies import Allowance, Bodies, Rules
+from roost.web.cross_origin import CrossOrigin
 from roost.web.envelope import Envelope
 
 RULES: Rules = (
     (re.compile(r"/v0/llm/.*"), Allowance(size=32 * 1024**2)),
     (re.compile(r"/v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message=FileTooLarge.message)),
-    (re.compile(r"/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?|/pinning/pinFileToIPFS"), Allowance(size=None)),  # uploads count for themselves
+    (
+        re.compile(r"/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?|/pinning/pinFileToIPFS"),
+        Allowance(size=None),
+    ),  # uploads count for themselves
     (re.compile(r"/pinning/pinJSONToIPFS"), Allowance(size=10 * 1024**2)),
 )
 
@@ -32,4 +36,4 @@ def front(
     observe: Observe = access.write,
 ) -> ASGIApp:
     """The application as a server gets it."""
-    return Envelope(Dispatch(Threshold(Bodies(app, RULES), admit), addresses, trusted), observe)
+    return Envelope(Dispatch(CrossOrigin(Threshold(Bodies(app, RULES), admit)), addresses, trusted), observe)

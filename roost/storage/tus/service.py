@@ -67,7 +67,11 @@ class Transfers:
         )
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
-        await self._db.write(lambda connection: _add(connection, transfer, token))
+        try:
+            await self._db.write(lambda connection: _add(connection, transfer, token))
+        except TooManyTransfers:
+            await self._drafts.remove(transfer.id)
+            raise
         return transfer, token
 
     async def find(self, file_id: str, token: str) -> Transfer:

@@ -4,12 +4,14 @@ import base64
 import hashlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
 
+from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.unixfs.importer import Importer
 from roost.storage.unixfs.profile import PROFILES
@@ -222,3 +224,16 @@ async def test_unfinished_ones_have_a_bound(house: Running) -> None:
     many = house.client(house.key("many"), "uploads.localhost")
     statuses = [(await begin(many, 10)).status_code for _ in range(101)]
     assert statuses == [201] * 100 + [429]
+
+
+async def test_one_whose_time_is_over_is_gone(
+    house: Running, uploads: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = place(await begin(uploads, 10))
+    assert (await part(uploads, path, 0, b"x")).status_code == 204
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now + timedelta(hours=24, seconds=5))
+    assert (await uploads.head(path)).status_code == 404
+    while await house.roost.storage.transfers.expire():
+        pass
+    assert list((house.roost.settings.data / "uploads").iterdir()) == []
