@@ -15,6 +15,7 @@ from roost.storage.files.service import Files
 from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
+from roost.storage.legacy.service import Legacy
 from roost.storage.links.service import Links
 from roost.storage.pins.model import RETRIEVE
 from roost.storage.pins.retrieve import RETRIES, Retrieval
@@ -50,6 +51,7 @@ class StorageWing:
             ground.rooms.add(room)
         self.links = Links(ground.db, ground.seal, ground.addresses.uploads_url)
         self.serving = Serving(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)
+        ground.rooms.add(Legacy(ground.db, self.files, self.uploads))
         ground.rooms.add(self.links)
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):

@@ -23,6 +23,7 @@ from roost.identity import api as keys
 from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
+from roost.storage.legacy import api as legacy
 from roost.storage.links import api as links
 from roost.storage.members import api as members
 from roost.storage.pins import api as pins
@@ -55,6 +56,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(tus.router)
     app.include_router(links.router)
     app.include_router(uploads.router)
+    app.include_router(legacy.router)
     app.include_router(pins.router)
     app.include_router(psa.router)
     app.include_router(groups.router)

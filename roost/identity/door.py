@@ -28,6 +28,7 @@ from roost.identity.throttle import Throttle
 from roost.web.provide import provide
 
 COOKIE = "gw_token"
+ANY_SCOPE = "any scope"
 PAIR = ("pinata_api_key", "pinata_secret_api_key")
 """The headers of a key's handle and secret, under the names that old storage clients have for them."""
 _HELD = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
@@ -106,7 +107,11 @@ class Door:
             caller = await verified()
         except Unauthorised as refusal:
             raise self._refused(entry) from refusal
-        if not caller.allows(scope) and not caller.allows(scope.removesuffix(":read") + ":write"):
+        if (
+            scope != ANY_SCOPE
+            and not caller.allows(scope)
+            and not caller.allows(scope.removesuffix(":read") + ":write")
+        ):
             raise PermissionDenied
         return caller
 
@@ -328,7 +333,7 @@ STORAGE_CALLERS = {
     scope: _storage(scope)
     for scope in (
         *(f"org:{resource}:{action}" for resource in ("files", "groups", "gateways") for action in ("read", "write")),
-        *("org:read", "org:write"),
+        *("org:read", "org:write", ANY_SCOPE),
     )
 }
 """By scope, the dependency that lets in who has it."""
@@ -374,4 +379,6 @@ GatewaysWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:gateways:write"]
 OrgReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:read"])]
 OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
 """Service JWTs with a scope of the storage API."""
+StorageCaller = Annotated[Caller, Depends(STORAGE_CALLERS[ANY_SCOPE])]
+"""A service JWT on an address of the storage API, whatever its scopes."""
 AgentId = Annotated[str, Path(alias="agentId")]

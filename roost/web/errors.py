@@ -66,7 +66,7 @@ def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None =
     if path.startswith("/v3"):
         return {"error": {"code": status, "message": message}}
     if path.startswith(_LEGACY):
-        return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message}}
+        return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message, **(extra or {})}}
     return {"error": message, **(extra or {})}
 
 

@@ -14,6 +14,10 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
+    "roost/hosts/mount.py": "tests/architecture/test_api_page.py",  # its routes
+    "roost/storage/legacy/*.py": "tests/contract/test_storage_uploads.py",
+    "roost/storage/files/wire.py": "tests/contract/test_storage_uploads.py",
+    "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
     "roost/agents/roster/store.py": "tests/agents/roster/test_service.py",  # SQL, through the verbs that use it

@@ -75,6 +75,30 @@ class Filter:
     nothing: bool = False
 
 
+@dataclass(frozen=True)
+class Condition:
+    """What a value has to be: `operator` is eq, ne, like or ilike, `%` standing for anything in the last two."""
+
+    key: str
+    value: str
+    operator: str
+
+
+@dataclass(frozen=True)
+class PinFilter:
+    """How the older API chooses public files, deleted ones too. Ranges include their ends; None leaves one open."""
+
+    status: str = "all"
+    cid: Sequence[str] | None = None
+    hash_contains: str | None = None
+    group_id: str | None = None
+    pinned: tuple[datetime | None, datetime | None] = (None, None)
+    unpinned: tuple[datetime | None, datetime | None] = (None, None)
+    size: tuple[int | None, int | None] = (None, None)
+    name: str | None = None
+    conditions: Sequence[Condition] = ()
+
+
 def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
     """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
     if len(given) > KEYVALUES_LIMIT:

@@ -13,7 +13,7 @@ from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
 from roost.storage.files.errors import FileMissing, FileThere, GroupMissing
-from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note
+from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 
@@ -96,6 +96,14 @@ class Files:
         )
         last = page[limit - 1] if len(page) > limit else None
         return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+
+    async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
+        """Public files, deleted ones too, newest first, and how many the filter lets through."""
+        return await self._db.read(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
+
+    async def total(self, tenant_id: str, network: Network) -> tuple[int, int]:
+        """How many files there are, and their bytes."""
+        return await self._db.read(lambda connection: store.count(connection, tenant_id, network, Filter()))
 
     async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
         """The file with another note. Raises FileMissing."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, File, Filter, Note
+from roost.storage.files.model import UNGROUPED, File, Filter, Note, PinFilter
 
 files = sa.Table(
     "files",
@@ -106,6 +106,16 @@ def count(connection: Connection, tenant_id: str, network: Network, chosen: Filt
     return number, int(size)
 
 
+def pins(
+    connection: Connection, tenant_id: str, chosen: PinFilter, limit: int, offset: int
+) -> tuple[Sequence[File], int]:
+    """Public files, deleted ones too, newest first, and how many the filter lets through."""
+    wanted = (files.c.tenant_id == tenant_id, files.c.network == Network.PUBLIC, *_pin_conditions(chosen))
+    count = connection.execute(sa.select(sa.func.count()).select_from(files).where(*wanted)).scalar_one()
+    query = sa.select(files).where(*wanted).order_by(files.c.created_at.desc(), files.c.id.desc())
+    return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
+
+
 def set_note(connection: Connection, file_id: str, note: Note, at: datetime) -> None:
     connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_noted(note)))
     connection.execute(file_keyvalues.delete().where(file_keyvalues.c.file_id == file_id))
@@ -153,6 +163,29 @@ def _conditions(chosen: Filter) -> list[Any]:
         pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == str(value))
         found.append(files.c.id.in_(sa.select(file_keyvalues.c.file_id).where(*pair)))
     return found
+
+
+def _pin_conditions(chosen: PinFilter) -> list[Any]:
+    found: list[Any] = []
+    if chosen.status != "all":
+        found.append(files.c.deleted_at.is_(None) if chosen.status == "pinned" else files.c.deleted_at.is_not(None))
+    ranges = ((files.c.created_at, chosen.pinned), (files.c.deleted_at, chosen.unpinned), (files.c.size, chosen.size))
+    for column, (low, high) in ranges:
+        found += [column >= low] if low is not None else []
+        found += [column <= high] if high is not None else []
+    if chosen.hash_contains:
+        found.append(files.c.cid.contains(chosen.hash_contains, autoescape=True))
+    for condition in chosen.conditions:
+        column = file_keyvalues.c.value
+        matches = {
+            "eq": column == condition.value,
+            "ne": column != condition.value,
+            "like": column.like(condition.value),
+            "ilike": column.ilike(condition.value),
+        }[condition.operator]
+        pair = sa.select(file_keyvalues.c.file_id).where(file_keyvalues.c.key == condition.key, matches)
+        found.append(files.c.id.in_(pair))
+    return found + _conditions(Filter(name=chosen.name, group_id=chosen.group_id or None, cid=chosen.cid))
 
 
 def _noted(note: Note) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Pinning as it was before `/v3`: by form or as JSON, listed with offsets, found by CID."""
+
+import json
+from collections.abc import Callable, Sequence
+
+from roost.core.db import Database
+from roost.storage.content.model import Network
+from roost.storage.files.model import File, Note, PinFilter
+from roost.storage.files.service import Files
+from roost.storage.legacy.errors import InvalidRequest, NotPinned
+from roost.storage.unixfs.cid import Cid
+from roost.storage.uploads.model import Label, Order
+from roost.storage.uploads.service import Uploads
+
+
+class Legacy:
+    def __init__(self, db: Database, files: Files, uploads: Uploads) -> None:
+        self._db = db
+        self._files = files
+        self._uploads = uploads
+
+    async def pin_json(self, tenant_id: str, content: object, label: Label) -> File:
+        """Keep JSON. Raises InvalidRequest, and as uploads do."""
+        async with self._uploads.begin(Order(tenant_id)) as upload:
+            await upload.write(_encoded(content))
+            await upload.end_file("data.json")
+            return await upload.finish(label)
+
+    async def list(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
+        """Some pins, newest first, and how many there are."""
+        return await self._files.pins(tenant_id, chosen, limit, offset)
+
+    async def total(self, tenant_id: str) -> tuple[int, int]:
+        """How many pins the tenant has, and their bytes."""
+        return await self._files.total(tenant_id, Network.PUBLIC)
+
+    async def unpin(self, tenant_id: str, cid: str) -> None:
+        """Raises InvalidCid, NotPinned."""
+        file = await self._pinned(tenant_id, cid)
+        await self._files.delete(tenant_id, Network.PUBLIC, file.id)
+
+    async def note(self, tenant_id: str, cid: str, change: Callable[[Note], Note]) -> None:
+        """Raises InvalidCid, NotPinned, InvalidMetadata."""
+        file = await self._pinned(tenant_id, cid)
+
+        await self._files.change(tenant_id, Network.PUBLIC, file.id, change)
+
+    async def _pinned(self, tenant_id: str, text: str) -> File:
+        cid = Cid.parse(text)
+        file = await self._db.read(lambda connection: self._files.named(connection, tenant_id, Network.PUBLIC, cid))
+        if file is None:
+            raise NotPinned
+        return file
+
+
+def _encoded(content: object) -> bytes:
+    try:
+        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest from None
