@@ -11,10 +11,11 @@ from roost.hosts.routes import WEBSOCKET, Operation
 Json = Mapping[str, Any]
 
 COMMAND = ".venv/bin/roost routes --markdown > docs/reference/agents-api.md"
-_HEAD = f"""# Reference of the agents API
+_HEAD = f"""# Reference of the APIs
 
 Written from the code by `{COMMAND}`; [the overview](../api.md) explains addresses and
-credentials. Bodies are JSON. Fields marked * are always there, or have to be sent. Errors are `{{"error": string}}`.
+credentials. Bodies are JSON. Fields marked * are always there, or have to be sent. Errors are `{{"error": string}}`,
+of the storage API `{{"error": {{"code", "message"}}}}`.
 """
 _ERRORS = [{"$ref": f"#/components/schemas/{name}"} for name in ("Error", "StorageError")]
 _LIMITS = {
