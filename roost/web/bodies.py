@@ -20,7 +20,8 @@ from roost.web import errors
 class Allowance:
     """size: bytes, None for no limit (the reader counts for itself). coded: whether Content-Encoding is taken.
 
-    The whole body has `grace` seconds, and one more for each `rate` bytes of it that came.
+    The whole body has `grace` seconds, and one more for each `rate` bytes of it that came; nothing of it may come for
+    `idle` seconds at most.
     """
 
     size: int | None = 1024**2
@@ -28,6 +29,7 @@ class Allowance:
     coded: bool = False
     grace: float = 30.0
     rate: int = 8 * 1024
+    idle: float = 60.0
 
 
 Rules = Sequence[tuple[re.Pattern[str], Allowance]]
@@ -95,6 +97,7 @@ class _Intake:
         if self.refusal is not None:
             return {"type": "http.disconnect"}
         deadline = self._began + self._allowance.grace + self._size / self._allowance.rate
+        deadline = min(deadline, asyncio.get_running_loop().time() + self._allowance.idle)
         try:
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()

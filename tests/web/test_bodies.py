@@ -118,13 +118,14 @@ async def test_a_body_that_drips_is_cut_off() -> None:
     assert json.loads(sent.body) == {"error": "Request timeout"}
 
 
-async def test_a_body_that_never_comes_is_cut_off() -> None:
+@pytest.mark.parametrize("allowance", [Allowance(grace=0.05), Allowance(grace=1000, idle=0.05)])
+async def test_a_body_that_never_comes_is_cut_off(allowance: Allowance) -> None:
     async def nothing() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
         yield b""
 
     async with asyncio.timeout(10):
-        sent = await dripping(Bodies(counted, usual=Allowance(grace=0.05)), nothing())
+        sent = await dripping(Bodies(counted, usual=allowance), nothing())
     assert sent.status == 408
 
 

@@ -51,6 +51,7 @@ class Files:
         A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
         nobody's, and goes. Raises FileThere.
         """
+        tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if present is not None:
             return replace(present, is_duplicate=True)

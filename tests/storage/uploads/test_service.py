@@ -1,5 +1,6 @@
 """Uploads become files and folders, whole or not at all, within their bounds."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -104,3 +105,9 @@ async def test_a_profile_that_is_told_before(place: House, uploads: Uploads) -> 
     file = await send(uploads, Order(place.tenant_id, V0), {"a": b"a"})
     assert file.cid.startswith("Qm")
     assert await read(place, file.cid) == b"a"
+
+
+async def test_the_same_content_twice_at_once(place: House, uploads: Uploads) -> None:
+    files = await asyncio.gather(*(send(uploads, Order(place.tenant_id), {"a": b"same"}) for _ in range(8)))
+    assert len({file.id for file in files}) == 1
+    assert sorted(file.is_duplicate for file in files) == [False, *[True] * 7]
