@@ -127,14 +127,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "HTTP frameworks",
         imports_from("fastapi"),
-        (*_HTTP, "roost/identity/door.py"),
+        (*_HTTP, "roost/identity/door.py", "roost/storage/links/door.py"),
         "FastAPI and its responses belong in web/, hosts/, an api.py, and the door",
         "from fastapi.responses import JSONResponse",
     ),
     Rule(
         "ASGI",
         imports_from("starlette", "ASGIApp", "Receive", "Scope", "Send"),
-        (*_HTTP, "roost/identity/door.py"),
+        (*_HTTP, "roost/identity/door.py", "roost/storage/links/door.py"),
         "requests and responses belong in web/, hosts/, an api.py, and the door; elsewhere only ASGI's types",
         "from starlette.responses import Response",
     ),
