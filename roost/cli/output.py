@@ -103,8 +103,8 @@ def show_record(record: Mapping[str, Any], form: Form) -> None:
 
 
 def _heading(field: str) -> str:
-    """`createdAt` -> `CREATED AT`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field).upper()
+    """`createdAt` and `created_at` -> `CREATED AT`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", field).upper()
 
 
 def _cell(value: Any) -> str:
