@@ -56,7 +56,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
     "roost/storage/links/wire.py": "tests/storage/links/test_api.py",
     "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
-    "roost/hosts/mount.py": "tests/architecture/test_api_page.py",
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/pins/wire.py": "tests/contract/test_pins.py",

@@ -58,8 +58,7 @@ def checksummed(address: bytes) -> str:
     digits = address.hex()
     marks = keccak256(digits.encode()).hex()
     return "0x" + "".join(
-        digit.upper() if int(mark, 16) >= 8 else digit
-        for digit, mark in zip(digits, marks, strict=False)
+        digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)
     )
 
 
