@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from eth_account import Account
-from eth_account.messages import encode_typed_data
 from PIL import Image
 
 from roost.storage.unixfs.importer import Importer
 from roost.storage.unixfs.profile import V1
 from tests import node
 from tests.server import Running, running
+from tests.wallet import Account, encode_typed_data
 
 FOLDER = Path(__file__).parent
 LARGE = 94_371_841  # the SDK's bound, and one

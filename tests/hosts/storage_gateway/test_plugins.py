@@ -1,13 +1,11 @@
 """What installed plugins do to what is served."""
 
-from eth_account import Account
-from eth_account.messages import encode_defunct
-
 from roost.storage.content.model import Network
 from roost.storage.gateways.model import Plugin
 from roost.storage.unixfs.cid import Cid
 from tests.hosts.storage_gateway.test_admission import linked
 from tests.hosts.storage_gateway.visits import Visits
+from tests.wallet import Account, encode_defunct
 
 
 async def install(visit: Visits, plugin: Plugin) -> None:

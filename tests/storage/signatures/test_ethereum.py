@@ -1,12 +1,10 @@
 """Signatures are checked as another implementation makes them, and everything a byte beside is refused."""
 
 import pytest
-from eth_account import Account
-from eth_account.messages import encode_defunct, encode_typed_data
-from eth_account.signers.local import LocalAccount
 
 from roost.storage.signatures import ethereum
 from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
+from tests.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
 
 CID, DATE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4", "2026-11-21T10:29:47.355Z"
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from eth_account.messages import encode_defunct
 
 from roost.core import clock
 from roost.core.db import Database
@@ -20,6 +19,7 @@ from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import V0, V1, Profile
 from tests.storage.house import House
 from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.wallet import encode_defunct
 
 PRIVATE = Network.PRIVATE
 ME = account().address
