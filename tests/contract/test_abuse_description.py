@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.server import Running, running
 
-SECONDS = 15
+SECONDS = 25
 Draw = st.DrawFn
 _ODD = st.sampled_from(
     [
@@ -126,8 +126,8 @@ async def test_every_answer_is_one_that_the_description_names(house: Running) ->
             assert isinstance(error["message"] if path.startswith("/v0/llm") else error, str), told
 
     @st.composite
-    def requests(draw: Draw) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
-        method, path, one = draw(st.sampled_from(operations))
+    def requests(draw: Draw, method: str, path: str, one: dict[str, Any]) -> dict[str, Any]:
+        at_home = 0 if path.startswith("/v0") else 1
         known = st.just("b" * 16 if method == "DELETE" else agent["agentId"])
         target, query = path, {}
         for parameter in one.get("parameters", ()):
@@ -140,7 +140,7 @@ async def test_every_answer_is_one_that_the_description_names(house: Running) ->
             elif draw(st.booleans()):
                 query[name] = draw(values(parameter["schema"], described) | _ODD)
         request: dict[str, Any] = {
-            "client": draw(st.sampled_from([0, 0, 0, 1, 2, 3, 4])),
+            "client": draw(st.sampled_from([at_home, at_home, at_home, 0, 1, 2, 3, 4])),
             "target": target,
             "params": query,
         }
@@ -149,23 +149,24 @@ async def test_every_answer_is_one_that_the_description_names(house: Running) ->
             body = draw(values(content["schema"], described) | _JSON)
             request["content"] = draw(st.just(json.dumps(body).encode()) | st.binary(max_size=50))
             request["headers"] = {"Content-Type": draw(st.sampled_from([kind, kind, kind, "text/plain", "x", ""]))}
-        return method, path, one, request
+        return request
 
     @settings(
-        max_examples=1200,
+        max_examples=9,
         deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
         derandomize=True,
     )
-    @given(requests())
-    def walk(drawn: tuple[str, str, dict[str, Any], dict[str, Any]]) -> None:
-        method, path, one, request = drawn
-        if time.monotonic() < until:
-            asyncio.run_coroutine_threadsafe(check(method, path, one, request), loop).result(60)
+    @given(st.data())
+    def walk(operation: tuple[str, str, dict[str, Any]], data: st.DataObject) -> None:
+        request = data.draw(requests(*operation))
+        if time.monotonic() < until or operation[:2] not in {one[:2] for one in seen}:
+            asyncio.run_coroutine_threadsafe(check(*operation, request), loop).result(60)
 
-    await loop.run_in_executor(None, walk)
+    for operation in operations:
+        await loop.run_in_executor(None, walk, operation)
     assert {(method, path) for method, path, _ in operations} == {(method, path) for method, path, _ in seen}
     succeeded = {(method, path) for method, path, status in seen if status < 300}
-    assert len(succeeded) > len(operations) // 2, "the walk meets closed doors only"
+    assert len(succeeded) > len(operations) // 4, "the walk meets closed doors only"

@@ -119,6 +119,22 @@ async def test_a_read_only_key_does_not_write(house: Running, row: dict[str, Any
     assert (answer.status_code, answer.json()) == (403, {"error": "Permission denied"})
 
 
+@pytest.mark.parametrize("row", endpoints("storage"), ids=name)
+async def test_the_storage_api_asks_for_the_contracts_scopes(house: Running, row: dict[str, Any]) -> None:
+    assert routes()[row["method"], row["path"]]["credentials"] == [row["scope"]]
+    path = re.sub(r"{network}", "private", row["path"])
+    agent = await _agent(house)
+    other = house.key(scopes=frozenset({"org:agents:read", "org:agents:write"}))
+    for token, status in ((None, 401), *((one, 401) for one in GARBAGE), (agent["gatewayToken"], 401), (other, 403)):
+        answer = await client(house, token, "api.localhost").request(row["method"], path, json={})
+        assert answer.status_code == status, answer.text
+        assert answer.json()["error"]["code"] == status
+    allowed = await client(house, house.key(scopes=frozenset({row["scope"]})), "api.localhost").request(
+        row["method"], path, json={}
+    )
+    assert allowed.status_code in {400, 404}, allowed.text
+
+
 @pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "OPTIONS"])
 async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, method: str) -> None:
     api = house.client(house.key())
