@@ -1,6 +1,6 @@
 """Files: add, find, list, note, delete. A file holds its pack as long as it is there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -9,18 +9,26 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.place import Place
 from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.identity.model import Tenant
 from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
-from roost.storage.files.errors import FileMissing, FileThere, GroupMissing
+from roost.storage.files.errors import FileMissing, FileThere, GroupMissing, StorageFull
 from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
+_DAMAGED_AT_ONCE = 500
+_HOLDER = "file/"
 
-Watch = Callable[[Connection, Change, File], None]
-"""Told of a change inside its transaction."""
+Watch = Callable[[Connection, Change, File, File | None], None]
+"""Told of a change inside its transaction: the file as it is now, and what it was before an update."""
+
+Capacities = Mapping[Plan, int | None]
+"""Bytes that a tenant may keep, None being any number."""
+UNLIMITED: Capacities = dict.fromkeys(Plan)
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,9 @@ class Arrival:
 
 
 class Files:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
         self._db = db
+        self._capacities = capacities
         self._watches: list[Watch] = []
 
     def watch(self, watch: Watch) -> None:
@@ -49,11 +58,14 @@ class Files:
         """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
 
         A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
-        nobody's, and goes. Raises FileThere.
+        nobody's, and goes, unless what there was is damaged: then the file has the new one from now on.
+        Raises FileThere, StorageFull.
         """
-        tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
+        tenant = tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if present is not None:
+            if content.mend(connection, Hold(pack_id, _holder(present.id), present.tenant_id, present.network)):
+                self._check_room(connection, tenant)
             return replace(present, is_duplicate=True)
         if file_id is not None and store.is_taken(connection, file_id):
             raise FileThere
@@ -72,8 +84,23 @@ class Files:
         )
         store.add(connection, file)
         content.hold(connection, Hold(pack_id, _holder(file.id), file.tenant_id, file.network))
+        self._check_room(connection, tenant)
         self._tell(connection, Change.ADDED, file)
         return file
+
+    def room(self, connection: Connection, tenant: Tenant) -> int | None:
+        """How many more bytes the tenant may keep; None for any number."""
+        capacity = self._capacities[tenant.plan]
+        return None if capacity is None else max(0, capacity - content.stored(connection, tenant.id))
+
+    async def capacity(self, tenant_id: str) -> tuple[int, int | None]:
+        """How many bytes a tenant keeps, and how many it may; None for any number."""
+
+        def read(connection: Connection) -> tuple[int, int | None]:
+            plan = tenants.get(connection, tenant_id).plan
+            return content.stored(connection, tenant_id), self._capacities[plan]
+
+        return await self._db.read(read)
 
     @staticmethod
     def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
@@ -118,7 +145,7 @@ class Files:
             note, now = to(file.note), clock.now()
             store.set_note(connection, file_id, note, now)
             changed = replace(file, note=note, updated_at=now)
-            self._tell(connection, Change.UPDATED, changed)
+            self._tell(connection, Change.UPDATED, changed, file)
             return changed
 
         return await self._db.write(change)
@@ -139,7 +166,7 @@ class Files:
             now, into = clock.now(), group_id if member else None
             store.set_group(connection, file_id, into, now)
             changed = replace(file, note=replace(file.note, group_id=into), updated_at=now)
-            self._tell(connection, Change.UPDATED, changed)
+            self._tell(connection, Change.UPDATED, changed, file)
 
         await self._db.write(change)
 
@@ -164,14 +191,41 @@ class Files:
 
         return await self._db.write(remove)
 
+    async def damaged(self) -> AsyncGenerator[File]:
+        """Every file, of all tenants, whose content is known to be damaged."""
+        after = ""
+        while holders := await self._db.read(
+            lambda connection, after=after: content.holders_of_damaged(connection, after, _DAMAGED_AT_ONCE)
+        ):
+            after = holders[-1]
+            found = await self._db.read(lambda connection, holders=holders: _held_by(connection, holders))
+            for file in found:
+                yield file
+
+    @staticmethod
+    def is_damaged(connection: Connection, file: File) -> bool:
+        """Whether its content is known to be damaged."""
+        return content.is_damaged(connection, _holder(file.id))
+
+    @staticmethod
+    def describe(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
+        """Holders of content in words for an operator."""
+        files = {_holder(file.id): file for file in _held_by(connection, holders)}
+        return [_described(files[holder]) if holder in files else holder for holder in holders]
+
+    def _check_room(self, connection: Connection, tenant: Tenant) -> None:
+        capacity = self._capacities[tenant.plan]
+        if capacity is not None and content.stored(connection, tenant.id) > capacity:
+            raise StorageFull
+
     def _forget(self, connection: Connection, file: File) -> None:
         store.mark_deleted(connection, file.id, clock.now())
         content.release(connection, _holder(file.id))
         self._tell(connection, Change.DELETED, file)
 
-    def _tell(self, connection: Connection, change: Change, file: File) -> None:
+    def _tell(self, connection: Connection, change: Change, file: File, before: File | None = None) -> None:
         for watch in self._watches:
-            watch(connection, change, file)
+            watch(connection, change, file, before)
 
 
 def _found(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File:
@@ -183,4 +237,14 @@ def _found(connection: Connection, tenant_id: str, network: Network, file_id: st
 
 def _holder(file_id: str) -> str:
     """By what name a file holds its pack."""
-    return f"file/{file_id}"
+    return f"{_HOLDER}{file_id}"
+
+
+def _held_by(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
+    """The files among the holders."""
+    ids = [holder.removeprefix(_HOLDER) for holder in holders if holder.startswith(_HOLDER)]
+    return store.with_ids(connection, ids)
+
+
+def _described(file: File) -> str:
+    return f"file {file.id} {file.note.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

@@ -175,7 +175,7 @@ def _check(ask: Ask) -> None:
         raise TooManyHosts(f"At most {HOSTS_LIMIT} host nodes are allowed")
 
 
-def _let_go(connection: Connection, change: Change, file: File) -> None:
+def _let_go(connection: Connection, change: Change, file: File, _before: File | None) -> None:
     """A pin is there as long as the file that it became."""
     if change is Change.DELETED:
         store.remove_of_file(connection, file.id)

@@ -117,14 +117,18 @@ async def test_files_whose_time_is_over_go(place: House, files: Files) -> None:
 
 
 async def test_who_watches_is_told_inside_the_transaction(place: House, files: Files) -> None:
-    told: list[tuple[Change, str, str | None]] = []
-    files.watch(lambda _, change, file: told.append((change, file.id, file.note.name)))
+    told: list[tuple[Change, str, str | None, str | None]] = []
+    files.watch(
+        lambda _, change, file, before: told.append(
+            (change, file.id, file.note.name, None if before is None else before.note.name)
+        )
+    )
     file = await add(place, files, b"one", Note("one"))
     await add(place, files, b"one", Note("again"))
     await files.note(place.tenant_id, PRIVATE, file.id, Note("two"))
     await files.delete(place.tenant_id, PRIVATE, file.id)
-    expected = [(Change.ADDED, "one"), (Change.UPDATED, "two"), (Change.DELETED, "two")]
-    assert told == [(change, file.id, name) for change, name in expected]
+    expected = [(Change.ADDED, "one", None), (Change.UPDATED, "two", "one"), (Change.DELETED, "two", None)]
+    assert told == [(change, file.id, name, before) for change, name, before in expected]
 
 
 async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) -> None:
