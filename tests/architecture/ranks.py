@@ -62,8 +62,8 @@ RANKS: Mapping[str, int] = {
 PRIVATE = ("store", "wire", "api")
 """Modules that only their own room imports. `hosts/` imports every `api`, because mounting them is what it is for."""
 
-WEB_OF_A_ROOM = ("api", "wire", "door")
-"""Modules of a slice or of identity that may know HTTP."""
+WEB_OF_A_ROOM = ("api", "wire", "door", "shape")
+"""Modules of a slice or of identity that may know HTTP. A `shape` is what answers of higher slices have too."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody

@@ -13,10 +13,10 @@ from roost.agents.roster.model import (
     EMOJI_LIMIT,
     VIBE_LIMIT,
     Agent,
-    AgentState,
     Profile,
     checked_name,
 )
+from roost.agents.roster.shape import AgentShape
 from roost.agents.scripts.model import BUILD, START, Script, ScriptState
 from roost.agents.secrets.model import Attached, SecretKind
 from roost.core.sensitive import Sensitive
@@ -81,22 +81,10 @@ class AgentUpdated(Wire):
     output: str
 
 
-class AgentRecord(Wire):
+class AgentRecord(AgentShape):
     """`gatewayToken` is there only for callers who may read it anyway, and never in lists."""
 
-    agent_id: str
-    user_id: str
-    name: str
-    description: str | None
-    vibe: str | None
-    emoji: str | None
-    engine: str
-    agent_version: str
-    status: AgentState
     status_reason: str | None
-    url: str
-    created_at: Moment
-    updated_at: Moment
     gateway_token: str | None = None
     lifecycle_json: str | None = None
     """`Lifecycle` as a text, as clients of the reference service look for it; never in lists."""
@@ -185,20 +173,10 @@ class GatewayToken(Wire):
 def record(
     agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: Lifecycle | None = None
 ) -> AgentRecord:
-    return AgentRecord(
-        agent_id=agent.id,
-        user_id=agent.tenant_id,
-        name=agent.profile.name,
-        description=agent.profile.description,
-        vibe=agent.profile.vibe,
-        emoji=agent.profile.emoji,
-        engine=agent.engine,
-        agent_version=agent.engine_version,
-        status=agent.state,
+    return AgentRecord.of(
+        agent,
+        url,
         status_reason=agent.reason,
-        url=url,
-        created_at=agent.created_at,
-        updated_at=agent.updated_at,
         gateway_token=token.reveal() if token else None,
         lifecycle_json=lifecycle.model_dump_json(by_alias=True) if lifecycle else None,
     )

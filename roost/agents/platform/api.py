@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends
 
 from roost.agents.platform import wire
 from roost.agents.platform.service import SelfService
+from roost.agents.roster.shape import AgentShape
 from roost.core import clock
 from roost.identity.door import AgentId, ExchangeCaller, InsideCaller, KnownCaller, SelfCaller
 from roost.web.provide import provide
@@ -21,15 +22,15 @@ async def exchange(_: ExchangeCaller, agent_id: AgentId, service: Service) -> wi
 
 
 @router.get("/platform/whoami")
-async def whoami(_: SelfCaller, agent_id: AgentId, service: Service) -> wire.Identity:
+async def whoami(_: SelfCaller, agent_id: AgentId, service: Service) -> AgentShape:
     """The agent's own identity."""
-    return wire.identity(*await service.identity(agent_id))
+    return AgentShape.of(*await service.identity(agent_id))
 
 
 @router.patch("/platform/metadata")
 async def describe(_: InsideCaller, agent_id: AgentId, body: wire.Metadata, service: Service) -> wire.Described:
     """Change what people see of the agent: name, description, vibe, emoji."""
-    return wire.Described(agent=wire.identity(*await service.describe(agent_id, body.apply)))
+    return wire.Described(agent=AgentShape.of(*await service.describe(agent_id, body.apply)))
 
 
 @router.get("/status")

@@ -15,6 +15,7 @@ from roost.agents.roster.model import (
     Profile,
     checked_name,
 )
+from roost.agents.roster.shape import AgentShape
 from roost.identity.platform import Issued
 from roost.web.wire import Moment, Text, Wire
 
@@ -24,21 +25,6 @@ class PlatformToken(Wire):
     expires_at: Moment
     expires_in: int
     """Seconds."""
-
-
-class Identity(Wire):
-    agent_id: str
-    user_id: str
-    name: str
-    description: str | None
-    vibe: str | None
-    emoji: str | None
-    engine: str
-    agent_version: str
-    status: AgentState
-    url: str
-    created_at: Moment
-    updated_at: Moment
 
 
 class Metadata(Wire):
@@ -59,7 +45,7 @@ class Metadata(Wire):
 
 class Described(Wire):
     success: bool = True
-    agent: Identity
+    agent: AgentShape
 
 
 class Status(Wire):
@@ -75,23 +61,6 @@ class Status(Wire):
 def token(issued: Issued, now: datetime) -> PlatformToken:
     left = int((issued.expires_at - now).total_seconds())
     return PlatformToken(token=issued.token.reveal(), expires_at=issued.expires_at, expires_in=left)
-
-
-def identity(agent: Agent, url: str) -> Identity:
-    return Identity(
-        agent_id=agent.id,
-        user_id=agent.tenant_id,
-        name=agent.profile.name,
-        description=agent.profile.description,
-        vibe=agent.profile.vibe,
-        emoji=agent.profile.emoji,
-        engine=agent.engine,
-        agent_version=agent.engine_version,
-        status=agent.state,
-        url=url,
-        created_at=agent.created_at,
-        updated_at=agent.updated_at,
-    )
 
 
 def status(agent: Agent, process_status: str, process_id: int | None) -> Status:

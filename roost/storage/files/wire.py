@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from roost.storage.content.model import Network
 from roost.storage.files import said
 from roost.storage.files.errors import NothingToChange
-from roost.storage.files.model import PAGE_DEFAULT, File, Filter, Keyvalues, Note
+from roost.storage.files.model import PAGE_DEFAULT, File, Filter, Note
+from roost.storage.files.shape import FileShape
 from roost.storage.unixfs.cid import Cid
 from roost.web.wire import V3, Moment, Text
 
@@ -68,23 +68,8 @@ class Change(V3):
         return note
 
 
-class FileItem(V3):
-    """`size` is the content's, in bytes; `number_of_files` is 1 but for folders."""
-
-    id: str
-    user_id: str
-    name: str | None
-    cid: str
-    size: int
-    number_of_files: int
-    mime_type: str
-    keyvalues: Keyvalues
-    group_id: str | None
-    network: Network
-    vectorized: bool = False
-    created_at: Moment
+class FileItem(FileShape):
     updated_at: Moment
-    expires_at: Moment | None
 
 
 class FileList(V3):
@@ -95,21 +80,7 @@ class FileList(V3):
 
 
 def item(file: File) -> FileItem:
-    return FileItem(
-        id=file.id,
-        user_id=file.tenant_id,
-        name=file.note.name,
-        cid=file.cid,
-        size=file.size,
-        number_of_files=file.number_of_files,
-        mime_type=file.mime_type,
-        keyvalues=file.note.keyvalues,
-        group_id=file.note.group_id,
-        network=file.network,
-        created_at=file.created_at,
-        updated_at=file.updated_at,
-        expires_at=file.note.expires_at,
-    )
+    return FileItem.of(file, updated_at=file.updated_at)
 
 
 def listed(files: Sequence[File], token: str | None) -> FileList:
