@@ -2,16 +2,32 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Self
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, Self, TypeVar
 
 from roost.core.problem import Kind, Problem
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class InvalidPage(Problem):
     kind = Kind.INVALID
     message = "Invalid pageToken"
+
+
+class Row(Protocol):
+    """What has a place in a list by creation."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True)
@@ -28,10 +44,18 @@ class Place:
             micros, _, row_id = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
             if "\0" in row_id:
                 raise InvalidPage
-            return cls(datetime.fromtimestamp(int(micros) / 1_000_000, UTC), row_id[:36])
-        except (ValueError, OverflowError, OSError, binascii.Error):
+            return cls(_EPOCH + int(micros) * _MICROSECOND, row_id[:36])
+        except (ValueError, OverflowError, binascii.Error):
             raise InvalidPage from None
 
     def token(self) -> str:
-        micros = round(self.created_at.timestamp() * 1_000_000)
+        micros = (self.created_at - _EPOCH) // _MICROSECOND
         return base64.urlsafe_b64encode(f"{micros}:{self.id}".encode()).decode()
+
+
+def page(rows: Sequence[R], limit: int) -> tuple[Sequence[R], str | None]:
+    """A page out of the `limit` rows and one more that were asked for, and the token of the next if there is one."""
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    return rows[:limit], Place(last.created_at, last.id).token()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids
+from roost.core import clock, ids, place
 from roost.core.db import Database
 from roost.core.place import Place
 from roost.identity import tenants
@@ -119,11 +119,10 @@ class Files:
         """A page, and the token of the next if there may be one. Raises InvalidPage."""
         after = Place.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        page = await self._db.read(
+        rows = await self._db.read(
             lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
         )
-        last = page[limit - 1] if len(page) > limit else None
-        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+        return place.page(rows, limit)
 
     async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
         """Public files, deleted ones too, newest first, and how many the filter lets through."""
@@ -132,6 +131,15 @@ class Files:
     async def total(self, tenant_id: str, network: Network) -> tuple[int, int]:
         """How many files there are, and their bytes."""
         return await self._db.read(lambda connection: store.count(connection, tenant_id, network, Filter()))
+
+    async def is_public(self, cid: Cid) -> bool:
+        """Whether anybody here has a public file of that CID, however it is written."""
+        spellings = [str(one) for one in cid.spellings()]
+        return await self._db.read(lambda connection: store.any_public(connection, spellings))
+
+    async def public_cids(self, after: str, limit: int) -> Sequence[str]:
+        """The CIDs of everybody's public files, each once, those after one."""
+        return await self._db.read(lambda connection: store.public_cids(connection, after, limit))
 
     async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
         """The file with another note. Raises FileMissing."""
@@ -163,10 +171,28 @@ class Files:
                 raise GroupMissing
             if not member and file.note.group_id != group_id:
                 raise FileMissing
-            now, into = clock.now(), group_id if member else None
-            store.set_group(connection, file_id, into, now)
-            changed = replace(file, note=replace(file.note, group_id=into), updated_at=now)
-            self._tell(connection, Change.UPDATED, changed, file)
+            self._place(connection, file, group_id if member else None)
+
+        await self._db.write(change)
+
+    async def regroup_cids(
+        self, tenant_id: str, network: Network, cids: Sequence[Cid], group_id: str, *, member: bool
+    ) -> None:
+        """Put the files of those CIDs into a group, or take those that are in it out of it: all of them, or none.
+
+        Raises GroupMissing, FileMissing.
+        """
+
+        def change(connection: Connection) -> None:
+            tenants.hold(connection, tenant_id)
+            if Groups.find(connection, tenant_id, network, group_id) is None:
+                raise GroupMissing
+            for cid in cids:
+                file = self.named(connection, tenant_id, network, cid)
+                if file is None:
+                    raise FileMissing
+                if (file.note.group_id == group_id) is not member:
+                    self._place(connection, file, group_id if member else None)
 
         await self._db.write(change)
 
@@ -217,6 +243,12 @@ class Files:
         capacity = self._capacities[tenant.plan]
         if capacity is not None and content.stored(connection, tenant.id) > capacity:
             raise StorageFull
+
+    def _place(self, connection: Connection, file: File, group_id: str | None) -> None:
+        now = clock.now()
+        store.set_group(connection, file.id, group_id, now)
+        changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
+        self._tell(connection, Change.UPDATED, changed, file)
 
     def _forget(self, connection: Connection, file: File) -> None:
         store.mark_deleted(connection, file.id, clock.now())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids
+from roost.core import clock, ids, place
 from roost.core.db import Database
 from roost.core.place import Place
 from roost.identity import tenants
@@ -41,11 +41,16 @@ class Groups:
         """A page, and the token of the next if there is one. Raises InvalidPage."""
         after = Place.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        page = await self._db.read(
+        rows = await self._db.read(
             lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
         )
-        last = page[limit - 1] if len(page) > limit else None
-        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+        return place.page(rows, limit)
+
+    async def slice(self, tenant_id: str, network: Network, chosen: Filter, limit: int, offset: int) -> Sequence[Group]:
+        """Some groups, the newest first, behind `offset` others."""
+        return await self._db.read(
+            lambda connection: store.slice_of(connection, tenant_id, network, chosen, limit, offset)
+        )
 
     async def update(
         self, tenant_id: str, network: Network, group_id: str, name: str | None, *, is_public: bool | None

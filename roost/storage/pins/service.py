@@ -6,9 +6,10 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from roost import work
-from roost.core import clock, ids
+from roost.core import clock, ids, place
 from roost.core.db import Database
 from roost.core.place import Place
+from roost.drivers.network.contract import Announcer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import Network
 from roost.storage.files.errors import GroupMissing
@@ -34,10 +35,11 @@ from roost.storage.pins.model import (
 
 
 class Pins:
-    def __init__(self, db: Database, queue: work.Work, files: Files) -> None:
+    def __init__(self, db: Database, queue: work.Work, files: Files, network: PublicNetwork) -> None:
         self._db = db
         self._queue = queue
         self._files = files
+        self._network = network
         files.watch(_let_go)
 
     async def add(self, tenant_id: str, ask: Ask) -> Pin:
@@ -68,9 +70,8 @@ class Pins:
         """A page, and the token of the next if there is one. Raises InvalidPage."""
         after = Place.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        page = await self._db.read(lambda connection: store.page(connection, tenant_id, wanted, after, limit + 1))
-        last = page[limit - 1] if len(page) > limit else None
-        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+        rows = await self._db.read(lambda connection: store.page(connection, tenant_id, wanted, after, limit + 1))
+        return place.page(rows, limit)
 
     async def slice(self, tenant_id: str, wanted: Wanted, limit: int, offset: int = 0) -> tuple[Sequence[Pin], int]:
         """Some of the pins, and how many there are."""
@@ -80,6 +81,10 @@ class Pins:
             return found, store.count(connection, tenant_id, wanted)
 
         return await self._db.read(read)
+
+    async def delegates(self) -> Sequence[str]:
+        """The multiaddrs that whoever has the content may connect to, so that it is found."""
+        return await self._network.addresses() if isinstance(self._network, Announcer) else ()
 
     async def delete(self, tenant_id: str, pin_id: str) -> None:
         """Take a request out of the queue, also one that came to nothing. Raises PinMissing."""
