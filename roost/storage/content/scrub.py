@@ -3,7 +3,10 @@ is. It reads slowly, so that nobody feels it, and a pack that was brought back i
 """
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from roost.core import clock, log
 from roost.core.db import Database
@@ -19,12 +22,16 @@ _NAMED = 20
 
 _log = log.get("content")
 
+Describe = Callable[[Connection, Sequence[str]], Sequence[str]]
+"""What a person knows holders as, of whose names only their own room knows the meaning."""
+
 
 class Scrub:
-    def __init__(self, db: Database, reader: Reader, rate: int = RATE) -> None:
+    def __init__(self, db: Database, reader: Reader, rate: float = RATE) -> None:
         self._db = db
         self._reader = reader
         self._rate = rate
+        self.describe: Describe = lambda _, holders: holders
         self.damaged = 0
         """Packs that were known to be damaged when this was looked at last."""
 
@@ -32,9 +39,12 @@ class Scrub:
         """Count what is damaged."""
         self.damaged = await self._db.read(store.damaged)
 
-    async def next(self) -> bool:
-        """Check the pack that was not checked for the longest time; whether there was one. Raises BlobFailed."""
-        before = clock.now() - AGAIN_AFTER
+    async def next(self, since: datetime | None = None) -> bool:
+        """Check the pack that was not checked for the longest time; whether there was one. Raises BlobFailed.
+
+        since: then each pack is checked that was not after it, else those that were not for `AGAIN_AFTER`.
+        """
+        before = since or clock.now() - AGAIN_AFTER
         pack = await self._db.read(lambda connection: store.next_to_check(connection, before))
         if pack is None:
             return False
@@ -42,12 +52,15 @@ class Scrub:
         at = clock.now()
         await self._db.write(lambda connection: store.mark_checked(connection, pack.id, at, damaged=not whole))
         if not whole:
-            held_by = await self._db.read(lambda connection: store.holders(connection, pack.id, _NAMED))
+            held_by = await self._db.read(lambda connection: self._held_by(connection, pack))
             _log.error("stored content is damaged", pack=pack.id, held_by=held_by)
         elif pack.damaged:
             _log.info("stored content is whole again", pack=pack.id)
         await self.look()
         return True
+
+    def _held_by(self, connection: Connection, pack: Pack) -> Sequence[str]:
+        return self.describe(connection, store.holders(connection, pack.id, _NAMED))
 
     async def _is_whole(self, pack: Pack) -> bool:
         after = b""

@@ -1,6 +1,6 @@
 """Content: receive it, hold it, let it go. Reading is the reader's."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -76,3 +76,27 @@ def hold(connection: Connection, hold: Hold) -> None:
 def release(connection: Connection, holder: str) -> None:
     """Let go of what somebody held, inside a transaction of the caller's; what nobody else holds goes with a sweep."""
     store.release(connection, holder)
+
+
+def mend(connection: Connection, hold: Hold) -> bool:
+    """Have a holder of a damaged pack hold that one instead, which has come whole; whether its own was damaged."""
+    if not store.holds_damaged(connection, hold.holder):
+        return False
+    store.release(connection, hold.holder)
+    store.hold(connection, hold)
+    return True
+
+
+def stored(connection: Connection, tenant_id: str) -> int:
+    """Bytes that are kept for a tenant."""
+    return store.stored_by(connection, tenant_id)
+
+
+def is_damaged(connection: Connection, holder: str) -> bool:
+    """Whether what somebody holds is known to be damaged."""
+    return store.holds_damaged(connection, holder)
+
+
+def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """Who holds what is known to be damaged, in the order of their names, those after one."""
+    return store.holders_of_damaged(connection, after, limit)

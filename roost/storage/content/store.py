@@ -31,6 +31,14 @@ holds = sa.Table(
     sa.Index("ix_holds_holder", "holder"),
 )
 
+stored = sa.Table(
+    "stored",
+    metadata,
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+)
+"""Bytes of the packs that a tenant holds, one counted as often as it is held."""
+
 blocks = sa.Table(
     "blocks",
     metadata,
@@ -73,10 +81,18 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
 def hold(connection: Connection, hold: Hold) -> None:
     values = {"pack_id": hold.pack_id, "holder": hold.holder, "tenant_id": hold.tenant_id, "network": hold.network}
     connection.execute(holds.insert().values(values))
+    _count(connection, hold.tenant_id, _size(connection, hold.pack_id))
 
 
 def release(connection: Connection, holder: str) -> None:
-    connection.execute(holds.delete().where(holds.c.holder == holder))
+    gone = holds.delete().where(holds.c.holder == holder).returning(holds.c.pack_id, holds.c.tenant_id)
+    for row in connection.execute(gone).all():
+        _count(connection, row.tenant_id, -_size(connection, row.pack_id))
+
+
+def stored_by(connection: Connection, tenant_id: str) -> int:
+    """Bytes of all packs that the tenant holds."""
+    return connection.execute(sa.select(stored.c.size).where(stored.c.tenant_id == tenant_id)).scalar_one_or_none() or 0
 
 
 def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
@@ -118,19 +134,19 @@ def mark_checked(connection: Connection, pack_id: str, at: datetime, *, damaged:
 
 
 def next_to_check(connection: Connection, before: datetime) -> Pack | None:
-    """The pack that was not checked for the longest time, if that is before the moment.
+    """The pack that was not checked for the longest time, if that is before the moment, of those that somebody holds.
 
     Damaged ones too: somebody may have brought them back.
     """
     due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
-    query = packs.select().where(due).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
+    query = packs.select().where(due, _held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
     row = connection.execute(query).first()
     return None if row is None else _pack(row)
 
 
 def damaged(connection: Connection) -> int:
-    """How many packs are known to be damaged."""
-    query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged)
+    """How many packs are known to be damaged, of those that somebody holds."""
+    query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged, _held())
     return connection.execute(query).scalar_one()
 
 
@@ -138,6 +154,19 @@ def holders(connection: Connection, pack_id: str, limit: int) -> Sequence[str]:
     """By what names the pack is held, some of them."""
     query = sa.select(holds.c.holder).where(holds.c.pack_id == pack_id).order_by(holds.c.holder).limit(limit)
     return list(connection.execute(query).scalars())
+
+
+def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """By what names damaged packs are held, in their order, those after one."""
+    query = sa.select(holds.c.holder).join(packs, packs.c.id == holds.c.pack_id)
+    query = query.where(packs.c.damaged, holds.c.holder > after).order_by(holds.c.holder).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def holds_damaged(connection: Connection, holder: str) -> bool:
+    """Whether a pack that is held by that name is known to be damaged."""
+    query = sa.select(packs.c.id).join(holds, packs.c.id == holds.c.pack_id)
+    return connection.execute(query.where(packs.c.damaged, holds.c.holder == holder).limit(1)).first() is not None
 
 
 def rows_of(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:
@@ -165,8 +194,22 @@ def known(connection: Connection, keys: Sequence[str]) -> set[str]:
 
 def remove_unheld(connection: Connection, pack_id: str) -> bool:
     """Remove the pack from the index unless somebody holds it by now; whether it is gone."""
-    held = sa.exists().where(holds.c.pack_id == pack_id)
-    return connection.execute(packs.delete().where(packs.c.id == pack_id, ~held)).rowcount == 1
+    return connection.execute(packs.delete().where(packs.c.id == pack_id, ~_held())).rowcount == 1
+
+
+def _count(connection: Connection, tenant_id: str, more: int) -> None:
+    """The first one of a tenant's is counted while the tenant is held, so that no two make the row."""
+    counted = stored.update().where(stored.c.tenant_id == tenant_id).values(size=stored.c.size + more)
+    if connection.execute(counted).rowcount == 0:
+        connection.execute(stored.insert().values(tenant_id=tenant_id, size=more))
+
+
+def _size(connection: Connection, pack_id: str) -> int:
+    return connection.execute(sa.select(packs.c.size).where(packs.c.id == pack_id)).scalar_one()
+
+
+def _held() -> sa.ColumnElement[bool]:
+    return sa.exists().where(holds.c.pack_id == packs.c.id)
 
 
 def _within(scope: Scope) -> list[Any]:

@@ -3,7 +3,7 @@
 from roost.core.problem import Kind, Problem
 from roost.storage.groups.errors import GroupMissing
 
-__all__ = ["FileMissing", "GroupMissing", "InvalidMetadata", "NothingToChange"]
+__all__ = ["FileMissing", "GroupMissing", "InvalidMetadata", "NothingToChange", "StorageFull"]
 
 
 class FileMissing(Problem):
@@ -16,6 +16,11 @@ class FileThere(Problem):
 
     kind = Kind.CONFLICT
     message = "The file was uploaded already"
+
+
+class StorageFull(Problem):
+    kind = Kind.TOO_LARGE
+    message = "The storage of your plan is full"
 
 
 class InvalidMetadata(Problem):

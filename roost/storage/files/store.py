@@ -79,6 +79,11 @@ def by_cid(connection: Connection, tenant_id: str, network: Network, cid: str) -
     return None if row is None else _file(row)
 
 
+def with_ids(connection: Connection, ids: Sequence[str]) -> Sequence[File]:
+    """Files of any tenant's, deleted ones too."""
+    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(ids)))]
+
+
 def is_taken(connection: Connection, file_id: str) -> bool:
     """Whether a file has that id, or had it."""
     return connection.execute(sa.select(files.c.id).where(files.c.id == file_id)).first() is not None

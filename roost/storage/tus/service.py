@@ -19,6 +19,7 @@ from roost.drivers.blob.drafts import Draft, Drafts
 from roost.identity import tenants
 from roost.storage.content.service import Content
 from roost.storage.files import said
+from roost.storage.files.errors import StorageFull
 from roost.storage.files.model import File
 from roost.storage.tus import store
 from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
@@ -48,7 +49,8 @@ class Transfers:
     async def begin(self, opening: Opening) -> tuple[Transfer, str]:
         """A transfer and its token.
 
-        Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, TooManyTransfers, BlobFailed.
+        Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, StorageFull, TooManyTransfers,
+        BlobFailed.
         """
         label, now = label_of(opening.fields), clock.now()
         path_of(_filename(opening.fields))
@@ -68,8 +70,8 @@ class Transfers:
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
         try:
-            await self._db.write(lambda connection: _add(connection, transfer, token))
-        except TooManyTransfers:
+            await self._db.write(lambda connection: self._add(connection, transfer, token))
+        except (TooManyTransfers, StorageFull):
             await self._drafts.remove(transfer.id)
             raise
         return transfer, token
@@ -91,7 +93,7 @@ class Transfers:
         """Add a part that begins at `offset`. The one that makes it whole makes it a file. length: told only now.
 
         Raises TransferMissing, OutOfStep, InvalidTransfer, UploadTooLarge, InvalidMetadata, InvalidUpload, TypeRefused,
-        GroupMissing, BlobFailed. What came before the part failed is kept, but where the file cannot be.
+        GroupMissing, StorageFull, BlobFailed. What came before the part failed is kept, but where the file cannot be.
         """
         async with self._alone(await self._find(file_id, token)) as present:
             if offset != present.offset:
@@ -151,8 +153,22 @@ class Transfers:
             raise UploadTooLarge
         if length < transfer.offset or transfer.length not in {None, length}:
             raise InvalidTransfer("Upload-Length is another than before")
-        await self._db.write(lambda connection: store.set_length(connection, transfer.id, length))
+        await self._db.write(lambda connection: self._set_length(connection, transfer, length))
         return replace(transfer, length=length)
+
+    def _add(self, connection: Connection, transfer: Transfer, token: str) -> None:
+        tenant = tenants.hold(connection, transfer.tenant_id)
+        count, expected = store.unfinished(connection, tenant.id, transfer.created_at)
+        if count >= UNFINISHED_LIMIT:
+            raise TooManyTransfers
+        self._uploads.expect(connection, tenant, expected + (transfer.length or 0))
+        store.add(connection, transfer, _digest(token))
+
+    def _set_length(self, connection: Connection, transfer: Transfer, length: int) -> None:
+        tenant = tenants.hold(connection, transfer.tenant_id)
+        _, expected = store.unfinished(connection, tenant.id, clock.now())
+        self._uploads.expect(connection, tenant, expected - (transfer.length or transfer.offset) + length)
+        store.set_length(connection, transfer.id, length)
 
     async def _settled(self, transfer: Transfer) -> Transfer:
         """The transfer, a file by now when it is whole. One that can never be a file ends."""
@@ -193,13 +209,6 @@ class Transfers:
     async def _remove(self, transfer_id: str) -> None:
         await self._db.write(lambda connection: store.remove(connection, transfer_id))
         await self._drafts.remove(transfer_id)
-
-
-def _add(connection: Connection, transfer: Transfer, token: str) -> None:
-    tenants.hold(connection, transfer.tenant_id)
-    if store.unfinished(connection, transfer.tenant_id, transfer.created_at) >= UNFINISHED_LIMIT:
-        raise TooManyTransfers
-    store.add(connection, transfer, _digest(token))
 
 
 def _filename(fields: Mapping[str, str]) -> str:

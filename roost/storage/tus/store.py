@@ -71,10 +71,12 @@ def get(connection: Connection, transfer_id: str) -> Transfer | None:
     return None if row is None else _transfer(row)
 
 
-def unfinished(connection: Connection, tenant_id: str, at: datetime) -> int:
-    """How many the tenant has that are not files yet."""
+def unfinished(connection: Connection, tenant_id: str, at: datetime) -> tuple[int, int]:
+    """How many the tenant has that are not files yet, and how many bytes these will have, as far as they said it."""
     mine = (transfers.c.tenant_id == tenant_id, transfers.c.cid.is_(None), transfers.c.expires_at > at)
-    return connection.execute(sa.select(sa.func.count()).select_from(transfers).where(*mine)).scalar_one()
+    expected = sa.func.coalesce(sa.func.sum(sa.func.coalesce(transfers.c.length, transfers.c.offset)), 0)
+    count, size = connection.execute(sa.select(sa.func.count(), expected).where(*mine)).one()
+    return count, int(size)
 
 
 def set_length(connection: Connection, transfer_id: str, length: int) -> bool:

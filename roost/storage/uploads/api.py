@@ -44,5 +44,6 @@ async def upload_signed(request: Request, grant: UploadGrant, uploads: Service) 
 
 @router.get("/v3/files/limits")
 async def get_limits(caller: FilesReader, uploads: Service) -> Data[wire.Limits]:
-    """What one upload may have."""
-    return Data(data=wire.Limits(max_size=await uploads.limit(caller.tenant_id), max_files=FILES_LIMIT))
+    """What one upload may have, and how much is kept and may be."""
+    limit, (stored, most) = await uploads.limit(caller.tenant_id), await uploads.usage(caller.tenant_id)
+    return Data(data=wire.Limits(max_size=limit, max_files=FILES_LIMIT, stored=stored, max_stored=most))

@@ -12,9 +12,10 @@ from sqlalchemy import Connection
 
 from roost.core.db import Database
 from roost.identity import tenants
+from roost.identity.model import Tenant
 from roost.storage.content.receiver import Receiver
 from roost.storage.content.service import Content
-from roost.storage.files.errors import GroupMissing
+from roost.storage.files.errors import GroupMissing, StorageFull
 from roost.storage.files.model import NAME_LIMIT, File
 from roost.storage.files.service import Arrival, Files
 from roost.storage.groups.service import Groups
@@ -42,19 +43,29 @@ class Uploads:
         tenant = await self._db.read(lambda connection: tenants.get(connection, tenant_id))
         return self._limits[tenant.plan]
 
+    async def usage(self, tenant_id: str) -> tuple[int, int | None]:
+        """How many bytes the tenant keeps, and how many it may; None for any number."""
+        return await self._files.capacity(tenant_id)
+
+    def expect(self, connection: Connection, tenant: Tenant, size: int) -> None:
+        """Refuse what will not fit. Raises StorageFull."""
+        room = self._files.room(connection, tenant)
+        if room is not None and size > room:
+            raise StorageFull
+
     @asynccontextmanager
     async def begin(self, order: Order) -> AsyncGenerator["Upload"]:
         """An upload to write into; what is not finished at the end of the context is gone. Raises BlobFailed."""
-        limit = await self.limit(order.tenant_id)
+        limit, room = await self._db.read(lambda connection: self._bounds(connection, order.tenant_id))
         if order.max_size is not None:
             limit = min(limit, order.max_size)
         async with self._content.receive(order.profile) as receiver:
-            yield Upload(self, order, receiver, limit)
+            yield Upload(self, order, receiver, limit, room)
 
     async def publish(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
         """The file, or folder, of parts that are all in the receiver.
 
-        Raises InvalidUpload, TypeRefused, GroupMissing, Malformed, BlobFailed.
+        Raises InvalidUpload, TypeRefused, GroupMissing, StorageFull, Malformed, BlobFailed.
         """
         if not parts:
             raise InvalidUpload("A file is required")
@@ -77,6 +88,11 @@ class Uploads:
         arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
         return await car.commit(lambda connection: self._add(connection, order, arrival, car.pack_id))
 
+    def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
+        """Of one upload, and of all together: what room there is when it is published is what counts."""
+        tenant = tenants.get(connection, tenant_id)
+        return self._limits[tenant.plan], self._files.room(connection, tenant)
+
     def _add(self, connection: Connection, order: Order, arrival: Arrival, pack_id: str) -> File:
         group_id = arrival.note.group_id
         if group_id and not Groups.find(connection, order.tenant_id, arrival.network, group_id):
@@ -87,12 +103,13 @@ class Uploads:
 class Upload:
     """Got from `Uploads.begin`. `write` the bytes of a file, `end_file`, and so on; then `finish` once."""
 
-    def __init__(self, uploads: Uploads, order: Order, receiver: Receiver, limit: int) -> None:
+    def __init__(self, uploads: Uploads, order: Order, receiver: Receiver, limit: int, room: int | None) -> None:
         self._uploads = uploads
         self._order = order
         self._receiver = receiver
         self._head = bytearray()
         self._parts: list[Part] = []
+        self._room = room
         self.limit = limit
 
     @property
@@ -101,9 +118,12 @@ class Upload:
         return self._receiver.size
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes of the present file. Raises UploadTooLarge, BlobFailed."""
-        if self.size + len(data) > self.limit:
+        """The next bytes of the present file. Raises UploadTooLarge, StorageFull, BlobFailed."""
+        size = self.size + len(data)
+        if size > self.limit:
             raise UploadTooLarge
+        if self._room is not None and size > self._room:
+            raise StorageFull
         if not self._parts and len(self._head) < sniff.HEAD:
             self._head += data[: sniff.HEAD - len(self._head)]
         await self._receiver.write(data)
@@ -118,7 +138,7 @@ class Upload:
         return part
 
     async def finish(self, label: Label) -> File:
-        """Raises InvalidUpload, TypeRefused, GroupMissing, BlobFailed."""
+        """Raises InvalidUpload, TypeRefused, GroupMissing, StorageFull, BlobFailed."""
         return await self._uploads.publish(self._order, self._receiver, self._parts, label)
 
 
