@@ -118,11 +118,8 @@ def _read_roots(body: bytes) -> Sequence[Cid]:
         size, at = _length(body, at + 2, 2)
         if body[at] != 0 or at + size > len(body):
             raise Malformed("The CAR names a root that is no CID")
-        cid, end = Cid.read(body[: at + size], at + 1)
-        if end != at + size:
-            raise Malformed("The CAR names a root that is no CID")
-        roots.append(cid)
-        at = end
+        roots.append(Cid.exactly(body[at + 1 : at + size]))
+        at += size
     if body[at:] != _VERSION:
         raise Malformed("The CAR has no header of version 1")
     return roots

@@ -42,8 +42,8 @@ class Cid:
             raise InvalidCid
         try:
             if len(text) == 46 and text.startswith("Qm"):
-                return cls._exactly(base.decode58(text))
-            found = cls._exactly(base.decode(text))
+                return cls.exactly(base.decode58(text))
+            found = cls.exactly(base.decode(text))
         except (ValueError, Malformed):
             raise InvalidCid from None
         if found.version == 0:  # a version 0 has no alphabet in front
@@ -66,6 +66,14 @@ class Cid:
         if length > _LONGEST_DIGEST or len(data) < at + length or (algorithm == SHA2_256 and length != 32):
             raise Malformed("a CID with a digest of a wrong length")
         return cls(1, codec, algorithm, bytes(data[at : at + length])), at + length
+
+    @classmethod
+    def exactly(cls, data: bytes) -> Self:
+        """The CID that these bytes are. Raises Malformed."""
+        found, end = cls.read(data)
+        if end != len(data):
+            raise Malformed("something follows the CID")
+        return found
 
     @property
     def multihash(self) -> bytes:
@@ -91,10 +99,3 @@ class Cid:
         if self.hash == SHA2_256:
             return hashlib.sha256(block).digest() == self.digest
         return self.hash == IDENTITY and bytes(block) == self.digest
-
-    @classmethod
-    def _exactly(cls, data: bytes) -> Self:
-        found, end = cls.read(data)
-        if end != len(data):
-            raise Malformed("something follows the CID")
-        return found

@@ -71,12 +71,13 @@ def decode(block: bytes) -> Node:
     """Raises Malformed."""
     links: list[Link] = []
     data: bytes | None = None
+    before = 0
     for number, value in _fields(block):
         match number, value:
-            case 2, bytes() if data is None or not links:  # links after data are an old order, and still valid
+            case 2, bytes() if not before:  # all links after the data are an old order, and still valid
                 links.append(_link(value))
             case 1, bytes() if data is None:
-                data = value
+                data, before = value, len(links)
             case _:
                 raise Malformed("a dag-pb node with an unknown or repeated field")
         if len(links) > _MOST_LINKS:
@@ -128,7 +129,7 @@ def _link(message: bytes) -> Link:
         last = number
         match number, value:
             case 1, bytes():
-                cid = _whole(value)
+                cid = Cid.exactly(value)
             case 2, bytes():
                 name = _text(value)
             case 3, int():
@@ -138,13 +139,6 @@ def _link(message: bytes) -> Link:
     if cid is None:
         raise Malformed("a link to nothing")
     return Link(cid, name, size)
-
-
-def _whole(data: bytes) -> Cid:
-    cid, end = Cid.read(data)
-    if end != len(data):
-        raise Malformed("a link with more than a CID")
-    return cid
 
 
 def _text(data: bytes) -> str:

@@ -85,3 +85,95 @@ def test_no_change_breaks_it(at: int, noise: bytes) -> None:
         read(CAR[:at] + noise + CAR[at + len(noise) :], step=97)
     except Malformed:
         return
+
+
+CID = bytes(BLOCKS[1][0])
+LINK = b"\xd8\x2a\x58\x25\x00" + CID
+
+
+def framed(body: bytes) -> bytes:
+    return varint.encode(len(body)) + body
+
+
+def head(roots: bytes, version: bytes = b"\x67version\x01") -> bytes:
+    return framed(b"\xa2\x65roots" + roots + version)
+
+
+@pytest.mark.parametrize("roots", [b"\x80", b"\x98\x00", b"\x81" + LINK, b"\x98\x01" + LINK, b"\x99\x00\x01" + LINK])
+def test_heads_that_count_their_roots_in_any_width(roots: bytes) -> None:
+    assert read(head(roots)).roots == ([BLOCKS[1][0]] if roots.endswith(LINK) else [])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head(b"\x81"),  # fewer roots than it says
+        head(b"\x80" + LINK),  # more
+        head(b"\x82" + LINK),
+        head(b"\x9a\xff\xff\xff\xff" + LINK),  # four thousand million
+        head(b"\x9b" + b"\0" * 7 + b"\x01" + LINK),  # a width that no head needs
+        head(b"\x9f" + LINK + b"\xff"),  # of no length told
+        head(b"\xa0"),  # a map
+        head(b"\x81" + LINK.replace(b"\xd8\x2a", b"\xd8\x2b")),  # under another tag
+        head(b"\x81" + LINK.replace(b"\x58\x25\x00", b"\x58\x25\x01")),  # in another alphabet
+        head(b"\x81" + b"\xd8\x2a\x58\x24" + CID),  # in none
+        head(b"\x81" + b"\xd8\x2a\x58\x26\x00" + CID + b"\0"),  # with something behind
+        head(b"\x81" + b"\xd8\x2a\x40"),  # of no bytes
+        head(b"\x81" + b"\xd8\x2a\x59\xff\xff\x00" + CID),  # of more bytes than there are
+        head(b"\x81" + b"\xd8\x2a\x78\x25\x00" + CID),  # as a text
+        head(b"\x80", b"\x67version\x02"),
+        head(b"\x80", b"\x67version\x18\x01"),  # not in its shortest form
+        head(b"\x80", b""),
+        head(b"\x80", b"\x67version\x01\x00"),
+        framed(b"\xa1\x67version\x01"),  # without roots
+        framed(b"\xa2\x67version\x01\x65roots\x80"),  # in another order
+        framed(b"\xa3\x65roots\x80\x67version\x01\x61x\x00"),
+        framed(b"\x80"),
+        framed(b"\xa2\x65roots"),
+        framed(bytes.fromhex("0aa16776657273696f6e02")),  # how version 2 begins
+        framed(bytes(70_000)),
+    ],
+)
+def test_heads_that_are_none(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        read(data)
+
+
+def test_a_block_of_the_largest_size_and_one_more() -> None:
+    block = bytes(BLOCK_LIMIT)
+    read(b"".join(car.written([], [(Cid.of(RAW, block), block)])), step=300_000)
+    with pytest.raises(Malformed):
+        read(head(b"\x80") + varint.encode(BLOCK_LIMIT + 257) + bytes(300))
+
+
+def test_no_more_is_held_than_one_block() -> None:
+    """What says that it is larger is refused before it has come."""
+    reader = Reader()
+    list(reader.feed(car.header(ROOTS)))
+    with pytest.raises(Malformed):
+        list(reader.feed(varint.encode(1 << 40)))
+
+
+def test_a_block_whose_content_is_in_its_name() -> None:
+    tiny = Cid(1, RAW, 0, b"tiny")
+    assert read(b"".join(car.written([tiny], [(tiny, b"tiny")]))).roots == [tiny]
+    with pytest.raises(Malformed, match="not what its CID says"):
+        read(b"".join(car.written([tiny], [(tiny, b"tinY")])))
+
+
+def test_a_hash_that_cannot_be_checked_names_nothing() -> None:
+    unknown = Cid(1, RAW, 0x13, bytes(64))
+    with pytest.raises(Malformed, match="not what its CID says"):
+        read(b"".join(car.written([unknown], [(unknown, b"any")])))
+
+
+@given(st.lists(st.binary(max_size=200), max_size=5), st.integers(1, 50))
+def test_any_blocks_there_and_back(blocks: list[bytes], step: int) -> None:
+    named = [(Cid.of(RAW, block), block) for block in blocks]
+    data = b"".join(car.written([cid for cid, _ in named], named))
+    reader, found = Reader(), []
+    for at in range(0, len(data), step):
+        found += [(one.cid, one.data) for one in reader.feed(data[at : at + step])]
+    reader.finish()
+    assert found == named
+    assert reader.roots == [cid for cid, _ in named]

@@ -1,6 +1,11 @@
-import pytest
+import hashlib
 
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.storage.unixfs import varint
+from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, SHA2_256, Cid
 from roost.storage.unixfs.errors import InvalidCid, Malformed
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
@@ -81,3 +86,71 @@ def test_content_in_the_cid_itself() -> None:
     assert Cid.parse(str(cid)) == cid
     assert cid.names(b"tiny")
     assert not Cid(1, RAW, 0x13, b"\0" * 64).names(b"")
+
+
+CODECS = st.sampled_from([RAW, DAG_PB, DAG_CBOR, 0x0129, 0x7FFF_FFFF])
+OF_SHA256 = st.builds(Cid.of, CODECS, st.binary(max_size=16))
+OF_OTHERS = st.builds(Cid, st.just(1), CODECS, st.sampled_from([IDENTITY, 0x13, 0xB220]), st.binary(max_size=128))
+OLD = st.builds(Cid.of, st.just(DAG_PB), st.binary(max_size=16), st.just(0))
+
+
+@given(OF_SHA256 | OF_OTHERS | OLD)
+def test_any_cid_there_and_back(cid: Cid) -> None:
+    assert Cid.parse(str(cid)) == Cid.exactly(bytes(cid)) == cid
+    assert Cid.read(b"??" + bytes(cid) + b"!", 2) == (cid, 2 + len(bytes(cid)))
+    assert cid.v1().v1() == cid.v1()
+    assert cid.multihash == bytes(cid)[-len(cid.multihash) :]
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_one_cid_or_none(data: bytes) -> None:
+    try:
+        found, end = Cid.read(data)
+    except Malformed:
+        return
+    assert bytes(found) == data[:end]
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_one_cid_or_none(text: str) -> None:
+    try:
+        found = Cid.parse(text)
+    except InvalidCid:
+        return
+    assert Cid.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("cid", "spellings"),
+    [
+        (Cid.parse(V0), [V1, V0]),
+        (Cid.parse(V1), [V1, V0]),
+        (Cid.parse(HELLO), [HELLO]),  # the old version knows nodes alone
+        (Cid(1, DAG_PB, IDENTITY, b""), ["bafyaaaa"]),  # and SHA-256 alone
+    ],
+)
+def test_all_spellings_of_a_cid(cid: Cid, spellings: list[str]) -> None:
+    assert [str(one) for one in cid.spellings()] == spellings
+
+
+def test_more_than_a_cid_is_none() -> None:
+    with pytest.raises(Malformed):
+        Cid.exactly(bytes(Cid.parse(HELLO)) + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "length"), [(SHA2_256, 0), (SHA2_256, 31), (SHA2_256, 33), (IDENTITY, 129), (0x13, 1 << 40)]
+)
+def test_digests_of_a_wrong_length(algorithm: int, length: int) -> None:
+    head = b"\x01" + varint.encode(RAW) + varint.encode(algorithm) + varint.encode(length)
+    with pytest.raises(Malformed):
+        Cid.read(head + bytes(min(length, 200)))
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_a_cid_names_its_block_and_no_other(block: bytes, other: bytes) -> None:
+    for cid in (Cid.of(RAW, block), Cid(1, RAW, IDENTITY, block)):
+        assert cid.names(block)
+        assert cid.names(memoryview(block))
+        assert cid.names(other) == (block == other)
+    assert Cid.of(RAW, block).digest == hashlib.sha256(block).digest()

@@ -7,6 +7,20 @@ from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
 from roost.storage.unixfs.errors import Malformed
 
+MOST = 2**63 - 1
+NUMBERS = st.integers(0, MOST)
+CIDS = st.builds(Cid.of, st.sampled_from([RAW, DAG_PB]), st.binary(max_size=8))
+LINKS = st.builds(Link, CIDS, st.text(st.characters(exclude_categories=["Cs"]), max_size=12), NUMBERS)
+NOTES = st.builds(
+    Unixfs,
+    st.sampled_from(Kind),
+    st.binary(max_size=20),
+    st.none() | NUMBERS,
+    st.lists(NUMBERS, max_size=5),
+    st.none() | NUMBERS,
+    st.none() | NUMBERS,
+)
+DATA = bytes.fromhex("0a020801")  # a folder's UnixFS data, as a field of its node
 A = Link(Cid.of(RAW, b"a"), "a", 1)
 B = Link(Cid.of(DAG_PB, b"b", 0), "b", 1 << 40)
 
@@ -18,6 +32,20 @@ def test_there_and_back() -> None:
     assert node.unixfs == Unixfs(Kind.FILE, b"data", 7, [1, 2], 0x22, 256)
 
 
+@given(st.lists(LINKS, max_size=6), NOTES)
+def test_whatever_is_written_is_read(links: list[Link], unixfs: Unixfs) -> None:
+    node = dagpb.decode(dagpb.encode(links, unixfs))
+    assert (list(node.links), node.unixfs) == (links, unixfs)
+
+
+@given(st.integers(0, 300_000))
+def test_the_frame_of_a_leaf_is_a_node_around_it(length: int) -> None:
+    before, after = dagpb.leaf_frame(length)
+    node = dagpb.decode(before + bytes(length) + after)
+    assert node == dagpb.Node(Unixfs(Kind.FILE, bytes(length), length, []), [])
+    assert before + bytes(length) + after == dagpb.encode([], Unixfs(Kind.FILE, bytes(length), length))
+
+
 def test_known_bytes() -> None:
     assert dagpb.encode([], Unixfs(Kind.DIRECTORY)).hex() == "0a020801"
     before, after = dagpb.leaf_frame(0)
@@ -26,9 +54,17 @@ def test_known_bytes() -> None:
     assert dagpb.decode(before + b"hello" + after).unixfs == Unixfs(Kind.FILE, b"hello", 5, [])
 
 
-def test_the_old_order_and_the_packed_form_are_read() -> None:
-    link = dagpb.encode([A], Unixfs(Kind.DIRECTORY))[:-4]
-    assert list(dagpb.decode(bytes.fromhex("0a020801") + link).links) == [A]
+@pytest.mark.parametrize("links", [[A], [A, B], [A, B, A]])
+def test_links_may_all_come_after_the_data(links: list[Link]) -> None:
+    assert list(dagpb.decode(DATA + fields(*links)).links) == links
+
+
+def test_links_may_not_be_on_both_sides_of_the_data() -> None:
+    with pytest.raises(Malformed):
+        dagpb.decode(fields(A) + DATA + fields(B))
+
+
+def test_the_packed_form_is_read() -> None:
     assert dagpb.decode(bytes.fromhex("0a06" + "0802" + "2202" + "0102")).unixfs.sizes == [1, 2]
     assert dagpb.decode(bytes.fromhex("0a08" + "0802" + "4204" + "08017801")).unixfs.kind is Kind.FILE
 
@@ -52,6 +88,57 @@ def test_the_old_order_and_the_packed_form_are_read() -> None:
 def test_what_is_no_node(data: str) -> None:
     with pytest.raises(Malformed):
         dagpb.decode(bytes.fromhex(data))
+
+
+def fields(*links: Link) -> bytes:
+    """The links alone, as they stand in a node."""
+    return dagpb.encode(links, Unixfs(Kind.DIRECTORY)).removesuffix(DATA)
+
+
+def framed(link: str) -> bytes:
+    """A node with a link that has these bytes."""
+    message = bytes.fromhex(link)
+    return b"\x12" + bytes((len(message),)) + message + DATA
+
+
+A_CID = "0a24" + bytes(A.cid).hex()
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "size"),
+    [
+        (A_CID, "", 0),
+        (A_CID + "12016e", "n", 0),
+        (A_CID + "1807", "", 7),
+        (A_CID + "1200" + "1800", "", 0),
+    ],
+)
+def test_what_a_link_may_leave_out(link: str, name: str, size: int) -> None:
+    assert list(dagpb.decode(framed(link)).links) == [Link(A.cid, name, size)]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        A_CID + A_CID,  # twice
+        "12016e" + A_CID,  # out of order
+        A_CID + "1807" + "12016e",
+        A_CID + "2001",  # an unknown field
+        "0a25" + bytes(A.cid).hex() + "00",  # more than a CID
+        "0801",  # a number in its place
+        A_CID + "12016e" + "12016e",
+    ],
+)
+def test_what_is_no_link(link: str) -> None:
+    with pytest.raises(Malformed):
+        dagpb.decode(framed(link))
+
+
+def test_it_has_so_many_links() -> None:
+    link = bytes.fromhex("1226" + A_CID)
+    assert len(dagpb.decode(link * 65_536 + DATA).links) == 65_536
+    with pytest.raises(Malformed):
+        dagpb.decode(link * 65_537 + DATA)
 
 
 def test_names_are_utf8() -> None:

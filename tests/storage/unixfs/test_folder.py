@@ -8,7 +8,6 @@ from roost.storage.unixfs.dagpb import Kind
 from roost.storage.unixfs.errors import InvalidName, Malformed
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Importer, Tree
-from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, Profile
 
 
@@ -89,13 +88,6 @@ def test_names_that_were_made_to_collide_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("roost.storage.unixfs.folder.SHARD_ABOVE", 0)
     with pytest.raises(Malformed, match="same hash"):
         folder(V1, [entry(V1, "a"), entry(V1, "b")])
-
-
-def test_the_hash_of_names() -> None:
-    """Vectors of MurmurHash3 x64 128, its first half."""
-    assert hash64(b"").hex() == "0000000000000000"
-    assert hash64(b"hello").hex() == "cbd8a7b341bd9b02"
-    assert hash64(b"The quick brown fox jumps over the lazy dog").hex() == "e34bbc7bbc071b6c"
 
 
 def kind(tree: Tree) -> Kind:

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.storage.unixfs import varint
 from roost.storage.unixfs.errors import Malformed
@@ -14,3 +16,18 @@ def test_there_and_back(number: int) -> None:
 def test_what_is_none(data: bytes) -> None:
     with pytest.raises(Malformed):
         varint.decode(data)
+
+
+@given(st.integers(0, (1 << 63) - 1), st.binary(max_size=4))
+def test_any_number_is_read_where_it_stands(number: int, before: bytes) -> None:
+    data = varint.encode(number)
+    assert varint.decode(memoryview(before + data), len(before)) == (number, len(before) + len(data))
+
+
+@given(st.binary(max_size=12))
+def test_any_bytes_are_the_shortest_form_or_none(data: bytes) -> None:
+    try:
+        number, end = varint.decode(data)
+    except Malformed:
+        return
+    assert varint.encode(number) == data[:end]
