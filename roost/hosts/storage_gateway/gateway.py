@@ -25,13 +25,13 @@ _PREPARE = 30.0
 _METHODS = "GET, HEAD, OPTIONS"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Content-Length, Content-Range, Content-Disposition, ETag, X-Ipfs-Path, "
-    "X-Ipfs-Roots, X-Request-Id, pinata-signature",
+    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Length, Content-Location, "
+    "Content-Range, ETag, X-Ipfs-Path, X-Ipfs-Roots, X-Request-Id, pinata-signature",
 }
 _PREFLIGHT = _CORS | {
     "Access-Control-Allow-Methods": _METHODS,
-    "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-None-Match, If-Range, Range, "
-    "X-Requested-With, x-pinata-gateway-token",
+    "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
+    "User-Agent, X-Requested-With, x-pinata-gateway-token",
     "Access-Control-Max-Age": "86400",
 }
 

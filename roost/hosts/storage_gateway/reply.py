@@ -37,6 +37,11 @@ def text(status: int, message: str, headers: Mapping[str, str] | None = None) ->
     return Reply(status, own | dict(headers or {}), body, length=len(body))
 
 
+def unsatisfiable(size: int) -> Reply:
+    """To a range beyond the end of content of that size."""
+    return text(416, "Range not satisfiable", {"Content-Range": f"bytes */{size}"})
+
+
 async def deliver(reply: Reply, *, head: bool, receive: Receive, send: Send) -> None:
     """Raises BrokenOff when it began and cannot be ended."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]

@@ -40,3 +40,15 @@ class InvalidSpan(Problem):
 class TooManyBlocks(Problem):
     kind = Kind.INVALID
     message = "The content has too many blocks for one CAR"
+
+
+class TooManyMembers(Problem):
+    kind = Kind.INVALID
+    message = "The folder has too many files for one tar"
+
+
+class NotArchivable(Problem):
+    """Something in it is neither a file nor a folder, or has a name that leads elsewhere."""
+
+    kind = Kind.INVALID
+    message = "The folder holds what no tar may hold"

@@ -1,5 +1,5 @@
 """CARs that go out: the blocks of a file or folder in the order of a depth-first walk, each once and each verified
-(ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, dups=n).
+(ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, dups=n or y).
 """
 
 import re
@@ -59,13 +59,16 @@ async def blocks_car(
     steps: Sequence[Stat],
     dag_scope: DagScope = DagScope.ALL,
     span: Span | None = None,
+    *,
+    dups: bool = False,
 ) -> AsyncGenerator[bytes]:
     """A CAR of the blocks that prove the way (`steps`, as `Reader.resolve` gives them) and of what is at its end.
 
+    dups: each block comes as often as the walk comes to it, so that a reader need not keep any.
     `span` matters for files, and means the entity. Raises ContentMissing, ContentDamaged, TooManyBlocks, BlobFailed.
     """
     end = steps[-1]
-    walk = _Walk(reader, scope, DagScope.ENTITY if span is not None else dag_scope)
+    walk = _Walk(reader, scope, DagScope.ENTITY if span is not None else dag_scope, dups=dups)
     yield car.header([end.cid])
     for step in steps:
         for cid in (*step.via, *((step.cid,) if step is not end else ())):
@@ -77,17 +80,19 @@ async def blocks_car(
 
 
 class _Walk:
-    def __init__(self, reader: Reader, scope: Scope, dag_scope: DagScope) -> None:
+    def __init__(self, reader: Reader, scope: Scope, dag_scope: DagScope, *, dups: bool) -> None:
         self._reader = reader
         self._scope = scope
         self._dag_scope = dag_scope
-        self._sent: dict[bytes, bool] = {}  # by digest: whether all below it was sent too
+        self._dups = dups
+        self._count = 0
+        self._sent: dict[bytes, bool] = {}  # by digest: whether all below it was sent too; empty with `dups`
 
     async def block(self, cid: Cid) -> Sequence[bytes]:
         """One block of the way."""
         if cid.digest in self._sent:
             return ()
-        self._sent[cid.digest] = False
+        self._note(cid, whole=False)
         return _framed(cid, await self._reader.block(self._scope, cid))
 
     async def below(self, top: Cid, part: _Range) -> AsyncGenerator[bytes]:
@@ -98,14 +103,19 @@ class _Walk:
             if known:
                 continue
             block = await self._reader.block(self._scope, cid)
-            self._sent[cid.digest] = part is None
-            if len(self._sent) > MOST_BLOCKS:
-                raise TooManyBlocks
+            self._note(cid, whole=part is None)
             if known is None:
                 for piece in _framed(cid, block):
                     yield piece
             if cid.codec == DAG_PB and self._dag_scope is not DagScope.BLOCK:
                 waiting += reversed(self._links(dagpb.decode(block), part))
+
+    def _note(self, cid: Cid, *, whole: bool) -> None:
+        self._count += 1
+        if self._count > MOST_BLOCKS:
+            raise TooManyBlocks
+        if not self._dups:
+            self._sent[cid.digest] = whole
 
     def _links(self, node: Node, part: _Range) -> Sequence[tuple[Cid, _Range]]:
         everything = self._dag_scope is DagScope.ALL

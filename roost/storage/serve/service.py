@@ -16,9 +16,12 @@ from roost.storage.links.service import Links
 from roost.storage.serve.errors import AccessDenied, NoSuchGateway, NotPinned, NotThere
 from roost.storage.signatures.service import Signatures
 from roost.storage.swaps.service import Swaps
-from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
 from roost.storage.unixfs.errors import Malformed
 
+PROBE = Cid(1, RAW, IDENTITY, b"")
+"""The empty content, `bafkqaaa`, by which clients find out whether this is a gateway (ipfs/specs, trustless gateway).
+Other content that is in its CID is nobody's in particular, and not served."""
 LONGEST_WAY = 64
 """Folders between a root and what is asked for."""
 
@@ -109,6 +112,8 @@ class Serving:
     async def _way(self, scope: Scope, cid: Cid, path: Sequence[str]) -> Sequence[Stat]:
         if len(path) > LONGEST_WAY:
             raise NotThere
+        if cid.hash == IDENTITY and cid != PROBE:
+            raise NotPinned
         try:
             if not path:
                 return [await self._reader.stat(scope, cid)]

@@ -1,0 +1,62 @@
+"""The headers that answers have in common: where content is in its graph, how long it may be kept, and what a browser
+may do with it. Pure.
+"""
+
+from urllib.parse import quote
+
+from roost.hosts.storage_gateway import conditions, disposition
+from roost.hosts.storage_gateway.asked import Asked
+from roost.hosts.storage_gateway.reply import Reply, text
+from roost.storage.serve.service import Found
+
+_ADDRESS = "/%?&=:@!$'()*+,;~-._"
+"""What stands in an address as it is."""
+
+
+def common(asked: Asked, found: Found) -> dict[str, str]:
+    """Where the content is in its graph. The path is told as it was sent: decoded, it could end the header."""
+    below = "/".join(quote(name) for name in asked.path)
+    told = {
+        "X-Ipfs-Path": f"/ipfs/{asked.cid}/{below}".removesuffix("/"),
+        "X-Ipfs-Roots": ",".join(str(step.cid) for step in found.steps),
+        "Vary": "Accept",
+    }
+    if asked.is_private:
+        told = {"Referrer-Policy": "no-referrer"}
+    return told if found.signature is None else told | {"pinata-signature": found.signature}
+
+
+def settled(asked: Asked, headers: dict[str, str]) -> Reply | None:
+    """The answer to a conditional request whose condition says that no content is to be sent."""
+    etag = headers["ETag"]
+    if conditions.is_another(asked.headers.get("if-match"), etag):
+        return text(412, "The content is another one", {"ETag": etag})
+    return Reply(304, headers) if conditions.is_known(asked.headers.get("if-none-match"), etag) else None
+
+
+def presented(asked: Asked, mime: str, name: str) -> dict[str, str]:
+    """The type, and what a browser may do with it. What could run scripts runs on the origin of its own CID only."""
+    runs = disposition.runs(mime) and not asked.own_origin
+    headers = {"Content-Type": disposition.content_type(mime)}
+    if runs:
+        headers["Content-Security-Policy"] = disposition.SANDBOX
+    if runs or asked.query.get("download") == "true":
+        headers["Content-Disposition"] = disposition.disposition("attachment", name)
+    elif asked.query.get("filename"):
+        headers["Content-Disposition"] = disposition.disposition("inline", name)
+    return headers
+
+
+def whose(found: Found) -> str:
+    return "public" if found.shared else "private"
+
+
+def keep(found: Found) -> str:
+    """How long caches may keep what a CID names: for good, where the address will always lead to it."""
+    return f"{whose(found)}, max-age=29030400, immutable" if found.lasting else f"{whose(found)}, no-cache"
+
+
+def address(path: str, query: str) -> str:
+    """A path and a query as they were sent, for a header. Bytes that should have been encoded are."""
+    target = f"{path}?{query}" if query else path
+    return quote(target.encode("latin-1"), safe=_ADDRESS)

@@ -1,0 +1,96 @@
+import pytest
+
+from roost.hosts.storage_gateway.conditions import Part, Unsatisfiable, is_another, is_known, parts
+
+ETAG = '"cid"'
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("bytes=0-0", [(0, 1)]),
+        ("bytes=7-", [(7, 100)]),
+        ("bytes=90-999", [(90, 100)]),
+        ("bytes=-7", [(93, 100)]),
+        ("bytes=-999", [(0, 100)]),
+        ("BYTES=0-0", [(0, 1)]),
+        ("bytes=0-0,-1", [(0, 1), (99, 100)]),
+        ("bytes= 5-6 ,\t, 1-2 ,", [(5, 7), (1, 3)]),
+        ("bytes=0-1,200-300", [(0, 2)]),
+        ("bytes=0-49,50-", [(0, 50), (50, 100)]),
+        ("bytes=0-9,5-14", [(0, 10), (5, 15)]),
+        # everything, 14.2
+        ("", []),
+        ("bytes=", []),
+        ("bytes", []),
+        ("bytes=,", []),
+        ("bytes=-", []),
+        ("bytes=5-4", []),
+        ("bytes=0-1,5-4", []),
+        ("bytes=0-1,x", []),
+        ("bytes=0-1;5-6", []),
+        ("bytes=+1-2", []),
+        ("bytes=0x1-2", []),
+        ("bytes=\u0661-\u0662", []),
+        ("bytes=1 - 2", []),
+        (f"bytes={'9' * 19}-", []),
+        ("lines=0-1", []),
+        # more than all of it
+        ("bytes=0-,0-0", []),
+        ("bytes=0-60,40-99", []),
+        ("bytes=" + ",".join(f"{n}-{n}" for n in range(17)), []),
+    ],
+)
+def test_which_bytes(asked: str, wanted: list[tuple[int, int]]) -> None:
+    assert list(parts(asked, None, ETAG, 100)) == [Part(*one) for one in wanted]
+
+
+def test_as_many_as_are_served() -> None:
+    assert len(parts("bytes=" + ",".join(f"{n}-{n}" for n in range(16)), None, ETAG, 100)) == 16
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=100-,200-300", 100), ("bytes=0-", 0)]
+)
+def test_beyond_the_end(asked: str, size: int) -> None:
+    with pytest.raises(Unsatisfiable):
+        parts(asked, None, ETAG, size)
+
+
+@pytest.mark.parametrize(
+    ("tag", "counts"),
+    [
+        (None, True),
+        ('"cid"', True),
+        (' "cid" ', True),
+        ('"other"', False),
+        ('W/"cid"', False),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", False),
+        ('"cid", "other"', False),
+        ("", False),
+    ],
+)
+def test_a_range_of_what_is_here_only(tag: str | None, *, counts: bool) -> None:
+    assert bool(parts("bytes=0-0", tag, ETAG, 100)) is counts
+    if not counts:  # and never an error about it
+        assert parts("bytes=100-", tag, ETAG, 100) == ()
+
+
+@pytest.mark.parametrize(
+    ("tags", "etag", "known", "another"),
+    [
+        (None, ETAG, False, False),
+        ("*", ETAG, True, False),
+        ('"cid"', ETAG, True, False),
+        ('"a", "cid"', ETAG, True, False),
+        ('W/"cid"', ETAG, True, True),
+        ('"cid"', f"W/{ETAG}", True, True),
+        ('W/"cid"', f"W/{ETAG}", True, True),
+        ('"a"', ETAG, False, True),
+        ("cid", ETAG, False, True),
+        ("", ETAG, False, True),
+    ],
+)
+def test_tags_are_compared_weakly_and_strongly(tags: str | None, etag: str, *, known: bool, another: bool) -> None:
+    assert is_known(tags, etag) is known
+    assert is_another(tags, etag) is another

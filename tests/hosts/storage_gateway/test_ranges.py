@@ -1,0 +1,146 @@
+"""Parts of content, as clients ask for them and as hostile ones do."""
+
+import email
+import email.policy
+from email.message import EmailMessage
+
+import pytest
+
+from roost.storage.content.model import Network
+from tests.hosts.asgi import Sent
+from tests.hosts.storage_gateway.test_admission import linked
+from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
+
+
+def taken_apart(sent: Sent) -> list[tuple[str, str, bytes]]:
+    """Range, type and bytes of each part, read by somebody else's parser."""
+    head = f"Content-Type: {sent.headers['content-type']}\r\n\r\n".encode()
+    message = email.message_from_bytes(head + sent.body, policy=email.policy.HTTP)
+    assert isinstance(message, EmailMessage)
+    assert not message.defects
+    parts = [part for part in message.iter_parts() if isinstance(part, EmailMessage)]
+    return [(p["content-range"], p["content-type"].replace('"', ""), _bytes(p)) for p in parts]
+
+
+def _bytes(part: EmailMessage) -> bytes:
+    found = part.get_payload(decode=True)
+    assert isinstance(found, bytes)
+    return found
+
+
+async def test_several_parts_come_in_one_answer(visit: Visits) -> None:
+    cid = await visit.file(NAMES["plain.txt"] * 300_000)
+    content = NAMES["plain.txt"] * 300_000
+    asked = f"bytes=5-9, 0-1,262140-262150 , {len(content)}-, -3"
+    sent = await visit.get(f"/ipfs/{cid}", range=asked)
+    assert sent.status == 206
+    assert sent.headers["content-length"] == str(len(sent.body))
+    assert sent.headers["etag"] == f'"{cid}"'
+    assert "content-range" not in sent.headers
+    size = len(content)
+    spans = [(5, 10), (0, 2), (262140, 262151), (size - 3, size)]
+    assert taken_apart(sent) == [
+        (f"bytes {begin}-{end - 1}/{size}", "text/plain; charset=utf-8", content[begin:end]) for begin, end in spans
+    ]
+    again = await visit.get(f"/ipfs/{cid}", range=asked)
+    assert again.body == sent.body
+
+
+async def test_parts_larger_than_a_piece_come_whole(visit: Visits) -> None:
+    sent = await visit.get(f"/ipfs/{await visit.file(BIG)}", range="bytes=1000000-2000000,0-999999")
+    assert [data for _, _, data in taken_apart(sent)] == [BIG[1_000_000:2_000_001], BIG[:1_000_000]]
+    assert max(len(message.get("body", b"")) for message in sent.messages) <= 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "bytes=0-,0-,0-,0-",
+        "bytes=" + ",".join("0-" for _ in range(1300)),
+        "bytes=" + ",".join(f"{n}-{n}" for n in range(100)),
+        "bytes=0-2999999,1-3000000",
+        "bytes=0-1,5-2",
+    ],
+)
+async def test_many_and_overlapping_parts_are_not_cut(visit: Visits, asked: str) -> None:
+    sent = await visit.get(f"/ipfs/{await visit.file(BIG)}", range=asked)
+    assert (sent.status, sent.headers["content-length"], sent.body) == (200, str(len(BIG)), BIG)
+
+
+async def test_of_several_parts_those_that_are_there(visit: Visits) -> None:
+    cid = await visit.file(b"12345")
+    one = await visit.get(f"/ipfs/{cid}", range="bytes=9-10,1-2")
+    assert (one.status, one.body, one.headers["content-range"]) == (206, b"23", "bytes 1-2/5")
+    none = await visit.get(f"/ipfs/{cid}", range="bytes=9-10,5-,-0")
+    assert (none.status, none.headers["content-range"]) == (416, "bytes */5")
+    empty = await visit.get(f"/ipfs/{await visit.file(b'')}", range="bytes=0-")
+    assert (empty.status, empty.headers["content-range"]) == (416, "bytes */0")
+
+
+async def test_a_page_in_parts_runs_no_more_than_a_whole_one(visit: Visits) -> None:
+    cid = await visit.folder(NAMES)
+    sent = await visit.get(f"/ipfs/{cid}/page.html", range="bytes=0-5,7-9")
+    assert sent.headers["content-type"].startswith("multipart/byteranges; boundary=")
+    assert sent.headers["content-security-policy"] == "sandbox"
+    assert sent.headers["content-disposition"].startswith("attachment;")
+    assert [mime for _, mime, _ in taken_apart(sent)] == ["text/html; charset=utf-8"] * 2
+
+
+async def test_head_and_conditions_hold_for_parts(visit: Visits) -> None:
+    cid = await visit.file(BIG)
+    got = await visit.get(f"/ipfs/{cid}", range="bytes=0-1,5-6")
+    head = await visit.get(f"/ipfs/{cid}", range="bytes=0-1,5-6", method="HEAD")
+    assert (head.status, head.headers, head.body) == (got.status, got.headers, b"")
+    known = await visit.get(f"/ipfs/{cid}", range="bytes=0-1,5-6", if_none_match=f'"{cid}"')
+    assert (known.status, known.body) == (304, b"")
+    other = await visit.get(f"/ipfs/{cid}", range="bytes=0-1,5-6", if_range="Sat, 21 Nov 2026 12:00:00 GMT")
+    assert (other.status, other.body) == (200, BIG)
+
+
+async def test_another_content_than_is_meant(visit: Visits) -> None:
+    cid = await visit.file(b"hello")
+    assert (await visit.get(f"/ipfs/{cid}", if_match=f'"x", "{cid}"')).body == b"hello"
+    assert (await visit.get(f"/ipfs/{cid}", if_match="*")).status == 200
+    for target in (f"/ipfs/{cid}", f"/ipfs/{cid}?format=raw", f"/ipfs/{cid}?format=tar"):
+        sent = await visit.get(target, if_match='"x"', if_none_match="*", range="bytes=0-0")
+        assert sent.status == 412
+        assert b"hello" not in sent.body
+
+
+async def test_dates_say_nothing_of_what_never_changes(visit: Visits) -> None:
+    cid = await visit.file(b"hello")
+    late, early = "Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"
+    sent = await visit.get(f"/ipfs/{cid}", if_modified_since=late, if_unmodified_since=early)
+    assert (sent.status, sent.body) == (200, b"hello")
+    assert "last-modified" not in sent.headers
+
+
+async def test_damage_in_a_part_ends_the_answer_before_it_begins(visit: Visits) -> None:
+    pack, trees = await visit.house.keep(BIG, network=Network.PUBLIC)
+    blob = visit.house.blob(pack)
+    data = bytearray(blob.read_bytes())
+    data[10] ^= 1
+    blob.chmod(0o600)
+    blob.write_bytes(data)
+    sent = await visit.get(f"/ipfs/{trees[0].cid}?filename=a.bin", range="bytes=0-20,2000000-2000001")
+    assert sent.status == 500
+
+
+async def test_a_signed_link_gives_parts_too(visit: Visits) -> None:
+    cid = await visit.file(BIG, Network.PRIVATE)
+    sent = await visit.get(await linked(visit, f"/files/{cid}"), range="bytes=0-1,5-6")
+    assert [data for _, _, data in taken_apart(sent)] == [BIG[:2], BIG[5:7]]
+    assert sent.headers["cache-control"] == "private, no-cache"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "begin", "end"),
+    [("bytes=1-3", 206, 1, 4), ("bytes=-2", 206, -2, None), ("bytes=0-1,3-4", 200, 0, None), ("bytes=99-", 416, 0, 0)],
+)
+async def test_a_block_in_parts(visit: Visits, asked: str, status: int, begin: int, end: int | None) -> None:
+    cid = await visit.file(b"hello")
+    sent = await visit.get(f"/ipfs/{cid}?format=raw", range=asked)
+    assert sent.status == status
+    if status != 416:
+        assert sent.body == b"hello"[begin:end]
+        assert sent.headers["content-length"] == str(len(sent.body))
