@@ -156,8 +156,14 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.transport.close()
         elif self._turn is not None:
             self._turn.upload(body)
-        else:
+        elif self.cycle.body:
+            self.cycle.body = bytearray(self.cycle.body)
             super().on_body(body)
+        else:
+            self.cycle.body = cast(
+                "bytearray", body
+            )  # as it is: uvicorn copies it here, and again when it is asked for
+            super().on_body(b"")
 
     def on_message_complete(self) -> None:
         self._in_body = False

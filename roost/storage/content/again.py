@@ -6,7 +6,7 @@ Forms tell what they bring after the bytes. What is read again is not written ag
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, Writer
 from roost.storage.content.cars import CarReceiver
-from roost.storage.content.model import PIECE
+from roost.storage.content.pieces import PIECE
 from roost.storage.content.receiver import Receiver
 from roost.storage.unixfs.importer import Tree
 from roost.storage.unixfs.profile import Profile

@@ -15,7 +15,8 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
-from roost.storage.content.model import FILE_DEPTH, PIECE, BlockRow, Pack, Where
+from roost.storage.content.model import FILE_DEPTH, BlockRow, Pack, Where
+from roost.storage.content.pieces import Pieces
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind
@@ -67,7 +68,7 @@ class CarReceiver:
         self._db = db
         self._writer = writer
         self._reader = car.Reader()
-        self._piece = bytearray()
+        self._pieces = Pieces(self._work)
         self._rows: dict[Cid, BlockRow] = {}
         self._nodes: dict[Cid, _Outline] = {}
         self._links = 0
@@ -78,14 +79,12 @@ class CarReceiver:
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """The next bytes of the CAR. Raises Malformed, BlobFailed."""
-        self._piece += data
         self.size += len(data)
-        if len(self._piece) >= PIECE:
-            await self._flush()
+        await self._pieces.add(data)
 
     async def end(self) -> Kept:
         """What has come, if it is whole. Raises Malformed."""
-        await self._flush()
+        await self._pieces.end()
         return await asyncio.to_thread(self._whole)
 
     async def commit(self, then: Callable[[Connection], T]) -> T:
@@ -100,11 +99,14 @@ class CarReceiver:
 
         return await self._db.write(publish)
 
-    async def _flush(self) -> None:
-        piece, self._piece = self._piece, bytearray()
+    async def aclose(self) -> None:
+        """Waits for what a thread still does with what came. Idempotent."""
+        await self._pieces.close()
+
+    async def _work(self, piece: memoryview) -> None:
         await asyncio.gather(asyncio.to_thread(self._index, piece), self._writer.write(piece))
 
-    def _index(self, piece: bytearray) -> None:
+    def _index(self, piece: memoryview) -> None:
         for block in self._reader.feed(piece):
             cid = block.cid.v1()
             if cid in self._rows:

@@ -6,8 +6,6 @@ from enum import IntEnum, StrEnum
 
 from roost.storage.unixfs.cid import Cid
 
-PIECE = 1024 * 1024
-"""Bytes that are written and hashed at a time."""
 FILE_DEPTH = 64
 """Nodes from a file's root to its leaves; a file of the width 174 that deep is larger than anything."""
 ABANDONED = timedelta(hours=24)

@@ -1,6 +1,6 @@
 """The receiver: files one after another into one pack, hashed while they are written, visible all at once.
 
-What comes is written and hashed side by side, a piece at a time; nothing is held beyond that piece. The pack is an
+What comes is written and hashed side by side while more comes, a piece at a time; no more is held. The pack is an
 object of the blob store before one transaction makes it content: a crash leaves nothing that anybody sees.
 """
 
@@ -14,7 +14,8 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
-from roost.storage.content.model import PIECE, BlockRow, Pack, TreeRow, Where
+from roost.storage.content.model import BlockRow, Pack, TreeRow, Where
+from roost.storage.content.pieces import PIECE, Pieces
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Block, Importer, Tree
@@ -32,7 +33,7 @@ class Receiver:
         self._writer = writer
         self._profile = profile
         self._importer = Importer(profile)
-        self._piece = bytearray()
+        self._pieces = Pieces(self._work)
         self._begin = 0
         self._blocks: list[BlockRow] = []
         self._trees: list[TreeRow] = []
@@ -43,18 +44,16 @@ class Receiver:
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """The next bytes of the present file. Raises BlobFailed."""
-        self._piece += data
         self.size += len(data)
-        if len(self._piece) >= PIECE:
-            await self._flush()
+        await self._pieces.add(data)
 
     async def end_file(self) -> Tree:
         """The file that ends here; the next byte begins another."""
-        if self._importer.size or len(self._piece) >= PIECE:
-            await self._flush()
-        else:  # a small file is not worth two threads
-            self._importer.update(self._piece)
-            await self._written()
+        if self.size - self._begin >= PIECE:
+            await self._pieces.end()
+        elif piece := self._pieces.take():  # a small file is not worth two threads
+            self._importer.update(piece)
+            await self._writer.write(piece)
         tree = self._importer.finish()
         self._end(tree)
         return tree
@@ -99,14 +98,12 @@ class Receiver:
         self._keep(tree)
         self._importer, self._begin = Importer(self._profile), self.size
 
-    async def _flush(self) -> None:
-        piece, self._piece = self._piece, bytearray()
-        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
+    async def aclose(self) -> None:
+        """Waits for what a thread still does with what came. Idempotent."""
+        await self._pieces.close()
 
-    async def _written(self) -> None:
-        if self._piece:
-            piece, self._piece = self._piece, bytearray()
-            await self._writer.write(piece)
+    async def _work(self, piece: memoryview) -> None:
+        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
 
     def _keep(self, tree: Tree) -> None:
         chunk, offset = self._profile.chunk, self._begin

@@ -1,7 +1,7 @@
 """Content: receive it, hold it, let it go. Reading is the reader's."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 
 from sqlalchemy import Connection
@@ -35,8 +35,11 @@ class Content:
     async def receive(self, profile: Profile) -> AsyncGenerator[Receiver]:
         """A pack to write into; what is not committed at the end of the context is gone. Raises BlobFailed."""
         key = ids.random_bytes(16).hex()
-        async with await self._blobs.create(key) as writer:
-            yield Receiver(self._db, writer, key, profile)
+        async with (
+            await self._blobs.create(key) as writer,
+            aclosing(Receiver(self._db, writer, key, profile)) as receiver,
+        ):
+            yield receiver
 
     def received(self, writer: Writer, profile: Profile, key: str, tree: Tree) -> Receiver:
         """A pack of one file, the bytes of which `writer` has got already. What is not committed is not content."""
@@ -48,8 +51,8 @@ class Content:
     async def receive_car(self) -> AsyncGenerator[CarReceiver]:
         """A pack to write a CAR into; what is not committed at the end of the context is gone. Raises BlobFailed."""
         key = ids.random_bytes(16).hex()
-        async with await self._blobs.create(key) as writer:
-            yield CarReceiver(self._db, writer, key)
+        async with await self._blobs.create(key) as writer, aclosing(CarReceiver(self._db, writer, key)) as receiver:
+            yield receiver
 
     async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""

@@ -1,4 +1,4 @@
-"""One sitting of an upload in parts: what comes is written and hashed side by side, and kept in steps.
+"""One sitting of an upload in parts: what comes is written and hashed side by side while more comes, and kept in steps.
 
 A step is on the disk before its row says so, so what was acknowledged is there. Hashing goes on at the last leaf whose
 digest was kept: what follows it, less than two leaves, is read again.
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from roost.core.db import Database
 from roost.drivers.blob.drafts import Draft
-from roost.storage.content.model import PIECE
+from roost.storage.content.pieces import Pieces
 from roost.storage.tus import store
 from roost.storage.tus.errors import InvalidTransfer, OutOfStep
 from roost.storage.tus.model import IDLE, KEEP_EVERY, Transfer
@@ -25,7 +25,8 @@ class Sitting:
         self._db = db
         self._draft = draft
         self._importer = importer
-        self._piece = bytearray()
+        self._pieces = Pieces(self._work)
+        self._came = transfer.offset
         self._from = transfer.hashed
         self._is_sound = True
         self._end = transfer.limit if transfer.length is None else transfer.length
@@ -49,18 +50,18 @@ class Sitting:
 
     async def write(self, data: bytes) -> None:
         """Raises UploadTooLarge, InvalidTransfer, BlobFailed, OutOfStep."""
-        if self._draft.size + len(self._piece) + len(data) > self._end:
+        if self._came + len(data) > self._end:
             raise UploadTooLarge if self.transfer.length is None else InvalidTransfer("More came than Upload-Length")
-        self._piece += data
-        if len(self._piece) >= PIECE:
-            await self._flush()
-        if self._draft.size - self.transfer.offset >= KEEP_EVERY:
+        self._came += len(data)
+        await self._pieces.add(data)
+        if self._came - self.transfer.offset >= KEEP_EVERY:
             await self.keep()
 
     async def keep(self) -> None:
         """What came is acknowledged from here on. Raises BlobFailed, OutOfStep."""
+        await self._pieces.close()
         if self._is_sound:
-            await self._flush()
+            await self._pieces.end()
         before = self.transfer
         if not self._is_sound or self._draft.size == before.offset:
             return
@@ -72,12 +73,10 @@ class Sitting:
             raise OutOfStep(before.offset)
         self.transfer = after
 
-    async def _flush(self) -> None:
-        if self._piece:
-            piece, self._piece = self._piece, bytearray()
-            self._is_sound = False  # when only one of the two is done, what was kept last is all that counts
-            await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._draft.write(piece))
-            self._is_sound = True
+    async def _work(self, piece: memoryview) -> None:
+        self._is_sound = False  # when only one of the two is done, what was kept last is all that counts
+        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._draft.write(piece))
+        self._is_sound = True
 
 
 async def _awake(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
