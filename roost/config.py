@@ -67,6 +67,8 @@ OPTIONS: Sequence[Option] = (
     Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
     Option("upload_free", "Bytes of one uploaded file or folder on the free plan, like `1G`.", "1G"),
     Option("upload_paid", "Bytes of one uploaded file or folder on the paid plan.", "25G"),
+    Option("storage_free", "Bytes that a tenant may keep on the free plan, or `none` for any number.", "10G"),
+    Option("storage_paid", "Bytes that a tenant may keep on the paid plan, or `none` for any number.", "none"),
     Option(
         "network",
         "Where content to pin by its CID comes from: `none` (only this server), or `trustless` gateways over HTTP.",
@@ -112,6 +114,8 @@ class Settings:
     quota_paid: int
     upload_free: int
     upload_paid: int
+    storage_free: int | None
+    storage_paid: int | None
     network: Literal["none", "trustless"]
     network_urls: tuple[str, ...]
     agent_memory: int
@@ -165,6 +169,8 @@ class _Reader:
             quota_paid=self._number("quota_paid", 20),
             upload_free=self._bytes("upload_free", _GIB),
             upload_paid=self._bytes("upload_paid", 25 * _GIB),
+            storage_free=self._capacity("storage_free", 10 * _GIB),
+            storage_paid=self._capacity("storage_paid", None),
             network=cast("Literal['none', 'trustless']", self._one_of("network", ("none", "trustless"))),
             network_urls=self._addresses("network_urls"),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
@@ -223,6 +229,12 @@ class _Reader:
         if not digits.isascii() or not digits.isdigit() or int(digits) * unit < _LEAST_MEMORY:
             raise BadSettings(f"{name}: at least 64M, like 2147483648, 2048M or 2G, please, not {text!r}")
         return int(digits) * unit
+
+    def _capacity(self, name: str, default: int | None) -> int | None:
+        text = self._text(name)
+        if text.lower() == "none" or (not text and default is None):
+            return None
+        return self._bytes(name, default or 0)
 
     def _one_of(self, name: str, values: Sequence[str]) -> str:
         text = self._text(name) or values[0]

@@ -34,7 +34,9 @@ class StorageWing:
         self._blobs = blobs
         self.content = Content(ground.db, blobs)
         self.groups = Groups(ground.db)
-        self.files = Files(ground.db)
+        capacities = {Plan.FREE: ground.settings.storage_free, Plan.PAID: ground.settings.storage_paid}
+        self.files = Files(ground.db, capacities)
+        self.content.scrub.describe = self.files.describe
         self._keeper = Keeper(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
         damaged.set_function(lambda: self.content.scrub.damaged)

@@ -1,4 +1,4 @@
-"""`roost files ...`: list, show, upload, update, delete, get, cid.
+"""`roost files ...`: list, show, upload, update, delete, get, cid, usage.
 
 Files are read from the disk while they are sent, and written to it while they come: their size is no matter.
 """
@@ -145,6 +145,12 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = Form.TABLE) -
     else:
         record = {"cid": str(tree.cid), "size": tree.size, "number_of_files": len(files), "cid_version": wanted.name}
         show_record(record, output)
+
+
+@nouns.command()
+def usage(data: Data = None, output: Output = Form.TABLE) -> None:
+    """Show how much you keep, and how much you may: bytes, `max_size` for one upload, `max_files` for one folder."""
+    show_record(session(data).storage().call("GET", "/v3/files/limits")["data"], output)
 
 
 def network(public: bool) -> str:

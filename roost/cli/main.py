@@ -26,6 +26,7 @@ from roost.cli.chat import chat
 from roost.cli.execute import AS_TYPED, execute
 from roost.cli.logs import logs
 from roost.cli.output import Exit, complain
+from roost.cli.scrub import scrub
 from roost.cli.versions import update, versions
 from roost.core.problem import Invalid, Problem
 
@@ -42,6 +43,7 @@ cli.command(name="exec", context_settings=AS_TYPED)(execute)
 cli.command()(versions)
 cli.command()(update)
 cli.command()(machine.doctor)
+cli.command()(scrub)
 cli.command()(machine.routes)
 cli.add_typer(agents.nouns, name="agents")
 cli.add_typer(channels.nouns, name="channels")

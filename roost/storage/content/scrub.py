@@ -39,25 +39,34 @@ class Scrub:
         """Count what is damaged."""
         self.damaged = await self._db.read(store.damaged)
 
-    async def next(self, since: datetime | None = None) -> bool:
-        """Check the pack that was not checked for the longest time; whether there was one. Raises BlobFailed.
+    async def next(self) -> bool:
+        """Check a pack that was not checked for `AGAIN_AFTER`, and tell if it is damaged; whether there was one.
 
-        since: then each pack is checked that was not after it, else those that were not for `AGAIN_AFTER`.
+        Raises BlobFailed.
         """
-        before = since or clock.now() - AGAIN_AFTER
-        pack = await self._db.read(lambda connection: store.next_to_check(connection, before))
-        if pack is None:
+        done = await self.check(clock.now() - AGAIN_AFTER)
+        if done is None:
             return False
-        whole = await self._is_whole(pack)
-        at = clock.now()
-        await self._db.write(lambda connection: store.mark_checked(connection, pack.id, at, damaged=not whole))
-        if not whole:
+        pack, is_whole = done
+        if not is_whole:
             held_by = await self._db.read(lambda connection: self._held_by(connection, pack))
             _log.error("stored content is damaged", pack=pack.id, held_by=held_by)
         elif pack.damaged:
             _log.info("stored content is whole again", pack=pack.id)
         await self.look()
         return True
+
+    async def check(self, before: datetime) -> tuple[Pack, bool] | None:
+        """Read the pack that was not checked for the longest time, if that is before then, and keep what is found.
+
+        The pack as it was known until then, and whether it is whole. Raises BlobFailed.
+        """
+        pack = await self._db.read(lambda connection: store.next_to_check(connection, before))
+        if pack is None:
+            return None
+        is_whole, at = await self._is_whole(pack), clock.now()
+        await self._db.write(lambda connection: store.mark_checked(connection, pack.id, at, damaged=not is_whole))
+        return pack, is_whole
 
     def _held_by(self, connection: Connection, pack: Pack) -> Sequence[str]:
         return self.describe(connection, store.holders(connection, pack.id, _NAMED))

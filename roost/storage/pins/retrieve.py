@@ -144,10 +144,13 @@ class Retrieval:
         await car.commit(publish)
 
     async def _present(self, pin: Pin) -> File | None:
-        """The tenant's file of that CID, as it was written."""
+        """The tenant's file of that CID, as it was written, unless it is to be mended."""
         chosen = Filter(cid=[pin.ask.cid])
         found, _ = await self._files.list(pin.tenant_id, Network.PUBLIC, chosen, None, 1)
-        return found[0] if found else None
+        for file in found:
+            if not await self._db.read(lambda connection, file=file: self._files.is_damaged(connection, file)):
+                return file
+        return None
 
     async def _set(self, pin: Pin, status: Status) -> None:
         """Raises PinMissing."""
