@@ -31,6 +31,13 @@ def name(text: str | None) -> str | None:
     return text or None
 
 
+def group(text: str | None) -> str | None:
+    """The id of a group; none for an empty one. Raises InvalidMetadata."""
+    if text is not None and not _can_be_kept(text):
+        raise InvalidMetadata("group_id is the id of a group")
+    return text or None
+
+
 def keyvalues(said: object) -> Keyvalues:
     """A map, or one below `keyvalues`, or the JSON text of either; nulls are left out. Raises InvalidMetadata."""
     if isinstance(said, str):

@@ -36,7 +36,7 @@ class Upload(_Timed):
 
     network: Network = Network.PRIVATE
     filename: Annotated[Text, Field(max_length=255)] | None = None
-    group_id: Annotated[str, Field(max_length=36)] | None = None
+    group_id: Annotated[Text, Field(max_length=36)] | None = None
     keyvalues: Annotated[Mapping[Annotated[Text, Field(max_length=255)], Value], Field(max_length=10)] | None = None
     cid_version: Literal["v0", "v1", "unixfs-v1-2025"] | None = None
     max_file_size: Annotated[int, Field(gt=0)] | None = None

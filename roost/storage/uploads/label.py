@@ -19,7 +19,7 @@ def label_of(fields: Mapping[str, str]) -> Label:
         note=Note(
             name=said.name(fields.get("name")),
             keyvalues=said.keyvalues(fields.get("keyvalues", "")),
-            group_id=fields.get("group_id") or fields.get("group") or None,
+            group_id=said.group(fields.get("group_id") or fields.get("group")),
             expires_at=said.expiry(fields.get("expires_at")),
         ),
         profile=said.profile(version) if version else None,

@@ -73,6 +73,13 @@ def test_no_network(text: str) -> None:
         said.network(text)
 
 
+def test_groups() -> None:
+    assert (said.group("g"), said.group(""), said.group(None)) == ("g", None, None)
+    for text in ("a\0", "\ud800"):
+        with pytest.raises(InvalidMetadata):
+            said.group(text)
+
+
 def test_names() -> None:
     assert (said.name("n"), said.name(""), said.name(None)) == ("n", None, None)
     for text in ("n" * 256, "a\0", "\ud800"):

@@ -1,0 +1,83 @@
+"""The type of content: what its bytes say, and of texts what their names say. Nobody can say a type that is none."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.storage.uploads import sniff
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
+TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "mime"),
+    [
+        (b"", "a", "text/plain"),
+        (b"hello", "a", "text/plain"),
+        (b"hello", "a.txt", "text/plain"),
+        (b"hello", "a.HTML", "text/html"),
+        (b"hello", "a.css", "text/css"),
+        (b"hello", "a.js", "text/javascript"),
+        (b"hello", "a.csv", "text/csv"),
+        (b"hello", "a.md", "text/markdown"),
+        (b"{}", "a.json", "application/json"),
+        (b'  {"a": 1}', "a", "application/json"),
+        (b"[1]", "a.unknown", "application/json"),
+        (b"<svg/>", "a.svg", "image/svg+xml"),
+        ("grüß dich".encode(), "a", "text/plain"),
+        ("\u6f22".encode()[:2], "a", "text/plain"),  # a sign that is cut off at the end of the head
+        (PNG, "a", "image/png"),
+        (PNG, "a.html", "image/png"),
+        (PNG, "a.json", "image/png"),
+        (b"GIF89a" + bytes(20), "a", "image/gif"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0" + bytes(20), "a", "image/jpeg"),
+        (b"\xff\xd8\xff\xdb" + bytes(20), "a.txt", "image/jpeg"),
+        (b"\x1f\x8b\x08\0", "a", "application/x-gzip"),
+        (b"I I am a text", "a", "text/plain"),
+        (b"DOS and don'ts", "a.note", "text/plain"),
+        (b"%PDF-1.7\n", "a", "application/pdf"),
+        (bytes(range(256)), "a", sniff.UNKNOWN),
+        (b"\xff\xfe\xfd", "a.txt", sniff.UNKNOWN),
+        (b"text\0with a zero", "a.txt", sniff.UNKNOWN),
+    ],
+)
+def test_types(head: bytes, name: str, mime: str) -> None:
+    assert sniff.mime_type(head, name) == mime
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["data:text/evil,x", "data:text/\u00e9\u6f22,x", "data:;base64,x", "data:text/html;charset=x,y", "x;text/html"],
+)
+def test_a_name_is_not_a_type(name: str) -> None:
+    assert sniff.mime_type(b"hello", name) == "text/plain"
+
+
+@given(st.binary(max_size=300), st.text(max_size=30))
+def test_any_content_under_any_name_has_a_type(head: bytes, name: str) -> None:
+    assert TYPE.fullmatch(sniff.mime_type(head, name))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "allowed"),
+    [
+        (["image/png"], "image/png", True),
+        (["image/*"], "image/png", True),
+        (["*"], "image/png", True),
+        (["*/*"], "image/png", True),
+        (["text/plain", "image/*"], "image/webp", True),
+        (["image/png"], "image/jpeg", False),
+        (["image"], "image/png", False),
+        (["*/png"], "image/png", False),
+        (["image/p*"], "image/png", False),
+        (["text/*"], "textual/plain", False),
+        ([], "image/png", False),
+        (["directory"], "directory", True),
+        (["*", "*/*", "image/*"], "directory", False),
+    ],
+)
+def test_which_types_are_allowed(wanted: list[str], found: str, allowed: bool) -> None:
+    assert sniff.allows(wanted, found) is allowed
