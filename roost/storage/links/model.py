@@ -100,7 +100,7 @@ class Address:
         except ValueError:
             raise InvalidLink from None
         plain = url.isascii() and url.isprintable() and len(url) <= URL_LIMIT
-        if not plain or parts.scheme not in {"http", "https"} or not host or parts.fragment or "@" in parts.netloc:
+        if not plain or parts.scheme not in {"http", "https"} or not host or "#" in url or "@" in parts.netloc:
             raise InvalidLink
         return cls(url.partition("?")[0], host.lower(), unquote(parts.path), pairs)
 
