@@ -1,0 +1,80 @@
+"""`roost scrub`: all content read again, without a server, and damaged files named with whose they are."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from roost import app, config
+from roost.identity import tenants
+from roost.storage.content.model import Network
+from roost.storage.content.service import Content
+from roost.storage.files.model import File, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.unixfs.profile import V1
+from tests.cli.terminal import run
+
+GOOD, BAD = b"good" * 10_000, b"bad" * 10_000
+
+
+async def keep(folder: Path, *contents: bytes) -> list[File]:
+    settings = config.load({}, data=folder)
+    db = app.open_database(settings)
+    content, files = Content(db, app.blobs(settings)), Files(db)
+    owner = await db.write(lambda connection: tenants.ensure(connection, "acme").id)
+    kept: list[File] = []
+    for data in contents:
+        async with content.receive(V1) as pack:
+            await pack.write(data)
+            tree = await pack.end_file()
+            arrival = Arrival(owner, Network.PRIVATE, str(tree.cid), tree.size, "text/plain", Note("[b]name[/b]\n\x1b"))
+            add = (arrival, pack.pack_id)
+            kept.append(await pack.commit(lambda connection, add=add: files.add(connection, *add)))
+    db.close()
+    return kept
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def scrub(data: Path, *arguments: str):
+    return run("scrub", "--data", str(data), *arguments)
+
+
+def pack_of(data: Path, content: bytes) -> Path:
+    return next(path for path in (data / "blobs").rglob("*") if path.is_file() and path.read_bytes() == content)
+
+
+def test_all_is_well(data: Path) -> None:
+    asyncio.run(keep(data, GOOD))
+    for arguments in ((), ("--known",), ("--rate", "1000")):
+        done = scrub(data, *arguments)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("Nothing is")
+    assert json.loads(scrub(data, "-o", "json").stdout) == []
+
+
+def test_what_is_damaged_is_named_until_it_is_brought_back(data: Path) -> None:
+    _, bad = asyncio.run(keep(data, GOOD, BAD))
+    path = pack_of(data, BAD)
+    path.write_bytes(BAD[:-1] + b"?")
+    assert scrub(data, "--known").exit_code == 0
+    row = {"tenant": "acme", "network": "private", "id": bad.id, "name": bad.note.name, "cid": bad.cid}
+    for arguments in ((), ("--known",)):
+        done = scrub(data, "-o", "json", *arguments)
+        assert (done.exit_code, json.loads(done.stdout)) == (1, [row | {"size": len(BAD)}])
+    table = scrub(data, "--known")
+    assert bad.id in table.stdout
+    assert "\x1b" not in table.stdout
+    path.write_bytes(BAD)
+    assert scrub(data).exit_code == 0
+    assert scrub(data, "--known").exit_code == 0
+
+
+def test_a_lost_object_is_damage_too(data: Path) -> None:
+    (bad,) = asyncio.run(keep(data, BAD))
+    pack_of(data, BAD).unlink()
+    assert [row["id"] for row in json.loads(scrub(data, "-o", "json").stdout)] == [bad.id]
