@@ -35,7 +35,7 @@ _HTTP_MESSAGES = {
 }
 
 
-_LEGACY = ("/pinning/", "/data/", "/users/", "/psa/")
+_LEGACY = ("/pinning/", "/data/", "/users/", "/groups", "/psa/")
 _REASONS = {
     401: "INVALID_CREDENTIALS",
     403: "NO_SCOPES_FOUND",

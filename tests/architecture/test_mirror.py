@@ -15,7 +15,10 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/hosts/mount.py": "tests/architecture/test_api_page.py",  # its routes
-    "roost/storage/legacy/*.py": "tests/contract/test_storage_uploads.py",
+    "roost/storage/legacy/*.py": "tests/contract/test_storage_legacy.py",
+    "roost/storage/groups/wire.py": "tests/contract/test_storage_groups.py",
+    "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
+    "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/wire.py": "tests/contract/test_storage_uploads.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP

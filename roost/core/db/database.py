@@ -31,6 +31,7 @@ metadata = MetaData(
 _POSTGRES_THREADS = 8
 _DEADLOCK = "40P01"
 _PRAGMAS = (
+    "case_sensitive_like=ON",  # as PostgreSQL has it
     "busy_timeout=5000",
     "journal_mode=WAL",
     "synchronous=FULL",

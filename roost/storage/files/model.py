@@ -77,11 +77,15 @@ class Filter:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a value has to be: `operator` is eq, ne, like or ilike, `%` standing for anything in the last two."""
+    """What a value has to be, or with `negated` must not: `operator` is eq, like or ilike, `%` standing for anything in
+    the last two; or gt, gte, lt, lte, or between (`until` is the other end), by number if `value` is one.
+    """
 
     key: str
-    value: str
     operator: str
+    value: str | float
+    until: str | float | None = None
+    negated: bool = False
 
 
 @dataclass(frozen=True)

@@ -158,41 +158,23 @@ class Files:
 
         return await self._db.write(change)
 
-    async def regroup(self, tenant_id: str, network: Network, file_id: str, group_id: str, *, member: bool) -> None:
-        """Put a file into a group, out of any other, or take it out of that one.
+    async def regroup(
+        self, tenant_id: str, network: Network, which: Sequence[str | Cid], group_id: str, *, member: bool
+    ) -> None:
+        """Put files, by id or CID, into a group, out of any other, or take them out of that one: all, or none.
 
         Raises FileMissing, GroupMissing, and FileMissing for one that is to leave a group that it is not in.
         """
 
         def change(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)  # the group stays until the file is in it
-            file = _found(connection, tenant_id, network, file_id)
+            tenants.hold(connection, tenant_id)  # the group stays until the files are in it
             if Groups.find(connection, tenant_id, network, group_id) is None:
                 raise GroupMissing
-            if not member and file.note.group_id != group_id:
-                raise FileMissing
-            self._place(connection, file, group_id if member else None)
-
-        await self._db.write(change)
-
-    async def regroup_cids(
-        self, tenant_id: str, network: Network, cids: Sequence[Cid], group_id: str, *, member: bool
-    ) -> None:
-        """Put the files of those CIDs into a group, or take those that are in it out of it: all of them, or none.
-
-        Raises GroupMissing, FileMissing.
-        """
-
-        def change(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
-            if Groups.find(connection, tenant_id, network, group_id) is None:
-                raise GroupMissing
-            for cid in cids:
-                file = self.named(connection, tenant_id, network, cid)
-                if file is None:
+            for one in dict.fromkeys(which):
+                file = _found(connection, tenant_id, network, one)
+                if not member and file.note.group_id != group_id:
                     raise FileMissing
-                if (file.note.group_id == group_id) is not member:
-                    self._place(connection, file, group_id if member else None)
+                self._place(connection, file, group_id if member else None)
 
         await self._db.write(change)
 
@@ -260,8 +242,11 @@ class Files:
             watch(connection, change, file, before)
 
 
-def _found(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File:
-    file = store.get(connection, tenant_id, network, file_id)
+def _found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:
+    if isinstance(which, str):
+        file = store.get(connection, tenant_id, network, which)
+    else:
+        file = Files.named(connection, tenant_id, network, which)
     if file is None:
         raise FileMissing
     return file

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, File, Filter, Note, PinFilter
+from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter
 
 files = sa.Table(
     "files",
@@ -181,16 +181,34 @@ def _pin_conditions(chosen: PinFilter) -> list[Any]:
     if chosen.hash_contains:
         found.append(files.c.cid.contains(chosen.hash_contains, autoescape=True))
     for condition in chosen.conditions:
-        column = file_keyvalues.c.value
-        matches = {
-            "eq": column == condition.value,
-            "ne": column != condition.value,
-            "like": column.like(condition.value),
-            "ilike": column.ilike(condition.value),
-        }[condition.operator]
-        pair = sa.select(file_keyvalues.c.file_id).where(file_keyvalues.c.key == condition.key, matches)
-        found.append(files.c.id.in_(pair))
+        pair = (file_keyvalues.c.file_id == files.c.id, file_keyvalues.c.key == condition.key)
+        found.append(sa.exists().where(*pair, _matches(condition)))
     return found + _conditions(Filter(name=chosen.name, group_id=chosen.group_id or None, cid=chosen.cid))
+
+
+def _matches(condition: Condition) -> Any:
+    text, value = file_keyvalues.c.value, condition.value
+    column = text if isinstance(value, str) else _NUMBER
+    matches = {
+        "eq": text == value,
+        "like": text.like(str(value)),
+        "ilike": text.ilike(str(value)),
+        "gt": column > value,
+        "gte": column >= value,
+        "lt": column < value,
+        "lte": column <= value,
+        "between": column.between(value, condition.until),
+    }[condition.operator]
+    return sa.not_(matches) if condition.negated else matches
+
+
+_NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
+    (
+        file_keyvalues.c.value.regexp_match(r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?$"),
+        sa.cast(file_keyvalues.c.value, sa.Double),
+    ),
+    else_=None,
+)
 
 
 def _noted(note: Note) -> dict[str, Any]:

@@ -25,6 +25,8 @@ groups = sa.Table(
     sa.Index("ix_groups_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
 )
 
+_NEWEST_FIRST = (groups.c.created_at.desc(), groups.c.id.desc())
+
 
 def add(connection: Connection, group: Group) -> None:
     connection.execute(
@@ -49,16 +51,19 @@ def page(
     connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, those beyond `after`."""
-    query = _mine(tenant_id, network)
-    if chosen.name is not None:
-        query = query.where(groups.c.name.icontains(chosen.name, autoescape=True))
-    if chosen.is_public is not None:
-        query = query.where(groups.c.is_public == chosen.is_public)
+    query = _chosen(tenant_id, network, chosen)
     if after is not None:
         there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
         query = query.where(sa.tuple_(groups.c.created_at, groups.c.id) < there)
-    order = (groups.c.created_at.desc(), groups.c.id.desc())
-    return [_group(row) for row in connection.execute(query.order_by(*order).limit(limit))]
+    return [_group(row) for row in connection.execute(query.order_by(*_NEWEST_FIRST).limit(limit))]
+
+
+def slice_of(
+    connection: Connection, tenant_id: str, network: Network, chosen: Filter, limit: int, offset: int
+) -> Sequence[Group]:
+    """Groups that the filter lets through, the newest first, behind so many."""
+    query = _chosen(tenant_id, network, chosen).order_by(*_NEWEST_FIRST).limit(limit).offset(offset)
+    return [_group(row) for row in connection.execute(query)]
 
 
 def update(connection: Connection, group_id: str, name: str, at: datetime, *, is_public: bool) -> None:
@@ -73,6 +78,15 @@ def remove(connection: Connection, group_id: str) -> None:
 
 def _mine(tenant_id: str, network: Network) -> sa.Select[Any]:
     return sa.select(groups).where(groups.c.tenant_id == tenant_id, groups.c.network == network)
+
+
+def _chosen(tenant_id: str, network: Network, chosen: Filter) -> sa.Select[Any]:
+    query = _mine(tenant_id, network)
+    if chosen.name is not None:
+        query = query.where(groups.c.name.icontains(chosen.name, autoescape=True))
+    if chosen.is_public is not None:
+        query = query.where(groups.c.is_public == chosen.is_public)
+    return query
 
 
 def _group(row: Any) -> Group:

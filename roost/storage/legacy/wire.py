@@ -3,20 +3,35 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, Field
 
 from roost.storage.content.model import Network
 from roost.storage.files import said
-from roost.storage.files.model import Condition, File, Keyvalues, Note, PinFilter
+from roost.storage.files.model import KEYVALUES_LIMIT, Condition, File, Keyvalues, Note, PinFilter
 from roost.storage.legacy.errors import InvalidRequest
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import Label
 from roost.web.wire import V3, Moment, Text
 
-_OPERATORS = {"eq": "eq", "ne": "ne", "like": "like", "iLike": "ilike"}
+_TEXTUAL = {
+    "eq": ("eq", False),
+    "ne": ("eq", True),
+    "like": ("like", False),
+    "notLike": ("like", True),
+    "iLike": ("ilike", False),
+    "notILike": ("ilike", True),
+}
+_ORDERING = {
+    **{op: (op, False) for op in ("gt", "gte", "lt", "lte", "between")},
+    "notBetween": ("between", True),
+}
+_OPERATORS = {**_TEXTUAL, **_ORDERING}
+"""By the clients' words for them: ours, and whether it is negated."""
+_When = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+"""A day, or a time; without a zone it is UTC."""
 _Size = Annotated[int | None, Field(ge=0, le=2**60)]
 
 
@@ -42,10 +57,10 @@ class Chosen(V3):
     cid: str | None = None
     hash_contains: Annotated[Text | None, Field(alias="hashContains", max_length=128)] = None
     group_id: Annotated[Text | None, Field(alias="groupId", max_length=64)] = None
-    pin_start: Annotated[AwareDatetime | None, Field(alias="pinStart")] = None
-    pin_end: Annotated[AwareDatetime | None, Field(alias="pinEnd")] = None
-    unpin_start: Annotated[AwareDatetime | None, Field(alias="unpinStart")] = None
-    unpin_end: Annotated[AwareDatetime | None, Field(alias="unpinEnd")] = None
+    pin_start: Annotated[_When | None, Field(alias="pinStart")] = None
+    pin_end: Annotated[_When | None, Field(alias="pinEnd")] = None
+    unpin_start: Annotated[_When | None, Field(alias="unpinStart")] = None
+    unpin_end: Annotated[_When | None, Field(alias="unpinEnd")] = None
     pin_size_min: _Size = Field(None, alias="pinSizeMin")
     pin_size_max: _Size = Field(None, alias="pinSizeMax")
     page_limit: Annotated[int, Field(alias="pageLimit", ge=1, le=1000)] = 10
@@ -167,10 +182,10 @@ def label(metadata: object, options: object) -> Label:
         note=Note(
             name=said.name(None if name is None else str(name)),
             keyvalues=said.keyvalues(about.get("keyvalues") or {}),
-            group_id=str(group) if group else None,
+            group_id=said.group(str(group)) if group else None,
         ),
         profile=None if version is None else said.profile(str(version)),
-        wrap=how.get("wrapWithDirectory") in {True, "true"},
+        wrap=how.get("wrapWithDirectory") in (True, "true"),
     )
 
 
@@ -183,14 +198,37 @@ def json_pin(body: bytes) -> tuple[object, Label]:
 def conditions(text: str | None) -> list[Condition]:
     """From `{"key": {"value": v, "op": "eq"}}`. Raises InvalidRequest."""
     found: list[Condition] = []
-    for key, wanted in _object(text).items():
+    wanted_of = _object(text)
+    if len(wanted_of) > KEYVALUES_LIMIT:
+        raise InvalidRequest(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
+    for key, wanted in wanted_of.items():
         one = _object(wanted)
         operator = str(one.get("op") or "eq")
         if operator not in _OPERATORS:
             raise InvalidRequest(f"op must be one of {', '.join(_OPERATORS)}")
-        pair = said.keyvalues({key: one.get("value")})
-        found += [Condition(name, str(value), _OPERATORS[operator]) for name, value in pair.items()]
+        found.append(_condition(key, operator, one.get("value"), one.get("secondValue")))
     return found
+
+
+def _condition(key: str, operator: str, value: object, until: object) -> Condition:
+    ours, negated = _OPERATORS[operator]
+    checked = said.keyvalues({key: value})
+    if key not in checked:
+        raise InvalidRequest(f"{operator} needs a value")
+    if operator in _TEXTUAL:
+        return Condition(key, ours, str(checked[key]), negated=negated)
+    low = _bound(checked[key])
+    high = _bound(said.keyvalues({key: until}).get(key, "")) if ours == "between" else low
+    if high == "" or type(high) is not type(low):
+        raise InvalidRequest(f"{operator} needs a value and a secondValue of one kind")
+    return Condition(key, ours, low, high, negated)
+
+
+def _bound(value: str | float) -> str | float:
+    try:
+        return str(value) if isinstance(value, str | bool) else float(value)
+    except OverflowError:
+        raise InvalidRequest from None
 
 
 def _object(given: object) -> Mapping[str, Any]:

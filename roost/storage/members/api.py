@@ -3,35 +3,49 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
+from fastapi.responses import PlainTextResponse
 
 from roost.identity.door import GroupsWriter
 from roost.storage.content.model import Network
 from roost.storage.files.service import Files
+from roost.storage.members import wire
 from roost.web.provide import provide
 from roost.web.wire import Data
 
 Service = Annotated[Files, Depends(provide(Files))]
 GroupId = Annotated[str, Path(alias="id")]
-router = APIRouter(prefix="/v3/groups/{network}/{id}/ids/{file_id}", tags=["groups"])
+router = APIRouter(tags=["groups"])
 
 
-@router.put("")
+@router.put("/v3/groups/{network}/{id}/ids/{file_id}")
+@router.put("/v3/files/groups/{id}/ids/{file_id}")
 async def add_to_group(
-    caller: GroupsWriter, network: Network, group_id: GroupId, file_id: str, files: Service
+    caller: GroupsWriter, group_id: GroupId, file_id: str, files: Service, network: Network = Network.PRIVATE
 ) -> Data[None]:
     """Put a file into a group."""
-    await files.regroup(caller.tenant_id, network, file_id, group_id, member=True)
+    await files.regroup(caller.tenant_id, network, [file_id], group_id, member=True)
     return Data(data=None)
 
 
-@router.delete("")
+@router.delete("/v3/groups/{network}/{id}/ids/{file_id}")
+@router.delete("/v3/files/groups/{id}/ids/{file_id}")
 async def remove_from_group(
-    caller: GroupsWriter,
-    network: Network,
-    group_id: GroupId,
-    file_id: str,
-    files: Service,
+    caller: GroupsWriter, group_id: GroupId, file_id: str, files: Service, network: Network = Network.PRIVATE
 ) -> Data[None]:
     """Take a file out of a group. The file stays."""
-    await files.regroup(caller.tenant_id, network, file_id, group_id, member=False)
+    await files.regroup(caller.tenant_id, network, [file_id], group_id, member=False)
     return Data(data=None)
+
+
+@router.put("/groups/{id}/cids", response_class=PlainTextResponse)
+async def add_cids_to_group(caller: GroupsWriter, group_id: GroupId, body: wire.Cids, files: Service) -> str:
+    """Put the public files of some CIDs into a group, all or none."""
+    await files.regroup(caller.tenant_id, Network.PUBLIC, body.parsed(), group_id, member=True)
+    return "OK"
+
+
+@router.delete("/groups/{id}/cids", response_class=PlainTextResponse)
+async def remove_cids_from_group(caller: GroupsWriter, group_id: GroupId, body: wire.Cids, files: Service) -> str:
+    """Take the public files of some CIDs out of a group, all or none. They stay."""
+    await files.regroup(caller.tenant_id, Network.PUBLIC, body.parsed(), group_id, member=False)
+    return "OK"

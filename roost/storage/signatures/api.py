@@ -13,29 +13,40 @@ from roost.web.wire import Data
 
 Service = Annotated[Signatures, Depends(provide(Signatures))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
-router = APIRouter(prefix="/v3/files/{network}/signature/{cid}", tags=["signatures"])
+router = APIRouter(tags=["signatures"])
+
+_PATH, _BEFORE = "/v3/files/{network}/signature/{cid}", "/v3/ipfs/signature/{cid}"
 
 
-@router.post("")
+@router.post(_PATH)
+@router.post(_BEFORE)
 async def add_signature(
-    caller: FilesWriter, network: Network, cid: CidText, body: wire.AddSignature, signatures: Service
+    caller: FilesWriter,
+    cid: CidText,
+    body: wire.AddSignature,
+    signatures: Service,
+    network: Network = Network.PUBLIC,
 ) -> Data[wire.SignatureRecord]:
     """Add a wallet's signature to a CID that the tenant has."""
     made = await signatures.add(caller.tenant_id, network, cid, body.signature, body.address)
     return Data(data=wire.SignatureRecord(cid=cid, signature=made.signature))
 
 
-@router.get("")
+@router.get(_PATH)
+@router.get(_BEFORE)
 async def get_signature(
-    caller: FilesReader, network: Network, cid: CidText, signatures: Service
+    caller: FilesReader, cid: CidText, signatures: Service, network: Network = Network.PUBLIC
 ) -> Data[wire.SignatureRecord]:
     """The signature of a CID."""
     found = await signatures.get(caller.tenant_id, network, cid)
     return Data(data=wire.SignatureRecord(cid=cid, signature=found.signature))
 
 
-@router.delete("")
-async def delete_signature(caller: FilesWriter, network: Network, cid: CidText, signatures: Service) -> Data[None]:
+@router.delete(_PATH)
+@router.delete(_BEFORE)
+async def delete_signature(
+    caller: FilesWriter, cid: CidText, signatures: Service, network: Network = Network.PUBLIC
+) -> Data[None]:
     """Take the signature of a CID away; it can be signed again."""
     await signatures.delete(caller.tenant_id, network, cid)
     return Data(data=None)

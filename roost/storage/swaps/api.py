@@ -1,4 +1,4 @@
-"""Hot swaps over HTTP."""
+"""Hot swaps over HTTP, also under the paths of older clients: for some all files were private, for others public."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,33 +10,70 @@ from roost.storage.content.model import Network
 from roost.storage.swaps import wire
 from roost.storage.swaps.service import Swaps
 from roost.web.provide import provide
-from roost.web.wire import Data
+from roost.web.wire import Data, Text
 
 Service = Annotated[Swaps, Depends(provide(Swaps))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
-_Domain = Annotated[str | None, Query(max_length=253)]
-router = APIRouter(prefix="/v3/files/{network}/swap/{cid}", tags=["swaps"])
+_Domain = Annotated[Text | None, Query(max_length=253)]
+router = APIRouter(tags=["swaps"])
+
+_PATH = "/v3/files/{network}/swap/{cid}"
+_PRIVATE = "/v3/files/swap/{cid}"
+_PUBLIC = "/v3/ipfs/swap/{cid}"
 
 
-@router.put("")
+@router.put(_PATH)
+@router.put(_PRIVATE)
 async def put_swap(
-    caller: FilesWriter, network: Network, cid: CidText, body: wire.PutSwap, swaps: Service
+    caller: FilesWriter, cid: CidText, body: wire.PutSwap, swaps: Service, network: Network = Network.PRIVATE
 ) -> Data[wire.SwapRecord]:
     """Serve another CID in place of this one, on gateways with the plugin."""
     return Data(data=wire.record(await swaps.put(caller.tenant_id, network, cid, body.swap_cid)))
 
 
-@router.get("")
+@router.get(_PATH)
+@router.get(_PRIVATE)
 async def swap_history(
-    caller: FilesReader, network: Network, cid: CidText, swaps: Service, domain: _Domain = None
+    caller: FilesReader,
+    cid: CidText,
+    swaps: Service,
+    domain: _Domain = None,
+    network: Network = Network.PRIVATE,
 ) -> Data[Sequence[wire.SwapRecord]]:
     """What was served in place of a CID, the newest first; `domain` names one of the tenant's gateways."""
     found = await swaps.history(caller.tenant_id, network, cid, domain)
     return Data(data=[wire.record(swap) for swap in found])
 
 
-@router.delete("")
-async def delete_swap(caller: FilesWriter, network: Network, cid: CidText, swaps: Service) -> Data[None]:
+@router.delete(_PATH)
+@router.delete(_PRIVATE)
+async def delete_swap(
+    caller: FilesWriter, cid: CidText, swaps: Service, network: Network = Network.PRIVATE
+) -> Data[None]:
     """Serve the CID itself again."""
     await swaps.delete(caller.tenant_id, network, cid)
     return Data(data=None)
+
+
+@router.put(_PUBLIC)
+async def put_public_swap(
+    caller: FilesWriter, cid: CidText, body: wire.PutSwap, swaps: Service
+) -> Data[wire.OldSwapRecord]:
+    """Serve another public CID in place of this one."""
+    made = await swaps.put(caller.tenant_id, Network.PUBLIC, cid, body.swap_cid)
+    return Data(data=wire.old_record(made))
+
+
+@router.get(_PUBLIC)
+async def public_swap_history(
+    caller: FilesReader, cid: CidText, swaps: Service, domain: _Domain = None
+) -> Data[Sequence[wire.OldSwapRecord]]:
+    """What was served in place of a public CID, the newest first."""
+    found = await swaps.history(caller.tenant_id, Network.PUBLIC, cid, domain)
+    return Data(data=[wire.old_record(swap) for swap in found])
+
+
+@router.delete(_PUBLIC)
+async def delete_public_swap(caller: FilesWriter, cid: CidText, swaps: Service) -> Data[None]:
+    """Serve the public CID itself again."""
+    return await delete_swap(caller, cid, swaps, Network.PUBLIC)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AliasChoices, Field
 
 from roost.storage.swaps.model import Swap
-from roost.web.wire import V3, Moment
+from roost.web.wire import V3, Moment, Wire
 
 
 class PutSwap(V3):
@@ -21,5 +21,16 @@ class SwapRecord(V3):
     created_at: Moment
 
 
+class OldSwapRecord(Wire):
+    """The same in the words of older clients."""
+
+    mapped_cid: str | None
+    created_at: Moment
+
+
 def record(swap: Swap) -> SwapRecord:
     return SwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)
+
+
+def old_record(swap: Swap) -> OldSwapRecord:
+    return OldSwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)

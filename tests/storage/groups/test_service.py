@@ -79,7 +79,7 @@ async def test_files_outlive_their_group(place: House, database: Database, group
         arrival = Arrival(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", Note("n"))
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
     made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=False)
-    await files.regroup(place.tenant_id, PRIVATE, file.id, made.id, member=True)
+    await files.regroup(place.tenant_id, PRIVATE, [file.id], made.id, member=True)
     assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id == made.id
     await groups.delete(place.tenant_id, PRIVATE, made.id)
     assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id is None
