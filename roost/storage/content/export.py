@@ -140,7 +140,7 @@ def _parts(node: Node, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:
     found: list[tuple[Cid, _Range]] = []
     at = len(node.unixfs.data)
     for link, size in zip(node.links, node.unixfs.sizes, strict=False):
-        if at < end and at + size > begin:
+        if begin < end and at < end and at + size > begin:
             whole = begin <= at and at + size <= end
             found.append((link.cid, None if whole else (max(0, begin - at), min(size, end - at))))
         at += size

@@ -1,0 +1,40 @@
+"""Content that a stranger made block by block, public on a gateway."""
+
+from collections.abc import Sequence
+
+from roost.storage.content import service
+from roost.storage.content.model import Hold, Network
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from tests.hosts.storage_gateway.visits import Visits
+from tests.storage.cars import Blocks
+
+LEAF = Cid.of(RAW, b"x")
+
+
+async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
+    """The tenant's, as the CAR of these blocks."""
+    async with visit.house.content.receive_car() as pack:
+        await pack.write(b"".join(car.written([root], blocks)))
+        kept = await pack.end()
+        hold = Hold(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, Network.PUBLIC)
+        await pack.commit(lambda connection: service.hold(connection, hold))
+    return kept.cid
+
+
+async def folder(visit: Visits, links: Sequence[Link]) -> Cid:
+    """A folder of these links, which lead to `LEAF`."""
+    node = dagpb.encode(links, Unixfs(Kind.DIRECTORY))
+    cid = Cid.of(DAG_PB, node)
+    return await put(visit, cid, [(cid, node), (LEAF, b"x")])
+
+
+async def tower(visit: Visits, height: int, names: Sequence[str]) -> Cid:
+    """Folders in folders, each with the one below it under each of these names."""
+    blocks: Blocks = [(LEAF, b"x")]
+    for _ in range(height):
+        below = blocks[-1][0]
+        node = dagpb.encode([Link(below, name, 1) for name in names], Unixfs(Kind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, node), node))
+    return await put(visit, blocks[-1][0], blocks)

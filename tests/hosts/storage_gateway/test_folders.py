@@ -1,0 +1,143 @@
+"""Folders on a gateway: those of many thousand entries, those with strange names, and what a browser makes of both."""
+
+import re
+
+import pytest
+
+from roost.hosts.storage_gateway import listing
+from roost.storage.content.model import Network, Scope
+from roost.storage.unixfs import car
+from roost.storage.unixfs.dagpb import Kind, Link
+from tests.hosts.storage_gateway import crafted
+from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
+
+MANY = {f"file {number:05}.txt": b"same" for number in range(10_000)}
+
+
+async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
+    root = await visit.folder({**MANY, "last": b"other"})
+    stat = await visit.house.reader.stat(Scope(Network.PUBLIC), root)
+    assert stat.kind is Kind.SHARD
+    sent = await visit.get(f"/ipfs/{root}/")
+    assert sent.status == 200
+    assert len(re.findall(b"<tr>", sent.body)) == listing.MOST
+    assert b"The first 5,000 entries are shown." in sent.body
+    assert sent.headers["content-length"] == str(len(sent.body))
+    assert len(sent.body) < 2_000_000
+    assert sent.body == (await visit.get(f"/ipfs/{root}/")).body
+    inside = await visit.get(f"/ipfs/{root}/file%2009999.txt")
+    assert (inside.body, len(inside.headers["x-ipfs-roots"].split(","))) == (b"same", 2)  # shards are no segments
+    assert (await visit.get(f"/ipfs/{root}/no%20such")).status == 404
+    reader = car.Reader()
+    proof = list(reader.feed((await visit.get(f"/ipfs/{root}/last?format=car&dag-scope=block")).body))
+    assert (proof[0].cid, proof[-1].data) == (root, b"other")
+
+
+async def test_an_index_is_found_among_ten_thousand(visit: Visits) -> None:
+    root = await visit.folder({**MANY, "index.html": b"<!doctype html><p>hi"})
+    sent = await visit.get("/", f"{root}.ipfs.mine-gate")
+    assert (sent.status, sent.body) == (200, b"<!doctype html><p>hi")
+
+
+async def test_a_page_of_a_hostile_folder_leads_nowhere_else(visit: Visits) -> None:
+    names = [
+        "..",
+        "../..",
+        "//evil.example",
+        "\\evil.example",
+        "javascript:alert(1)",
+        "a\nb",
+        '"><script>',
+        "\0",
+        "x" * 5000,
+    ]
+    root = await crafted.folder(visit, [Link(crafted.LEAF, name, 1) for name in names])
+    sent = await visit.get(f"/ipfs/{root}/")
+    page = sent.body.decode()
+    assert "<script" not in page
+    assert "script-src" not in sent.headers["content-security-policy"]
+    assert "default-src 'none'" in sent.headers["content-security-policy"]
+    targets = re.findall(r'href="([^"]*)"', page)
+    assert len(targets) == len(names)
+    assert all(re.fullmatch(r"\./[A-Za-z0-9_.~%-]*", target) for target in targets)
+
+
+async def test_a_page_shows_where_it_is(visit: Visits) -> None:
+    _, root = await visit.nested({"sub <b>": {"a": b"12345"}, "": {}})
+    top = (await visit.get(f"/ipfs/{root}/")).body.decode()
+    below = (await visit.get(f"/ipfs/{root}/sub%20%3Cb%3E/")).body.decode()
+    assert 'href="../"' not in top
+    assert 'href="../"' in below
+    assert f"<h1>{root}/sub &lt;b&gt;</h1>" in below
+    assert '<a href="./a">a</a></td><td class="n">5<' in below
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_the_slash_is_added_to_the_address_as_it_was_sent(visit: Visits, method: str) -> None:
+    _, root = await visit.nested({"größe 100%": NAMES, "": {}})
+    encoded = f"/ipfs/{root}/gr%C3%B6%C3%9Fe%20100%25"
+    moved = await visit.get(f"{encoded}?a=b%20c&d", method=method)
+    assert (moved.status, moved.headers["location"]) == (301, f"{encoded}/?a=b%20c&d")
+    assert moved.headers["x-ipfs-roots"].startswith(f"{root},")
+    raw = await visit.get(f"/ipfs/{root}/größe%20100%25", method=method)  # as a careless client sends it
+    assert raw.headers["location"] == f"{encoded}/"
+    assert (await visit.get(f"/ipfs/{root}/größe%20100%25/plain.txt")).body == NAMES["plain.txt"]
+    own = await visit.get("/gr%C3%B6%C3%9Fe%20100%25", f"{root}.ipfs.mine-gate", method=method)
+    assert own.headers["location"] == "/gr%C3%B6%C3%9Fe%20100%25/"
+
+
+async def test_no_address_leads_to_another_host(visit: Visits) -> None:
+    root = await crafted.tower(visit, 2, ["\\evil.example"])
+    own = f"{root}.ipfs.mine-gate"
+    sent = await visit.get("/%5Cevil.example", own)
+    assert (sent.status, sent.headers["location"]) == (301, "/%5Cevil.example/")
+    assert (await visit.get("/\\evil.example", own)).headers["location"] == "/%5Cevil.example/"
+    assert (await visit.get("//evil.example", own)).status == 400
+
+
+@pytest.mark.parametrize("name", ["page.html", "plain.txt", ""])
+async def test_no_service_worker_of_all_that_is_here(visit: Visits, name: str) -> None:
+    root = await visit.folder({**NAMES, "index.html": b"1"})
+    sent = await visit.get(f"/ipfs/{root}/{name}", service_worker="script")
+    assert (sent.status, sent.body[:12]) == (400, b"ERR_ID:00004")
+    assert (await visit.get(f"/{name}", f"{root}.ipfs.mine-gate", service_worker="script")).status == 200
+
+
+async def test_an_origin_of_its_own_is_that_of_one_cid(visit: Visits) -> None:
+    cid = await visit.folder({"big": BIG, "ipfs": b"a file"})
+    own = f"{cid}.ipfs.mine-gate"
+    part = await visit.get("/big", own, range="bytes=5-9")
+    assert (part.status, part.body) == (206, BIG[5:10])
+    assert part.headers["x-ipfs-path"] == f"/ipfs/{cid}/big"
+    assert (await visit.get("/ipfs", own)).body == b"a file"
+    assert (await visit.get(f"/ipfs/{cid}", own)).status == 404  # a name in it, and not another root
+    assert (await visit.get("/?format=car", own)).status == 200
+    assert (await visit.get("/", f"{str(cid).upper()}.ipfs.mine-gate")).status == 200  # names of hosts have no case
+    assert (await visit.get("/", "qmnoversion0.ipfs.mine-gate")).status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("filename=%00%0A", None),
+        ("filename=///", None),
+        ("filename=a%E2%80%AEtxt.exe", 'inline; filename="atxt.exe"'),
+        ("filename=" + "n" * 400, f'inline; filename="{"n" * 255}"'),
+        ("filename=a;b=c,d", 'inline; filename="a;b=c,d"'),
+        ("filename=%ED%A0%80x", None),
+        ("filename=&download=true", "attachment"),
+        ("download=true", "attachment"),
+        ("download=TRUE", None),
+        ("download=false&filename=a", 'inline; filename="a"'),
+        ("filename=a&filename=b", 'inline; filename="a"'),
+    ],
+)
+async def test_hostile_names_of_downloads(visit: Visits, query: str, expected: str | None) -> None:
+    cid = await visit.file(b"hello")
+    sent = await visit.get(f"/ipfs/{cid}?{query}")
+    told = sent.headers.get("content-disposition")
+    assert sent.status == 200
+    assert told is None or told.isprintable()
+    if expected is not None:
+        assert told is not None
+        assert told.startswith(expected)
