@@ -1,19 +1,24 @@
 """The outside world of a server: which drivers the settings name, and how the command line gets at them."""
 
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx2
 
 from roost import migrations
 from roost.agents.egress.dialer import Dialer
-from roost.agents.egress.transport import GuardedTransport
+from roost.agents.egress.policy import Policy
+from roost.agents.egress.transport import GuardedTransport, judge
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobFailed, BlobStore
 from roost.drivers.blob.folder import FolderStore
 from roost.drivers.blob.objects import ObjectStore
+from roost.drivers.courier.contract import Courier
+from roost.drivers.courier.http import HttpCourier
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -83,10 +88,25 @@ def blobs(settings: Settings) -> BlobStore:
 
 def guarded(settings: Settings, dialer: Dialer, subject: str) -> Callable[[], GuardedTransport]:
     """Makes transports to addresses that tenants name; names are resolved on behalf of `subject`."""
+    trust = _trust(settings)
+    return lambda: GuardedTransport(dialer, subject, trust)
+
+
+def courier(settings: Settings, policy: Policy, dialer: Dialer) -> Courier:
+    """Who brings messages to addresses that tenants name; each tenant's names are resolved on its own behalf."""
+    trust = _trust(settings)
+
+    def outwards(tenant_id: str) -> GuardedTransport:
+        return GuardedTransport(dialer, f"tenant/{tenant_id}", trust)
+
+    return HttpCourier(outwards, partial(judge, policy))
+
+
+def _trust(settings: Settings) -> ssl.SSLContext:
     trust = httpx2.create_ssl_context()
     if settings.ca_file is not None:
         trust.load_verify_locations(settings.ca_file)
-    return lambda: GuardedTransport(dialer, subject, trust)
+    return trust
 
 
 def network(settings: Settings, dialer: Dialer) -> PublicNetwork:

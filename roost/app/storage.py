@@ -4,7 +4,7 @@ from prometheus_client import Gauge
 
 from roost.agents.egress.dialer import Dialer
 from roost.app.ground import Ground
-from roost.app.outside import network
+from roost.app.outside import courier, network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import Drafts
@@ -25,6 +25,8 @@ from roost.storage.signatures.service import Signatures
 from roost.storage.swaps.service import Swaps
 from roost.storage.tus.service import Transfers
 from roost.storage.uploads.service import Uploads
+from roost.storage.webhooks.sending import Sending
+from roost.storage.webhooks.service import Webhooks
 
 _log = log.get("storage")
 
@@ -46,6 +48,7 @@ class StorageWing:
         self.transfers = Transfers(ground.db, drafts, self.content, self.uploads, ground.addresses.uploads_url)
         ground.rooms.add(self.transfers)
         self._pin(ground)
+        self._tell(ground)
         self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
         self.signatures = Signatures(ground.db)
         self.swaps = Swaps(ground.db, self.gateways)
@@ -65,15 +68,25 @@ class StorageWing:
         ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
         ground.rooms.add(Pins(ground.db, ground.queue, self.files))
 
+    def _tell(self, ground: Ground) -> None:
+        post = courier(ground.settings, ground.policy, Dialer(ground.policy, ground.resolver))
+        self.webhooks = Webhooks(ground.db, ground.seal, post)
+        self.files.watch(self.webhooks.notice)
+        self.sending = Sending(ground.db, ground.seal, post)
+        ground.rooms.add(self.webhooks)
+        ground.rooms.add(self.sending)
+
     async def start(self) -> None:
         """Raises BlobFailed when nothing can be kept."""
         if remark := await self._blobs.probe():
             _log.warning(remark)
         self._keeper.start()
+        await self.sending.start()
 
     async def _expire(self) -> int:
         return await self.files.expire() + await self.transfers.expire()
 
     async def stop(self) -> None:
         await self._keeper.stop()
+        await self.sending.stop()
         await self._blobs.close()

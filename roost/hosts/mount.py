@@ -32,6 +32,7 @@ from roost.storage.signatures import api as signatures
 from roost.storage.swaps import api as swaps
 from roost.storage.tus import api as tus
 from roost.storage.uploads import api as uploads
+from roost.storage.webhooks import api as webhooks
 from roost.web import errors
 from roost.web.provide import Rooms
 
@@ -64,6 +65,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(gateways.router)
     app.include_router(signatures.router)
     app.include_router(swaps.router)
+    app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # behind those that have words where it has ids
     app.include_router(health.router(checks, registry))

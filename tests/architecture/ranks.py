@@ -37,6 +37,7 @@ RANKS: Mapping[str, int] = {
     "storage.members": 5,
     "storage.signatures": 5,
     "storage.uploads": 5,
+    "storage.webhooks": 5,
     "storage.swaps": 6,
     "storage.pins": 6,
     "storage.legacy": 6,

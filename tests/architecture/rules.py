@@ -238,6 +238,7 @@ RULES: tuple[Rule, ...] = (
             "roost/storage/content/receiver.py",  # hashing beside writing
             "roost/storage/tus/sitting.py",  # the same
             "roost/storage/content/cars.py",  # the same
+            "roost/storage/webhooks/sending.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
             "roost/agents/models/meter.py",  # counts are written behind, in batches
             "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change

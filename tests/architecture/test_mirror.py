@@ -61,6 +61,11 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/psa/*.py": "tests/contract/test_psa.py",
+    "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
+    "roost/storage/webhooks/wire.py": "tests/contract/test_webhooks.py",
+    "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
+    "roost/drivers/courier/http.py": "tests/conformance/test_courier.py",  # its contract's suite, and more
+    "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
     "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/storage/files/store.py": "tests/storage/files/test_service.py",

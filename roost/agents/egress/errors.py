@@ -3,7 +3,7 @@ address that was found for it: an agent must not learn the layout of the network
 
 EgressProblem
  +- BadRequest, HeadTooLarge, HeadTooSlow, TooManyConnections    the agent's side
- +- Refused: HostRefused, PortRefused, AddressRefused            the policy's answer
+ +- Refused: HostRefused, PortRefused, AddressRefused, NotEncrypted    the policy's answer
  +- NameNotResolved, Unreachable, TooSlow, Idle                  the internet's side
 """
 
@@ -66,6 +66,11 @@ class AddressRefused(Refused):
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} is refused: it leads to an address that is not on the public internet")
+
+
+class NotEncrypted(Refused):
+    reason = "not_encrypted"
+    message = "The address has to be one of HTTPS"
 
 
 class NameNotResolved(EgressProblem):

@@ -10,8 +10,17 @@ import ssl
 import httpx2
 
 from roost.agents.egress.dialer import Dialer
-from roost.agents.egress.errors import BadRequest, EgressProblem, TooSlow, Unreachable
-from roost.agents.egress.policy import Address
+from roost.agents.egress.errors import (
+    AddressRefused,
+    BadRequest,
+    EgressProblem,
+    HostRefused,
+    NotEncrypted,
+    PortRefused,
+    TooSlow,
+    Unreachable,
+)
+from roost.agents.egress.policy import Address, Policy
 from roost.agents.egress.target import Target, parse
 
 _LIMITS = httpx2.Limits(max_connections=64, max_keepalive_connections=8)
@@ -47,6 +56,25 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+def judge(policy: Policy, url: str) -> None:
+    """Whether an address may be kept, to be gone to later: all that can be told without asking for its name.
+
+    Without TLS only where the operator named the host, or opened the network of the address that it is. Raises
+    EgressProblem, and httpx2.InvalidURL.
+    """
+    parsed = httpx2.URL(url)
+    target = _target(parsed)
+    if not policy.admits_host(target.host):
+        raise HostRefused(target.host)
+    if not policy.admits_port(target.port):
+        raise PortRefused(target.host, target.port)
+    if target.address and not policy.admits_address(target.address):
+        raise AddressRefused(target.host)
+    opened = target.host in policy.hosts or (target.address is not None and policy.opens(target.address))
+    if parsed.scheme != "https" and not opened:
+        raise NotEncrypted
 
 
 def _target(url: httpx2.URL) -> Target:

@@ -1,0 +1,1 @@
+"""The courier: who brings messages to addresses that tenants name."""

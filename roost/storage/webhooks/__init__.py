@@ -1,0 +1,1 @@
+"""Webhooks: what happens to files, told to addresses that the tenant names."""

@@ -1,0 +1,299 @@
+"""The tables of webhooks and every line of SQL about them.
+
+A delivery that is being sent is due again when its lease is over, so that one that was cut off is not lost.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db.sealed import sealed_column
+from roost.core.place import Place
+from roost.storage.webhooks.model import Delivery, Event, Job, Outcome, Reason, State, Verdict, Webhook
+
+PLACE = "webhook_secrets/{webhook_id}/{id}"
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("url", sa.String(2048), nullable=False),
+    sa.Column("description", sa.String(500), nullable=False),
+    sa.Column("events", JsonText, nullable=False),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("disabled_reason", sa.String(16)),
+    sa.Column("failing_since", UtcTime),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Column("deleted_at", UtcTime),
+)
+
+webhook_secrets = sa.Table(
+    "webhook_secrets",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("webhook_id", sa.String(36), sa.ForeignKey("webhooks.id"), nullable=False, index=True),
+    sealed_column("sealed", PLACE),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime),
+)
+
+events = sa.Table(
+    "webhook_events",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("type", sa.String(64), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False, index=True),
+)
+
+deliveries = sa.Table(
+    "webhook_deliveries",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("webhook_id", sa.String(36), sa.ForeignKey("webhooks.id"), nullable=False),
+    sa.Column(
+        "event_id", sa.String(36), sa.ForeignKey("webhook_events.id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("status", sa.Integer),
+    sa.Column("error", sa.String(255)),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("attempted_at", UtcTime),
+    sa.Column("next_at", UtcTime, nullable=False),
+    sa.Column("finished_at", UtcTime),
+    sa.Index("ix_webhook_deliveries_webhook_id_created_at_id", "webhook_id", "created_at", "id"),
+    sa.Index(
+        "ix_webhook_deliveries_unfinished",
+        "webhook_id",
+        "next_at",
+        sqlite_where=sa.text("finished_at IS NULL"),
+        postgresql_where=sa.text("finished_at IS NULL"),
+    ),
+)
+_d = deliveries.c
+_DELIVERY = (*(column for column in _d), events.c.type.label("event_type"))
+_WITH_EVENT = deliveries.join(events, events.c.id == _d.event_id)
+
+
+def add(connection: Connection, webhook: Webhook) -> None:
+    connection.execute(
+        webhooks.insert().values(
+            id=webhook.id, tenant_id=webhook.tenant_id, created_at=webhook.created_at, **_changeable(webhook)
+        )
+    )
+
+
+def update(connection: Connection, webhook: Webhook) -> None:
+    connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(**_changeable(webhook)))
+
+
+def get(connection: Connection, tenant_id: str, webhook_id: str) -> Webhook | None:
+    row = connection.execute(_present(tenant_id).where(webhooks.c.id == webhook_id)).first()
+    return None if row is None else _webhook(row)
+
+
+def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
+    """The oldest first."""
+    query = _present(tenant_id).order_by(webhooks.c.created_at, webhooks.c.id)
+    return [_webhook(row) for row in connection.execute(query)]
+
+
+def mark_deleted(connection: Connection, webhook_id: str, at: datetime) -> None:
+    """What it was told of goes with the sweep."""
+    connection.execute(webhook_secrets.delete().where(webhook_secrets.c.webhook_id == webhook_id))
+    connection.execute(webhooks.update().where(webhooks.c.id == webhook_id).values(enabled=False, deleted_at=at))
+
+
+def add_secret(connection: Connection, webhook_id: str, secret_id: str, envelope: bytes, at: datetime) -> None:
+    row = {"id": secret_id, "webhook_id": webhook_id, "sealed": envelope, "created_at": at}
+    connection.execute(webhook_secrets.insert().values(row))
+
+
+def retire_secrets(connection: Connection, webhook_id: str, at: datetime, until: datetime, keep: int) -> None:
+    """Make room for a new secret: the newest so many that count sign no longer than `until`, the others go."""
+    held = [row.id for row in secrets(connection, webhook_id, at)][:keep]
+    mine = webhook_secrets.c.webhook_id == webhook_id
+    connection.execute(webhook_secrets.delete().where(mine, webhook_secrets.c.id.not_in(held)))
+    unlimited = webhook_secrets.c.expires_at.is_(None)
+    connection.execute(webhook_secrets.update().where(mine, unlimited).values(expires_at=until))
+
+
+def secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[Any]:
+    """Those that count, the newest first."""
+    counts = sa.or_(webhook_secrets.c.expires_at.is_(None), webhook_secrets.c.expires_at > at)
+    query = webhook_secrets.select().where(webhook_secrets.c.webhook_id == webhook_id, counts)
+    return connection.execute(query.order_by(webhook_secrets.c.created_at.desc(), webhook_secrets.c.id)).all()
+
+
+def add_event(connection: Connection, event: Event) -> None:
+    connection.execute(
+        events.insert().values(
+            id=event.id, tenant_id=event.tenant_id, type=event.type, body=event.body, created_at=event.created_at
+        )
+    )
+
+
+def add_deliveries(connection: Connection, added: Sequence[Delivery]) -> None:
+    names = [column.name for column in deliveries.columns]
+    connection.execute(deliveries.insert(), [{name: getattr(one, name) for name in names} for one in added])
+
+
+def delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery | None:
+    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
+    row = connection.execute(query).first()
+    return None if row is None else _delivery(row)
+
+
+def page(
+    connection: Connection, webhook_id: str, state: State | None, after: Place | None, limit: int
+) -> Sequence[Delivery]:
+    """The newest first, those beyond `after`."""
+    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
+    if state is not None:
+        query = query.where(_d.state == state)
+    if after is not None:
+        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(sa.tuple_(_d.created_at, _d.id) < there)
+    rows = connection.execute(query.order_by(_d.created_at.desc(), _d.id.desc()).limit(limit))
+    return [_delivery(row) for row in rows]
+
+
+def send_again(connection: Connection, webhook_id: str, delivery_id: str, at: datetime) -> None:
+    """From the beginning, now; one that is on its way stays as it is."""
+    values = {"state": State.PENDING, "failures": 0, "next_at": at, "finished_at": None}
+    idle = (_d.webhook_id == webhook_id, _d.id == delivery_id, _d.state != State.SENDING)
+    connection.execute(deliveries.update().where(*idle).values(values))
+
+
+def due(connection: Connection, at: datetime, but: Collection[str], limit: int) -> Sequence[tuple[str, str]]:
+    """Some enabled webhooks that something is due for, with their tenants, by chance so that each has its turn."""
+    waiting = sa.exists().where(_d.webhook_id == webhooks.c.id, _d.finished_at.is_(None), _d.next_at <= at)
+    query = sa.select(webhooks.c.id, webhooks.c.tenant_id).where(
+        webhooks.c.enabled, webhooks.c.id.not_in(list(but)), waiting
+    )
+    rows = connection.execute(query.order_by(sa.func.random()).limit(limit))
+    return [(row.id, row.tenant_id) for row in rows]
+
+
+def claim(connection: Connection, webhook_id: str, at: datetime, until: datetime, limit: int) -> Sequence[Job]:
+    """Take up to `limit` deliveries that are due, of a webhook that is enabled. Two processes never take the same."""
+    enabled = sa.exists().where(webhooks.c.id == webhook_id, webhooks.c.enabled)
+    query = sa.select(_d.id).where(_d.webhook_id == webhook_id, _d.finished_at.is_(None), _d.next_at <= at, enabled)
+    ids = connection.execute(query.order_by(_d.next_at).limit(limit).with_for_update(skip_locked=True)).scalars().all()
+    return begin(connection, webhook_id, ids, at, until) if ids else []
+
+
+def begin(
+    connection: Connection, webhook_id: str, ids: Collection[str], at: datetime, until: datetime
+) -> Sequence[Job]:
+    """An attempt at each of these deliveries of a webhook, with all that is needed to make it."""
+    begun = {"state": State.SENDING, "attempts": _d.attempts + 1, "attempted_at": at, "next_at": until}
+    connection.execute(deliveries.update().where(_d.id.in_(ids)).values(begun))
+    webhook = _webhook(connection.execute(webhooks.select().where(webhooks.c.id == webhook_id)).one())
+    held = [(row.id, row.sealed) for row in secrets(connection, webhook_id, at)]
+    query = sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id.in_(ids)).order_by(_d.created_at)
+    return [Job(_delivery(row), webhook, row.body, held) for row in connection.execute(query)]
+
+
+def record(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict, at: datetime) -> bool:
+    """What became of an attempt; False, and nothing written, when another one began since."""
+    over = verdict.next_at is None
+    values: dict[str, Any] = {
+        "state": verdict.state,
+        "failures": _d.failures + (0 if outcome.taken else 1),
+        "status": outcome.status,
+        "error": outcome.error,
+        "next_at": verdict.next_at or at,
+        "finished_at": at if over else None,
+    }
+    mine = (_d.id == job.delivery.id, _d.attempts == job.delivery.attempts, _d.state == State.SENDING)
+    if connection.execute(deliveries.update().where(*mine).values(values)).rowcount != 1:
+        return False
+    _note(connection, job, outcome, verdict, at)
+    return True
+
+
+def release(connection: Connection, at: datetime) -> int:
+    """Whatever is being sent is due again: who sent it is dead. How many there were."""
+    query = deliveries.update().where(_d.finished_at.is_(None), _d.state == State.SENDING)
+    return connection.execute(query.values(next_at=at)).rowcount
+
+
+def sweep(connection: Connection, before: datetime, limit: int) -> int:
+    """Forget some events from before a moment, and some of what deleted webhooks left; how many rows there were."""
+    old = sa.select(events.c.id).where(events.c.created_at < before).limit(limit)
+    gone = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount
+    deleted = webhooks.c.deleted_at.is_not(None)
+    left = sa.select(_d.id).join(webhooks, webhooks.c.id == _d.webhook_id).where(deleted).limit(limit)
+    gone += connection.execute(deliveries.delete().where(_d.id.in_(left.scalar_subquery()))).rowcount
+    empty = ~sa.exists().where(_d.webhook_id == webhooks.c.id)
+    return gone + connection.execute(webhooks.delete().where(deleted, empty)).rowcount
+
+
+def _note(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict, at: datetime) -> None:
+    """What an attempt means for the webhook."""
+    mine = webhooks.update().where(webhooks.c.id == job.webhook.id)
+    if outcome.taken:
+        connection.execute(mine.where(webhooks.c.failing_since.is_not(None)).values(failing_since=None))
+    else:
+        connection.execute(mine.where(webhooks.c.failing_since.is_(None)).values(failing_since=at))
+    if verdict.disable is not None:
+        connection.execute(mine.where(webhooks.c.enabled).values(enabled=False, disabled_reason=verdict.disable))
+
+
+def _present(tenant_id: str) -> sa.Select[Any]:
+    return sa.select(webhooks).where(webhooks.c.tenant_id == tenant_id, webhooks.c.deleted_at.is_(None))
+
+
+def _changeable(webhook: Webhook) -> Mapping[str, Any]:
+    return {
+        "url": webhook.url,
+        "description": webhook.description,
+        "events": list(webhook.events),
+        "enabled": webhook.enabled,
+        "disabled_reason": webhook.disabled_reason,
+        "failing_since": webhook.failing_since,
+        "updated_at": webhook.updated_at,
+    }
+
+
+def _webhook(row: Any) -> Webhook:
+    return Webhook(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        url=row.url,
+        description=row.description,
+        events=tuple(row.events),
+        enabled=row.enabled,
+        disabled_reason=Reason(row.disabled_reason) if row.disabled_reason else None,
+        failing_since=row.failing_since,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _delivery(row: Any) -> Delivery:
+    return Delivery(
+        id=row.id,
+        webhook_id=row.webhook_id,
+        event_id=row.event_id,
+        event_type=row.event_type,
+        state=State(row.state),
+        attempts=row.attempts,
+        failures=row.failures,
+        status=row.status,
+        error=row.error,
+        created_at=row.created_at,
+        attempted_at=row.attempted_at,
+        next_at=row.next_at,
+        finished_at=row.finished_at,
+    )

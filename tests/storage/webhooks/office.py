@@ -1,0 +1,68 @@
+"""Webhooks over a database of a test's own, with a courier that may go to loopback."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.courier.http import HttpCourier
+from roost.storage.content.model import Network
+from roost.storage.files.model import File, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.unixfs.profile import V1
+from roost.storage.webhooks.model import Delivery, Made, State, Webhook
+from roost.storage.webhooks.sending import Sending
+from roost.storage.webhooks.service import Webhooks, Wish
+from tests.storage.house import House
+
+KEY = Sensitive(bytes(32))
+URL = "https://receiver.example/hook"
+
+
+def courier(timeout: float = 15.0) -> HttpCourier:
+    return HttpCourier(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None, timeout=timeout)
+
+
+@dataclass
+class Office:
+    place: House
+    db: Database
+    timeout: float = 15.0
+    sealer: Sealer = field(default_factory=lambda: Sealer(KEY))
+
+    def __post_init__(self) -> None:
+        self.files = Files(self.db)
+        self.webhooks = Webhooks(self.db, self.sealer, courier())
+        self.files.watch(self.webhooks.notice)
+
+    @property
+    def tenant(self) -> str:
+        return self.place.tenant_id
+
+    async def make(self, url: str = URL, **wish: object) -> Made:
+        return await self.webhooks.create(self.tenant, url, Wish(**wish))  # type: ignore[arg-type] - the tests' words
+
+    async def add(self, data: bytes = b"one", note: Note | None = None, network: Network = Network.PRIVATE) -> File:
+        async with self.place.content.receive(V1) as pack:
+            await pack.write(data)
+            tree = await pack.end_file()
+            arrival = Arrival(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or Note("n"))
+            return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
+
+    async def told(self, webhook: Webhook, state: State | None = None) -> list[Delivery]:
+        """The oldest first."""
+        page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
+        return list(reversed(page))
+
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[Sending]:
+        made = Sending(self.db, self.sealer, courier(self.timeout))
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.stop()

@@ -1,0 +1,93 @@
+"""The rules of webhooks: what an attempt means, which events there are."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from roost.storage.webhooks.errors import InvalidEvents
+from roost.storage.webhooks.model import (
+    ATTEMPTS,
+    EVENTS,
+    LEASE,
+    Delivery,
+    Job,
+    Outcome,
+    Reason,
+    State,
+    Webhook,
+    checked_events,
+    judge,
+)
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WEBHOOK = Webhook("w", "t", "https://a.example/", "", (), True, None, None, NOW, NOW)
+DELIVERY = Delivery("d", "w", "e", EVENTS[0], State.SENDING, 1, 0, None, None, NOW, NOW, NOW + LEASE, None)
+JOB = Job(DELIVERY, WEBHOOK, "{}", ())
+
+
+def after(failures: int, since: timedelta | None = None) -> Job:
+    webhook = replace(WEBHOOK, failing_since=None if since is None else NOW - since)
+    return replace(JOB, delivery=replace(DELIVERY, failures=failures), webhook=webhook)
+
+
+def test_events() -> None:
+    assert set(EVENTS) == {
+        *("ipfs.public.file_added", "ipfs.public.file_updated", "ipfs.public.file_deleted"),
+        *("ipfs.private.file_added", "ipfs.private.file_updated", "ipfs.private.file_deleted"),
+    }
+    assert list(checked_events([EVENTS[3], EVENTS[0], EVENTS[3]])) == [EVENTS[0], EVENTS[3]]
+    assert list(checked_events([])) == []
+    for wrong in (["ipfs.public"], ["*"], [""], [EVENTS[0], "webhook.test"]):
+        with pytest.raises(InvalidEvents):
+            checked_events(wrong)
+
+
+def test_who_wants_what() -> None:
+    assert all(WEBHOOK.wants(event) for event in EVENTS)
+    one = replace(WEBHOOK, events=(EVENTS[1],))
+    assert [event for event in EVENTS if one.wants(event)] == [EVENTS[1]]
+    assert not replace(WEBHOOK, enabled=False).wants(EVENTS[0])
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 299])
+def test_taken(status: int) -> None:
+    verdict = judge(after(3), Outcome(status), NOW, 0.5)
+    assert (verdict.state, verdict.next_at, verdict.disable) == (State.DELIVERED, None, None)
+
+
+@pytest.mark.parametrize("outcome", [Outcome(500), Outcome(302), Outcome(404), Outcome(199), Outcome(error="silence")])
+def test_it_is_tried_for_more_than_a_day(outcome: Outcome) -> None:
+    pauses: list[timedelta] = []
+    for failures in range(ATTEMPTS - 1):
+        verdict = judge(after(failures), outcome, NOW, 0.0)
+        assert verdict.state is State.PENDING
+        assert verdict.next_at is not None
+        pauses.append(verdict.next_at - NOW)
+    assert pauses[:3] == [timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)]
+    assert pauses == sorted(pauses)
+    assert timedelta(hours=28) < sum(pauses, timedelta(0)) < timedelta(hours=36)
+    assert judge(after(ATTEMPTS - 1), outcome, NOW, 0.0).state is State.FAILED
+
+
+def test_those_that_failed_together_are_spread() -> None:
+    first, last = (judge(after(1), Outcome(500), NOW, chance).next_at for chance in (0.0, 1.0))
+    assert (first, last) == (NOW + timedelta(minutes=5), NOW + timedelta(minutes=6))
+
+
+def test_one_that_is_gone_is_disabled_at_once() -> None:
+    verdict = judge(after(0), Outcome(410), NOW, 0.0)
+    assert (verdict.state, verdict.next_at, verdict.disable) == (State.FAILED, None, Reason.GONE)
+
+
+@pytest.mark.parametrize(
+    ("failures", "since", "disable"),
+    [
+        (ATTEMPTS - 1, timedelta(days=5), Reason.FAILING),
+        (ATTEMPTS - 1, timedelta(days=4, hours=23), None),
+        (ATTEMPTS - 1, None, None),
+        (0, timedelta(days=30), None),  # it may be well again; only all attempts tell
+    ],
+)
+def test_one_that_fails_for_days_is_disabled(failures: int, since: timedelta | None, disable: Reason | None) -> None:
+    assert judge(after(failures, since), Outcome(503), NOW, 0.0).disable == disable

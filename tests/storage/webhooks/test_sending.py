@@ -1,0 +1,305 @@
+"""The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import Webhook as Reader
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.storage.content.model import Network
+from roost.storage.webhooks import sending, store
+from roost.storage.webhooks.errors import TooBusy, WebhookMissing
+from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, TEST, Delivery, Reason, State, Webhook
+from roost.storage.webhooks.service import Wish
+from tests.receiver import Receiver, receiving
+from tests.storage.house import House
+from tests.storage.webhooks.office import Office
+
+NOWHERE = "http://127.0.0.1:9/hook"
+
+
+@pytest.fixture
+def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Office:
+    monkeypatch.setattr(sending, "_POLL", 0.02)
+    return Office(place, database, timeout=0.5)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+class Time:
+    """The clock of a test: goes on by itself, and on by leaps."""
+
+    def __init__(self) -> None:
+        self._real = clock.now
+        self._ahead = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return self._real() + self._ahead
+
+    def leap(self, by: timedelta) -> None:
+        self._ahead += by
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(clock, "now", made)
+    return made
+
+
+async def until(look: Callable[[], Awaitable[Any]]) -> Any:
+    async with asyncio.timeout(20):
+        while not (found := await look()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def settled(office: Office, webhook: Webhook, *states: State, attempts: int = 1) -> list[Delivery]:
+    """The deliveries, when each is in one of the states and was tried so often."""
+
+    async def look() -> list[Delivery] | None:
+        told = await office.told(webhook)
+        return told if all(one.state in states and one.attempts >= attempts for one in told) else None
+
+    return await until(look)
+
+
+async def test_a_file_is_told_of_and_the_signature_is_right(office: Office, receiver: Receiver) -> None:
+    made = await office.make(receiver.url)
+    async with office.sending():
+        file = await office.add()
+        (message,) = await receiver.wait()
+        (delivery,) = await settled(office, made.webhook, State.DELIVERED)
+    told = Reader(made.secret.reveal()).verify(message.body, dict(message.headers))
+    assert (told["event_type"], told["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
+    assert message.headers["webhook-id"] == delivery.event_id
+    assert message.headers["content-type"] == "application/json"
+    assert (delivery.status, delivery.error, delivery.attempts) == (200, None, 1)
+    assert delivery.finished_at is not None
+    assert message.path == "/hook"
+
+
+async def test_both_secrets_sign(office: Office, receiver: Receiver) -> None:
+    old = await office.make(receiver.url)
+    new = await office.webhooks.rotate_secret(office.tenant, old.webhook.id)
+    await office.add()
+    async with office.sending():
+        (message,) = await receiver.wait()
+    for secret in (old.secret, new.secret):
+        Reader(secret.reveal()).verify(message.body, dict(message.headers))
+    assert old.secret != new.secret
+
+
+async def test_what_fails_is_sent_again_the_same(office: Office, receiver: Receiver, time: Time) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 500
+    async with office.sending():
+        await office.add()
+        (delivery,) = await settled(office, webhook, State.PENDING)
+        assert (delivery.status, delivery.attempts) == (500, 1)
+        assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is not None
+        receiver.status = 204
+        time.leap(timedelta(seconds=10))
+        (delivery,) = await settled(office, webhook, State.DELIVERED)
+    assert (delivery.status, delivery.attempts, len(receiver.messages)) == (204, 2, 2)
+    first, second = receiver.messages
+    assert first.body == second.body
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert int(second.headers["webhook-timestamp"]) >= int(first.headers["webhook-timestamp"]) + 10
+    assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is None
+
+
+async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
+    office: Office, receiver: Receiver, time: Time
+) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 503
+    async with office.sending() as sender:
+        await office.add()
+        for attempt in range(1, ATTEMPTS + 1):
+            (delivery,) = await settled(office, webhook, State.PENDING, State.FAILED, attempts=attempt)
+            time.leap(timedelta(hours=17))
+        assert (delivery.state, delivery.attempts, delivery.status) == (State.FAILED, ATTEMPTS, 503)
+        receiver.status = 200
+        again = await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
+        assert (again.state, again.finished_at) == (State.PENDING, None)
+        sender.wake()
+        (delivery,) = await settled(office, webhook, State.DELIVERED)
+    assert len(receiver.messages) == ATTEMPTS + 1
+
+
+async def test_days_of_failures_disable_it(office: Office, time: Time) -> None:
+    webhook = (await office.make(NOWHERE)).webhook
+    async with office.sending():
+        await office.add()
+        for attempt in range(1, ATTEMPTS + 1):
+            (delivery,) = await settled(office, webhook, State.PENDING, State.FAILED, attempts=attempt)
+            time.leap(timedelta(hours=20))
+
+        async def disabled() -> Webhook | None:
+            found = await office.webhooks.get(office.tenant, webhook.id)
+            return None if found.enabled else found
+
+        assert (await until(disabled)).disabled_reason is Reason.FAILING
+        await office.add(b"two")
+        assert len(await office.told(webhook)) == 1
+    assert (delivery.status, delivery.error) == (None, "The connection failed: ConnectError")
+
+
+async def test_gone_is_gone(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 410
+    async with office.sending():
+        await office.add()
+        (delivery,) = await settled(office, webhook, State.FAILED)
+    assert delivery.status == 410
+    found = await office.webhooks.get(office.tenant, webhook.id)
+    assert (found.enabled, found.disabled_reason) == (False, Reason.GONE)
+
+
+async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
+    office: Office, receiver: Receiver
+) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    await office.webhooks.update(office.tenant, webhook.id, Wish(enabled=False))
+    other = (await office.make(receiver.url + "/other")).webhook
+    await office.add(b"two")
+    async with office.sending():
+        await settled(office, other, State.DELIVERED)
+        assert [one.attempts for one in await office.told(webhook)] == [0]
+        await office.webhooks.update(office.tenant, webhook.id, Wish(enabled=True))
+        await settled(office, webhook, State.DELIVERED)
+
+
+async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: Receiver) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        dead, alive = (await office.make(silent.url)).webhook, (await office.make(receiver.url)).webhook
+        async with office.sending():
+            for number in range(12):
+                await office.add(str(number).encode())
+            await settled(office, alive, State.DELIVERED)
+            states = [one.state for one in await office.told(dead)]
+    assert len(receiver.messages) == 12
+    assert (states.count(State.SENDING), states.count(State.PENDING)) == (4, 8)
+    assert len(silent.messages) == 4
+
+
+async def test_a_tenant_takes_no_more_than_its_part(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_OF_ONE_TENANT", 6)
+    office.timeout = 30.0
+    async with receiving(None) as silent, receiving() as theirs:
+        for _ in range(3):
+            await office.make(silent.url)
+        other = Office(office.place, office.db)
+        other.place.tenant_id, mine = other.place.other_id, other.place.tenant_id
+        await other.make(theirs.url)
+        await other.add(b"theirs")
+        other.place.tenant_id = mine
+        for number in range(4):
+            await office.add(str(number).encode())
+        async with office.sending():
+            await silent.wait(6)
+            await theirs.wait()
+    assert len(silent.messages) == 6
+
+
+async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Receiver, time: Time) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    (job,) = await office.db.write(
+        lambda connection: store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 4)
+    )
+    assert await office.db.read(lambda connection: store.due(connection, clock.now(), (), 4)) == []
+    if not office.db.is_sqlite:
+        time.leap(LEASE)  # there another process may have it; on SQLite the start knows that nobody has
+    async with office.sending():
+        (delivery,) = await settled(office, webhook, State.DELIVERED)
+    assert (delivery.attempts, len(receiver.messages)) == (2, 1)
+    late = sending.Outcome(500)
+    verdict = sending.judge(job, late, clock.now(), 0.0)
+    assert not await office.db.write(lambda connection: store.record(connection, job, late, verdict, clock.now()))
+    assert (await office.told(webhook))[0].state is State.DELIVERED
+
+
+async def test_two_processes_never_take_the_same(office: Office) -> None:
+    webhook = (await office.make(NOWHERE)).webhook
+    for number in range(20):
+        await office.add(str(number).encode())
+
+    def take(connection: Any) -> list[str]:
+        jobs = store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 5)
+        return [job.delivery.id for job in jobs]
+
+    taken = await asyncio.gather(*(office.db.write(take) for _ in range(6)))
+    ids = [one for some in taken for one in some]
+    assert len(ids) == len(set(ids))
+    assert len(ids) <= 20
+
+
+async def test_a_secret_that_cannot_be_opened_is_a_failure(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    office.sealer = Sealer(Sensitive(bytes(31) + b"1"))
+    async with office.sending():
+        (delivery,) = await settled(office, webhook, State.PENDING)
+    assert delivery.error == "The secret of this webhook could not be opened"
+    assert receiver.messages == []
+
+
+async def test_a_test_is_one_message_and_tells_what_came_of_it(office: Office, receiver: Receiver) -> None:
+    made = await office.make(receiver.url, enabled=False)
+    async with office.sending() as sender:
+        done = await sender.test(office.tenant, made.webhook.id)
+        assert (done.event_type, done.state, done.status) == (TEST, State.DELIVERED, 200)
+        told = Reader(made.secret.reveal()).verify(receiver.messages[0].body, dict(receiver.messages[0].headers))
+        assert (told["event_type"], told["workspace_id"]) == (TEST, office.tenant)
+        receiver.status = 500
+        done = await sender.test(office.tenant, made.webhook.id)
+        assert (done.state, done.status, done.attempts) == (State.FAILED, 500, 1)
+        with pytest.raises(WebhookMissing):
+            await sender.test(office.place.other_id, made.webhook.id)
+
+
+async def test_tests_are_bounded(office: Office) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        async with office.sending() as sender:
+            begun = [asyncio.create_task(sender.test(office.tenant, webhook.id)) for _ in range(4)]
+            await silent.wait(4)
+            with pytest.raises(TooBusy):
+                await sender.test(office.tenant, webhook.id)
+        await asyncio.gather(*begun, return_exceptions=True)
+
+
+async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, time: Time) -> None:
+    kept, gone = (await office.make(NOWHERE)).webhook, (await office.make(NOWHERE)).webhook
+    await office.add()
+    time.leap(KEPT)
+    await office.add(b"two", network=Network.PUBLIC)
+    await office.webhooks.delete(office.tenant, gone.id)
+
+    def counts(connection: Any) -> tuple[int, int, int]:
+        tables = (store.events, store.deliveries, store.webhooks)
+        return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
+
+    async def sweep() -> int:
+        return await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 1))
+
+    assert await office.db.read(counts) == (2, 4, 2)
+    while await sweep():
+        pass
+    assert await office.db.read(counts) == (1, 1, 1)
+    assert [one.event_type for one in await office.told(kept)] == ["ipfs.public.file_added"]
