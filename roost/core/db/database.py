@@ -64,6 +64,12 @@ class Database:
                 return fn(connection)
         return await self._in_thread(self._reader, fn)
 
+    async def survey(self, fn: Callable[[Connection], T]) -> T:
+        """`read` for what goes over many rows: in a thread on SQLite too, so that nobody waits for it."""
+        if self.is_sqlite:
+            return await asyncio.to_thread(_transact, self._reader, fn)
+        return await self.read(fn)
+
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """The result of `fn(connection)` inside one transaction; committed and on disk when this returns.
 
@@ -121,7 +127,8 @@ def _sqlite(url: URL, pragmas: tuple[str, ...], begin: str) -> Engine:
             connection.execute(f"PRAGMA {pragma}").close()
 
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver: Any = connection.connection.dbapi_connection  # as short as it can be: it is done for every read
+        driver.execute(begin).close()
 
     event.listen(engine, "connect", connect)
     event.listen(engine, "begin", start)

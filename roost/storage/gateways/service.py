@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.recent import Recent
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.storage.gateways import model, store
@@ -30,11 +31,16 @@ class Gateways:
     def __init__(self, db: Database, origin: Callable[[str], str] = "http://{}.gateways.localhost".format) -> None:
         """origin: the public origin of the gateway of a name."""
         self._db = db
+        self._recent = Recent[str, StorageGateway]()
         self.origin = origin
 
     async def by_domain(self, name: str) -> StorageGateway:
-        """The gateway of that label, whoever's it is. Raises GatewayMissing."""
-        return _found(await self._db.read(lambda connection: store.by_domain(connection, name)))
+        """The gateway of that label, whoever's it is, as it was half a second ago at most. Raises GatewayMissing."""
+        if (known := self._recent.get(name)) is not None:
+            return known
+        found = _found(await self._db.read(lambda connection: store.by_domain(connection, name)))
+        self._recent.put(name, found)
+        return found
 
     async def default(self, tenant_id: str) -> StorageGateway:
         """The tenant's oldest gateway; its first is made when it never had one. Raises GatewayMissing."""
@@ -80,6 +86,7 @@ class Gateways:
             store.mark_deleted(connection, gateway.id, clock.now())
 
         await self._db.write(remove)
+        self._forget(gateway_id)
 
     async def exists(self, domain: str) -> bool:
         """Whether nobody can have that name any more. Raises InvalidDomain."""
@@ -107,7 +114,7 @@ class Gateways:
                 raise ControlMissing
             store.remove_control(connection, gateway.id, control.id)
 
-        await change(self._db, tenant_id, gateway_id, remove)
+        await self._change(tenant_id, gateway_id, remove)
 
     async def install(self, tenant_id: str, gateway_id: str, plugin_id: int) -> StorageGateway:
         """Install a plugin; one that is there stays. Raises GatewayMissing, PluginMissing."""
@@ -117,7 +124,7 @@ class Gateways:
             store.install(connection, gateway.id, plugin, clock.now())
             return gateway
 
-        return await change(self._db, tenant_id, gateway_id, add)
+        return await self._change(tenant_id, gateway_id, add)
 
     async def uninstall(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Raises GatewayMissing, PluginMissing."""
@@ -127,7 +134,7 @@ class Gateways:
             if not store.uninstall(connection, gateway.id, plugin):
                 raise PluginMissing
 
-        await change(self._db, tenant_id, gateway_id, remove)
+        await self._change(tenant_id, gateway_id, remove)
 
     async def _add_control(self, tenant_id: str, gateway_id: str, control: Control) -> Control:
         def add(connection: Connection, gateway: StorageGateway) -> Control:
@@ -140,7 +147,16 @@ class Gateways:
             store.add_control(connection, gateway.id, control)
             return control
 
-        return await change(self._db, tenant_id, gateway_id, add)
+        return await self._change(tenant_id, gateway_id, add)
+
+    async def _change(self, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
+        try:
+            return await change(self._db, tenant_id, gateway_id, act)
+        finally:
+            self._forget(gateway_id)
+
+    def _forget(self, gateway_id: str) -> None:
+        self._recent.drop(lambda gateway: gateway.id == gateway_id)
 
 
 async def change(db: Database, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
