@@ -75,6 +75,7 @@ OPTIONS: Sequence[Option] = (
         "none",
     ),
     Option("network_urls", "Trustless gateways, comma-separated.", "https://trustless-gateway.link"),
+    Option("analytics_days", "Days for which it is kept what storage gateways served; 0 counts nothing.", "90"),
     Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
     Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
     Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
@@ -118,6 +119,7 @@ class Settings:
     storage_paid: int | None
     network: Literal["none", "trustless"]
     network_urls: tuple[str, ...]
+    analytics_days: int
     agent_memory: int
     agent_cpus: float
     agent_pids: int
@@ -173,6 +175,7 @@ class _Reader:
             storage_paid=self._capacity("storage_paid", None),
             network=cast("Literal['none', 'trustless']", self._one_of("network", ("none", "trustless"))),
             network_urls=self._addresses("network_urls"),
+            analytics_days=self._number("analytics_days", 90, high=3650),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
             agent_cpus=self._decimal("agent_cpus", 2.0),
             agent_pids=self._number("agent_pids", 512, low=16),

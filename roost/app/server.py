@@ -42,7 +42,7 @@ class Roost:
         self._images = PillowImages()
         pictures = Pictures(self.storage.content.reader, self._images, Shelf(settings.data / "cache/images", _SHELF))
         answers = Answers(self.storage.content.reader, pictures)
-        served = StorageGatewayHost(api, self.storage.serving, answers)
+        served = StorageGatewayHost(api, self.storage.serving, answers, self.storage.counter)
         self._observed = self._count()
         self.asgi = front(served, ground.addresses, ground.door.anyone, observe=self._observed)
         self.agents.connect(self.asgi)

@@ -9,6 +9,8 @@ from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import Drafts
 from roost.identity.caller import Plan
+from roost.storage.analytics.counter import Counter
+from roost.storage.analytics.service import Analytics
 from roost.storage.content.keeper import Keeper
 from roost.storage.content.service import Content
 from roost.storage.files.service import Files
@@ -50,6 +52,10 @@ class StorageWing:
         self._pin(ground)
         self._tell(ground)
         self.gateways = Gateways(ground.db, ground.addresses.gateway_origin)
+        days = ground.settings.analytics_days
+        self.counter = Counter(ground.db, days)
+        self._analytics = Analytics(ground.db, self.gateways, self.counter, days)
+        ground.rooms.add(self._analytics)
         self.signatures = Signatures(ground.db)
         self.swaps = Swaps(ground.db, self.gateways)
         for room in (self.signatures, self.swaps, CustomDomains(ground.db)):
@@ -81,12 +87,14 @@ class StorageWing:
         if remark := await self._blobs.probe():
             _log.warning(remark)
         self._keeper.start()
+        self.counter.start()
         await self.sending.start()
 
     async def _expire(self) -> int:
-        return await self.files.expire() + await self.transfers.expire()
+        return await self.files.expire() + await self.transfers.expire() + await self._analytics.expire()
 
     async def stop(self) -> None:
         await self._keeper.stop()
+        await self.counter.stop()
         await self.sending.stop()
         await self._blobs.close()

@@ -1,13 +1,16 @@
-"""`roost gateways ...`: list, create, show, delete, allow, refuse, install, uninstall."""
+"""`roost gateways ...`: list, create, show, delete, allow, refuse, install, uninstall, analytics."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import typer
 
 from roost.cli.client import Data, Session, session
 from roost.cli.output import Exit, Form, Output, fail, say, show_record, show_rows
+from roost.core import clock
 
 nouns = typer.Typer(help="Addresses at which files are served.", no_args_is_help=True)
 _Gateway = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
@@ -106,6 +109,36 @@ def uninstall(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
     say("Uninstalled.")
 
 
+class By(StrEnum):
+    """What `analytics` tells apart."""
+
+    DAY = "day"
+    WEEK = "week"
+    CID = "cid"
+    FILE_NAME = "file_name"
+    USER_AGENT = "user_agent"
+    REFERER = "referer"
+
+
+@nouns.command()
+def analytics(
+    gateway: _Gateway,
+    by: Annotated[By, typer.Option(help="What is told apart.")] = By.DAY,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How far back.")] = 30,
+    data: Data = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show how often a gateway was asked, and how many bytes it sent."""
+    here = session(data).storage()
+    today = clock.now().date()
+    asked = {"by": by.value, "start_date": today - timedelta(days=days - 1), "end_date": today, "limit": 1000}
+    path = f"/v3/analytics/gateways/{'time_series' if by in _PERIODS else 'top'}"
+    found = here.call("GET", f"{path}?{urlencode({**asked, 'gateway_domain': find(here, gateway)['domain']})}")["data"]
+    periods, column = (found["time_periods"], "period_start_time") if by in _PERIODS else (found, "value")
+    show_rows(periods, (column, "requests", "bandwidth"), output)
+
+
+_PERIODS = frozenset({By.DAY, By.WEEK})
 _KINDS = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
 
 

@@ -20,6 +20,7 @@ from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
 from roost.identity import api as keys
+from roost.storage.analytics import api as analytics
 from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
@@ -63,6 +64,7 @@ def application(rooms: Rooms, agents_url: str, checks: Mapping[str, Check], regi
     app.include_router(groups.router)
     app.include_router(members.router)
     app.include_router(gateways.router)
+    app.include_router(analytics.router)
     app.include_router(signatures.router)
     app.include_router(swaps.router)
     app.include_router(webhooks.router)

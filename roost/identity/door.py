@@ -333,7 +333,7 @@ STORAGE_CALLERS = {
     scope: _storage(scope)
     for scope in (
         *(f"org:{resource}:{action}" for resource in ("files", "groups", "gateways") for action in ("read", "write")),
-        *("org:read", "org:write", ANY_SCOPE),
+        *("org:analytics:read", "org:read", "org:write", ANY_SCOPE),
     )
 }
 """By scope, the dependency that lets in who has it."""
@@ -376,6 +376,7 @@ GroupsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:read"])]
 GroupsWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:write"])]
 GatewaysReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:gateways:read"])]
 GatewaysWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:gateways:write"])]
+AnalyticsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:analytics:read"])]
 OrgReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:read"])]
 OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
 """Service JWTs with a scope of the storage API."""

@@ -15,6 +15,8 @@ SCOPES = frozenset(
     {
         "org:agents:read",
         "org:agents:write",
+        "org:analytics:read",
+        "org:analytics:write",
         "org:files:read",
         "org:files:write",
         "org:groups:read",

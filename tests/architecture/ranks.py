@@ -39,6 +39,7 @@ RANKS: Mapping[str, int] = {
     "storage.uploads": 5,
     "storage.webhooks": 5,
     "storage.swaps": 6,
+    "storage.analytics": 6,
     "storage.pins": 6,
     "storage.legacy": 6,
     "storage.tus": 7,

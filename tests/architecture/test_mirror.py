@@ -72,6 +72,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/groups/store.py": "tests/storage/groups/test_service.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/swaps/store.py": "tests/storage/swaps/test_service.py",
+    "roost/storage/analytics/*.py": "tests/contract/test_analytics.py",
+    "roost/storage/analytics/store.py": "tests/storage/analytics/test_service.py",
     "roost/storage/gateways/*.py": "tests/contract/test_storage_gateways.py",
     "roost/storage/gateways/store.py": "tests/storage/gateways/test_service.py",
     "roost/migrations/versions/0008_storage.py": "tests/migrations/test_match.py",

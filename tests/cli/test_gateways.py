@@ -1,9 +1,11 @@
 """`roost gateways`: what is asked of the server, and what is shown of its answer."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
+from roost.core import clock
 from tests.cli.terminal import Server
 
 GATEWAY = {
@@ -22,6 +24,7 @@ GATEWAY = {
     },
 }
 CONTROL = (200, {"data": {"id": "c2", "value": "x"}})
+DAY = {"period_start_time": "2026-03-04", "requests": 2, "bandwidth": 10}
 DONE = (200, {"data": None})
 
 
@@ -73,6 +76,27 @@ def test_refuse(ada: Server) -> None:
     ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
     assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Taken back.\n"
     assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
+
+
+def test_analytics(ada: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 3, 4, tzinfo=UTC))
+    span = "start_date=2026-02-26&end_date=2026-03-04&limit=1000&gateway_domain=ada"
+    series = {"total_requests": 2, "total_bandwidth": 10, "time_periods": [DAY]}
+    ada.answers[f"GET /v3/analytics/gateways/time_series?by=day&{span}"] = (200, {"data": series})
+    shown = ada.run("gateways", "analytics", "ada", "--days", "7").stdout.splitlines()
+    assert [line.split() for line in shown] == [
+        ["PERIOD", "START", "TIME", "REQUESTS", "BANDWIDTH"],
+        ["2026-03-04", "2", "10"],
+    ]
+    told = ada.run("gateways", "analytics", "g1", "--days", "7", "-o", "json").stdout
+    assert json.loads(told) == [DAY]
+    hostile = {"value": "\x1b[2J[red]agent", "requests": 2, "bandwidth": 10}
+    ada.answers[f"GET /v3/analytics/gateways/top?by=user_agent&{span}"] = (200, {"data": [hostile]})
+    shown = ada.run("gateways", "analytics", "ada", "--days", "7", "--by", "user_agent").stdout
+    assert "[red]agent" in shown
+    assert "\x1b" not in shown
+    assert ada.run("gateways", "analytics", "bob").exit_code == 5
+    assert ada.run("gateways", "analytics", "ada", "--by", "colour").exit_code == 2
 
 
 def test_plugins(ada: Server) -> None:

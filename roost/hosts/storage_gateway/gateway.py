@@ -5,6 +5,8 @@ Everything may be read from pages of other origins, without credentials. What is
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -13,11 +15,12 @@ from roost.drivers.image.contract import NotAnImage
 from roost.hosts.storage_gateway import asked as asking
 from roost.hosts.storage_gateway.answers import Answers
 from roost.hosts.storage_gateway.asked import Asked
-from roost.hosts.storage_gateway.reply import Reply, deliver, text
+from roost.hosts.storage_gateway.reply import Outlet, Reply, deliver, text
 from roost.identity.door import Surface
+from roost.storage.analytics.counter import Counter
 from roost.storage.content.errors import ContentMissing
 from roost.storage.serve.errors import NotPinned
-from roost.storage.serve.service import Serving
+from roost.storage.serve.service import Found, Serving
 from roost.web.errors import STATUS
 
 _PREPARE = 30.0
@@ -43,10 +46,11 @@ class TakesTooLong(Unavailable):
 class StorageGatewayHost:
     """others: whoever answers at all other addresses, and what is not content at these."""
 
-    def __init__(self, others: ASGIApp, serving: Serving, answers: Answers) -> None:
+    def __init__(self, others: ASGIApp, serving: Serving, answers: Answers, counter: Counter) -> None:
         self._others = others
         self._serving = serving
         self._answers = answers
+        self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_content(scope):
@@ -54,7 +58,12 @@ class StorageGatewayHost:
             return
         head = scope["method"] == "HEAD"
         reply = await self._reply(scope)
-        await deliver(_with(reply, _CORS), head=head, receive=receive, send=send)
+        outlet = Outlet(send)
+        try:
+            await deliver(_with(reply, _CORS), head=head, receive=receive, send=outlet)
+        finally:
+            if reply.count is not None:
+                reply.count(outlet.sent)
 
     async def _reply(self, scope: Scope) -> Reply:
         if scope["method"] == "OPTIONS":
@@ -76,7 +85,14 @@ class StorageGatewayHost:
             found = await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
         else:
             found = await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
-        return await self._answers.answer(asked, found)
+        reply = await self._answers.answer(asked, found)
+        return replace(reply, count=partial(self._count, asked, found, reply.status)) if reply.status < 400 else reply
+
+    def _count(self, asked: Asked, found: Found, status: int, sent: int) -> None:
+        gateway, network = found.gateway, found.scope.network
+        self._counter.served(
+            gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent
+        )
 
 
 def is_content(scope: Scope) -> bool:

@@ -1,10 +1,10 @@
 """An answer, and how it goes out: in pieces as fast as the client takes them, and not to a client that has left."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 
 from roost.core.problem import Limited, Problem
 
@@ -22,13 +22,29 @@ class BrokenOff(Exception):  # noqa: N818 - what happened
 
 @dataclass(frozen=True)
 class Reply:
-    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before."""
+    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before.
+
+    count: told how many bytes went out, when it is over.
+    """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     first: bytes = b""
     rest: AsyncGenerator[bytes] | None = None
     length: int | None = None
+    count: Callable[[int], None] | None = None
+
+
+class Outlet:
+    """Where an answer goes out; `sent` bytes of its body have."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.sent = 0
+
+    async def __call__(self, message: Message) -> None:
+        await self._send(message)
+        self.sent += len(message.get("body", b""))
 
 
 def text(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:

@@ -39,10 +39,11 @@ class Visitor:
 class Found:
     """What a visitor gets to: `steps` are the root and what each segment of the path led to.
 
-    shared: whether everybody may have it, so that caches may keep it for all.
+    gateway: the one that was asked. shared: whether everybody may have it, so that caches may keep it for all.
     lasting: whether the address will always mean this content. signature: a wallet's, of the root.
     """
 
+    gateway: StorageGateway
     scope: Scope
     steps: Sequence[Stat]
     shared: bool
@@ -86,7 +87,7 @@ class Serving:
         served = await self._swaps.served(gateway, scope.network, cid)
         steps = await self._way(scope, served, path)
         signature = await self._signature(gateway, scope.network, served)
-        return Found(scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
+        return Found(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
 
     async def _signature(self, gateway: StorageGateway, network: Network, cid: Cid) -> str | None:
         if Plugin.CONTENT_ADDRESSABLE not in gateway.plugins:

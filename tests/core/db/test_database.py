@@ -91,6 +91,24 @@ async def test_a_read_sees_one_snapshot_and_does_not_block_the_writer(db: Databa
     assert await db.read(_count) == 1
 
 
+async def test_a_survey_reads_while_all_goes_on(db: Database) -> None:
+    began, written = threading.Event(), threading.Event()
+
+    def slow(connection: Connection) -> int:
+        began.set()
+        assert written.wait(20)
+        return _count(connection)
+
+    survey = asyncio.create_task(db.survey(slow))
+    assert await asyncio.to_thread(began.wait, 20)
+    await db.write(_add(1))
+    assert await db.read(_count) == 1
+    written.set()
+    assert await survey == 1
+    with pytest.raises(DBAPIError):
+        await db.survey(_add(2))
+
+
 async def test_increments_of_two_processes_are_not_lost(db: Database, bare_url: str) -> None:
     """Two databases stand for two processes; reading before writing must not fail for a lock of the other."""
     other = Database(bare_url)

@@ -15,6 +15,7 @@ from roost.hosts.storage_gateway.answers import Answers
 from roost.hosts.storage_gateway.gateway import StorageGatewayHost
 from roost.hosts.storage_gateway.pictures import Pictures
 from roost.hosts.storage_gateway.shelf import Shelf
+from roost.storage.analytics.counter import Counter
 from roost.storage.content import service
 from roost.storage.content.model import Hold, Network
 from roost.storage.files.model import Note
@@ -55,6 +56,7 @@ class Visits:
     links: Links
     app: Any
     ids: dict[str, str]
+    counter: Counter
 
     async def get(self, target: str, gateway: str = "mine-gate", *, method: str = "GET", **headers: str) -> Sent:
         fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
@@ -106,8 +108,8 @@ async def visits(db: Database, house: House, images: Images) -> Visits:
     links = Links(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
     swaps, signatures = Swaps(db, gateways), Signatures(db)
     pictures = Pictures(house.reader, images, Shelf(house.folder / "images", 10_000_000))
-    host = StorageGatewayHost(
-        others, Serving(gateways, swaps, signatures, links, house.reader), Answers(house.reader, pictures)
-    )
+    counter = Counter(db, 90)
+    serving = Serving(gateways, swaps, signatures, links, house.reader)
+    host = StorageGatewayHost(others, serving, Answers(house.reader, pictures), counter)
     app = Dispatch(host, Addresses("localhost", 8642))
-    return Visits(house, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made})
+    return Visits(house, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)

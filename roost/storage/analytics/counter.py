@@ -1,0 +1,163 @@
+"""Counts answers in memory and writes them down every two seconds, so that no answer waits for the disk.
+
+What was counted in the last seconds before a crash is lost, on purpose; a clean stop loses nothing. Several servers of
+one database add up. There are only so many things that are told apart between two writes, of one tenant and of all.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from datetime import date
+from itertools import groupby
+
+from sqlalchemy import Connection
+
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.storage.analytics import model, store
+from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, Line, Tally, Visit
+from roost.storage.content.model import Network
+from roost.storage.files.service import Files
+from roost.storage.unixfs.cid import Cid
+
+MOST, MOST_OF_A_TENANT = 10_000, 2_000
+"""Different visits in memory, and those of one tenant."""
+_INTERVAL = 2.0
+
+_log = log.get("analytics")
+
+
+class Counter:
+    def __init__(self, db: Database, days: int) -> None:
+        """days: for how many what is counted is kept; with none, nothing is counted."""
+        self._db = db
+        self._days = days
+        self._pending: dict[Visit, Tally] = {}
+        self._of_tenant: dict[str, int] = {}
+        self._writing = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+
+    def served(
+        self,
+        tenant_id: str,
+        gateway_id: str,
+        network: Network,
+        cid: Cid,
+        name: str,
+        status: int,
+        headers: Mapping[str, str],
+        sent: int,
+    ) -> None:
+        """Count an answer of which `sent` bytes went out."""
+        if not self._days:
+            return
+        agent, referer = headers.get("user-agent", ""), headers.get("referer")
+        visit = Visit(
+            day=clock.now().toordinal(),
+            tenant_id=tenant_id,
+            gateway_id=gateway_id,
+            network=network,
+            cid=cid,
+            name=name[:LONGEST_NAME],
+            status=status,
+            user_agent=agent[:LONGEST_AGENT],
+            referer=model.origin(referer) if referer else "",
+        )
+        self._add(visit, Tally(1, sent))
+
+    async def flush(self) -> None:
+        """Write down what has been counted. What cannot be written is kept for the next time."""
+        await asyncio.shield(self._write())  # cut off in the middle, nobody would know what is written and what is not
+
+    def start(self) -> None:
+        self._stopping.clear()
+        self._loop = asyncio.create_task(self._run(), name="analytics")
+
+    async def stop(self) -> None:
+        """Idempotent."""
+        self._stopping.set()
+        if self._loop is not None:
+            await self._loop
+            self._loop = None
+        await self._flush()
+
+    def _add(self, visit: Visit, tally: Tally) -> None:
+        known = self._pending.get(visit)
+        if known is not None:
+            known.add(tally)
+            return
+        number = self._of_tenant.get(visit.tenant_id, 0)
+        if visit.cid is not None and (number >= MOST_OF_A_TENANT or len(self._pending) >= MOST):
+            self._add(visit.plainer(), tally)
+            return
+        self._of_tenant[visit.tenant_id] = number + 1
+        self._pending[visit] = tally
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL):
+                    await self._stopping.wait()
+            await self._flush()
+
+    async def _write(self) -> None:
+        async with self._writing:
+            if not self._pending:
+                return
+            batch, self._pending, self._of_tenant = self._pending, {}, {}
+            try:
+                await self._db.write(lambda connection: _keep(connection, batch))
+            except Exception:
+                for visit, tally in batch.items():
+                    self._add(visit, tally)
+                raise
+
+    async def _flush(self) -> None:
+        try:
+            await self.flush()
+        except Exception:  # noqa: BLE001 - the edge of the loop
+            _log.exception("what gateways served could not be written down; it is tried again")
+
+
+def _keep(connection: Connection, batch: Mapping[Visit, Tally]) -> None:
+    lines: dict[Line, Tally] = {}
+    names = _names(connection, batch)
+    for visit, tally in batch.items():
+        line = model.line(visit, names.get(_unnamed(visit)))
+        lines.setdefault(line, Tally()).add(tally)
+    kept: dict[Line, Tally] = {}
+    for (tenant_id, day), group in groupby(sorted(lines, key=_place), key=_place):
+        of_day = {line: lines[line] for line in group}
+        kept |= _within_bounds(connection, tenant_id, day, of_day)
+    store.add(connection, kept)
+
+
+def _within_bounds(
+    connection: Connection, tenant_id: str, day: date, lines: Mapping[Line, Tally]
+) -> Mapping[Line, Tally]:
+    if store.count(connection, tenant_id, day) + len(lines) <= model.DETAILED:
+        return lines
+    return model.fitted(lines, store.digests(connection, tenant_id, day))
+
+
+def _place(line: Line) -> tuple[str, date]:
+    return line.tenant_id, line.day
+
+
+_Unnamed = tuple[str, Network, Cid]
+
+
+def _unnamed(visit: Visit) -> _Unnamed | None:
+    """What the name of has to be looked up."""
+    return None if visit.name or visit.cid is None else (visit.tenant_id, visit.network, visit.cid)
+
+
+def _names(connection: Connection, batch: Mapping[Visit, Tally]) -> Mapping[_Unnamed | None, str | None]:
+    """The names of the tenants' own files that were asked for by their CID alone."""
+    found: dict[_Unnamed | None, str | None] = {}
+    for unnamed in filter(None, map(_unnamed, batch)):
+        if unnamed not in found:
+            file = Files.named(connection, *unnamed)
+            found[unnamed] = None if file is None else file.note.name
+    return found

@@ -1,0 +1,128 @@
+"""What is counted: cut, cleaned and bounded; and which days a question means."""
+
+from datetime import date
+
+import pytest
+
+from roost.storage.analytics import model
+from roost.storage.analytics.errors import InvalidPeriod
+from roost.storage.analytics.model import OTHER, UNKNOWN, Chosen, Days, Interval, Line, Tally, Visit
+from roost.storage.content.model import Network
+from roost.storage.unixfs.cid import Cid
+
+TODAY = date(2026, 3, 4)
+CID = Cid.of(0x55, b"content")
+
+
+def day(number: int, month: int = 3) -> date:
+    return date(2026, month, number)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("https://App.example:8443/a/b?token=secret#x", "https://app.example:8443"),
+        ("http://a.example", "http://a.example"),
+        ("http://[::1]:80/", "http://[::1]:80"),
+        ("android-app://org.example", "android-app://org.example"),
+        ("https://user:secret@a.example/", ""),
+        ("https://a.example\x1b[2J/", ""),
+        ("https://" + "a" * 400, ""),
+        ("https:///x", ""),
+        ("javascript:alert(1)", ""),
+        ("a.example", ""),
+        ("", ""),
+    ],
+)
+def test_of_a_referer_the_origin_is_kept(sent: str, kept: str) -> None:
+    assert model.origin(sent) == kept
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("curl/8.1", "curl/8.1"),
+        ("", UNKNOWN),
+        (" \t", UNKNOWN),
+        ("a\x00b\x1b[31mc\nd\ud800", "ab[31mcd"),
+        ("x" * 300, "x" * 200),
+        ("Grüße", "Grüße"),
+    ],
+)
+def test_what_visitors_say_is_cleaned(sent: str, kept: str) -> None:
+    assert model.cleaned(sent, 200) == kept
+
+
+def visit(cid: Cid | None = CID, name: str = "a.txt") -> Visit:
+    return Visit(TODAY.toordinal(), "tenant", "gateway", Network.PUBLIC, cid, name, 200, "curl", "https://a.example")
+
+
+def test_a_visit_is_a_line() -> None:
+    line = model.line(visit(), "file.bin")
+    assert line == Line("tenant", TODAY, "gateway", str(CID), "a.txt", 200, "curl", "https://a.example")
+    assert model.line(visit(name=""), "file.bin").file_name == "file.bin"
+    assert model.line(visit(name=""), None).file_name == UNKNOWN
+    assert model.line(visit().plainer(), None) == line.of_gateway()
+
+
+def lines(number: int) -> dict[Line, Tally]:
+    """Each of another user agent, the later the more requests."""
+    made = model.line(visit(), None)
+    return {
+        Line(**{**vars(made), "user_agent": str(one), "cid": f"cid{one}"}): Tally(one + 1, 10) for one in range(number)
+    }
+
+
+def test_what_is_asked_for_most_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "DETAILED", 3)
+    monkeypatch.setattr(model, "PLAIN", 2)
+    given, there = lines(8), set[bytes]()
+    kept = model.fitted(given, there)
+    told = {(line.cid, line.user_agent): tally.requests for line, tally in kept.items()}
+    assert told == {
+        ("cid7", "7"): 8,
+        ("cid6", "6"): 7,
+        ("cid5", "5"): 6,
+        ("cid4", OTHER): 5,
+        ("cid3", OTHER): 4,
+        (OTHER, OTHER): 6,
+    }
+    assert sum(tally.bandwidth for tally in kept.values()) == 80
+    again = model.fitted(given, there)
+    assert {line.digest for line in again} == {line.digest for line in kept} == there
+
+
+def test_lines_differ_by_all_that_they_tell() -> None:
+    first = model.line(visit(), None)
+    others = [
+        Line(**{**vars(first), field: value})
+        for field, value in {"gateway_id": "x", "cid": "x", "file_name": "x", "status": 206, "referer": "x"}.items()
+    ]
+    assert len({line.digest for line in (first, *others)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [
+        (None, None, Days(day(3, 2), TODAY)),
+        (day(1), day(3), Days(day(1), day(3))),
+        (day(1), None, Days(day(1), TODAY)),
+        (None, day(2), Days(day(1, 2), day(2))),
+        (date(2020, 1, 1), day(9), Days(date(2025, 12, 5), TODAY)),
+    ],
+)
+def test_which_days_are_meant(since: date | None, until: date | None, days: Days) -> None:
+    assert model.days(Chosen(since=since, until=until), TODAY, 90) == days
+
+
+def test_days_that_are_none() -> None:
+    for since, until in ((date.max, None), (None, date.min), (date.max, date.max), (date.min, date.min)):
+        assert not model.days(Chosen(since=since, until=until), TODAY, 90).begins(Interval.DAY)
+    assert not model.days(Chosen(), TODAY, 0).begins(Interval.DAY)
+    with pytest.raises(InvalidPeriod):
+        model.days(Chosen(since=day(3), until=day(2)), TODAY, 90)
+
+
+def test_weeks_begin_on_mondays() -> None:
+    assert Days(day(1), TODAY).begins(Interval.WEEK) == [day(23, 2), day(2)]
+    assert Days(day(3), TODAY).begins(Interval.DAY) == [day(3), day(4)]
