@@ -117,9 +117,14 @@ class _Metadata(V3):
     keyvalues: dict[str, Any] | None = None
 
 
+def _none_if_empty(hosts: object) -> object:
+    """Clients send an empty text where they know no hosts."""
+    return None if hosts == "" else hosts
+
+
 class _Options(V3):
     group_id: Annotated[Text | None, Field(alias="groupId")] = None
-    host_nodes: Annotated[_Hosts | None, Field(alias="hostNodes")] = None
+    host_nodes: Annotated[_Hosts | None, Field(alias="hostNodes"), BeforeValidator(_none_if_empty)] = None
 
 
 class PinByHash(V3):
