@@ -53,7 +53,9 @@ async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
         yield Clients(house, tmp_path, packages, listed.json()["data"]["rows"][0]["domain"])
 
 
-@pytest.mark.parametrize("journey", ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "analytics", "web3"])
+@pytest.mark.parametrize(
+    "journey", ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "analytics", "web3"]
+)
 async def test_journey(clients: Clients, journey: str) -> None:
     assert await clients.run(journey) == "done\n"
 
