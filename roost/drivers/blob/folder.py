@@ -15,10 +15,11 @@ from typing import ClassVar
 
 from roost.core import clock, ids
 from roost.drivers.blob.contract import KEY, Blob, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.disk import exactly, in_thread, sync_folder, write_all
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, sync_folder, write_all
 
 _SYNC_EVERY = 64 * 1024**2
 _PAGE = 256
+_SMALL = 256 * 1024
 
 
 class FolderStore(BlobStore):
@@ -55,7 +56,9 @@ class FolderStore(BlobStore):
             await super().adopt(key, file)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        return await in_thread(lambda: _read(self._path(key), offset, length))
+        path = self._path(key)
+        found = at_hand(path, offset, length) if length <= _SMALL else None
+        return await in_thread(lambda: _read(path, offset, length)) if found is None else found
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
         file = await in_thread(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))

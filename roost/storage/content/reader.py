@@ -89,6 +89,9 @@ class Reader:
         if file.size is None or file.kind not in {Kind.FILE, Kind.RAW}:
             raise NotAFile
         end = file.size if end is None else min(end, file.size)
+        if file.node is None:  # one block, and it is found already
+            yield (await self._load(file.found))[begin:end]
+            return
         tree = await self._db.read(lambda connection: store.tree(connection, file.found.pack_id, file.cid))
         pieces = (
             self._walk(scope, file.cid, begin, end, 0)

@@ -64,6 +64,16 @@ trees = sa.Table(
 )
 
 _AT_ONCE = 2000
+_ANYBODYS = (  # built once: this is asked for every block that is read
+    sa.select(blocks)
+    .join(holds, holds.c.pack_id == blocks.c.pack_id)
+    .join(packs, packs.c.id == blocks.c.pack_id)
+    .where(blocks.c.digest == sa.bindparam("digest"), blocks.c.hash == sa.bindparam("hash"))
+    .where(holds.c.network == sa.bindparam("network"))
+    .order_by(packs.c.damaged, blocks.c.pack_id)
+    .limit(1)
+)
+_TENANTS = _ANYBODYS.where(holds.c.tenant_id == sa.bindparam("tenant_id"))
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
@@ -97,15 +107,8 @@ def stored_by(connection: Connection, tenant_id: str) -> int:
 
 def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
     """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
-    query = (
-        sa.select(blocks)
-        .join(holds, holds.c.pack_id == blocks.c.pack_id)
-        .join(packs, packs.c.id == blocks.c.pack_id)
-        .where(blocks.c.digest == cid.digest, blocks.c.hash == cid.hash, *_within(scope))
-        .order_by(packs.c.damaged, blocks.c.pack_id)
-        .limit(1)
-    )
-    row = connection.execute(query).first()
+    values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network, "tenant_id": scope.tenant_id}
+    row = connection.execute(_ANYBODYS if scope.tenant_id is None else _TENANTS, values).first()
     return None if row is None else Found(row.pack_id, _block(row, cid))
 
 
@@ -210,11 +213,6 @@ def _size(connection: Connection, pack_id: str) -> int:
 
 def _held() -> sa.ColumnElement[bool]:
     return sa.exists().where(holds.c.pack_id == packs.c.id)
-
-
-def _within(scope: Scope) -> list[Any]:
-    mine = [holds.c.network == scope.network]
-    return mine if scope.tenant_id is None else [*mine, holds.c.tenant_id == scope.tenant_id]
 
 
 def _block_values(pack_id: str, row: BlockRow) -> dict[str, Any]:
