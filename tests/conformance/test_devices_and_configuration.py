@@ -42,11 +42,6 @@ THEIRS = {
 }
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=SHARED)
 async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     async with place(request.param, tmp_path_factory.mktemp("box")) as made:

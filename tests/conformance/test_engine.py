@@ -14,11 +14,6 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 WRONG = Sensitive("wrong-0123456789abcdef")
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=CASES)
 async def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     """One gateway for all tests that only talk to it: a start takes seconds."""

@@ -31,11 +31,6 @@ T = TypeVar("T")
 ASK = Payload("agentTurn", "ping")
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=SHARED)
 async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     """One gateway for all: a start takes seconds."""

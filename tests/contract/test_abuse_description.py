@@ -86,11 +86,6 @@ def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     folder: Path = tmp_path_factory.mktemp("d") / "data"
     async with running(folder, ROOST_QUOTA_PAID="2") as server:

@@ -10,21 +10,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import Running
 
 Ended = Callable[[], Awaitable[float]]
 """Waits until what was opened has ended; how many seconds after the call."""
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture

@@ -16,11 +16,6 @@ TOKENS = (TELEGRAM_BOT, SLACK_BOT, SLACK_APP, DISCORD_BOT, REFUSED_BOT, UNWELL_B
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 def outside() -> Iterator[Platforms]:
     with platforms() as told:
         told.known |= set(TOKENS)

@@ -1,7 +1,6 @@
 """Every operation of the contract that is here: credentials, addresses, refusals (cases A1, A4, A7, C10, C11)."""
 
 import re
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -9,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.contract.endpoints import endpoints, needs_contract, routes
-from tests.server import Running, running
+from tests.server import Running
 
 pytestmark = needs_contract
 GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]
@@ -31,17 +30,6 @@ def name(row: dict[str, Any]) -> str:
 
 def for_keys() -> list[dict[str, Any]]:
     return [row for row in endpoints() if "jwt" in row["credentials"]]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 def test_the_agents_table_is_whole() -> None:

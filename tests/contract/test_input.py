@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import Running, running
+from tests.server import Running
 
 _FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogate elsewhere"}
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]
@@ -40,17 +40,6 @@ BODIES: dict[str, bytes] = {
     "wrong types": b'{"name": {}, "command": [], "filename": {}, "contentBase64": 1, "version": {}}',
     "prototype": b'{"__proto__": {"name": "x"}, "constructor": 1, "version": "__proto__"}',
 }
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

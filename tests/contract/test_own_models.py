@@ -18,11 +18,6 @@ OTHER_KEY = "sk-other-9876543210fedcba"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("own") / "data", **LOOPBACK) as running_house:
         yield running_house

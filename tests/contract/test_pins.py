@@ -24,11 +24,6 @@ PATH = "/v3/files/public/pin_by_cid"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
     async with gateway(CARS) as server:
         yield server

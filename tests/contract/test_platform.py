@@ -54,11 +54,6 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         api = server.client(server.key())

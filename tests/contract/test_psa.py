@@ -21,11 +21,6 @@ NOWHERE = str(Cid.of(RAW, b"nobody has it"))
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
     async with gateway({CID: b"".join(car.written([TREE.cid], BLOCKS))}) as server:
         yield server

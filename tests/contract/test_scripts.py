@@ -15,11 +15,6 @@ NOTHING = {"state": "Not configured", "reason": None, "exitCode": None, "started
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("s") / "data") as server:
         yield server

@@ -1,6 +1,5 @@
 """Storage gateways, plugins, swaps and signatures over HTTP (contract, Storage API, operations 1 and 4)."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
@@ -9,23 +8,12 @@ import pytest
 from roost.storage.content.model import Network
 from roost.storage.signatures.model import milliseconds
 from tests.contract.storage import keep
-from tests.server import Running, running
+from tests.server import Running
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 PREFIXES = ["/v3/gateways", "/v3/ipfs/gateways"]
 PLUGINS = ["/v3/ipfs/gateway_plugins", "/v3/gateways/plugins"]
 ME = account().address
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture

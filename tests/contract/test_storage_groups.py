@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
@@ -11,20 +10,9 @@ import pytest
 from roost.storage.content.model import Network
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import Running, running
+from tests.server import Running
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """API keys over HTTP: made in both forms, limited, counted, revoked; none with more than its maker has."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import Running
 
 PATHS = [
     ("/v3/pinata/keys", "/v3/pinata/keys", "/v3/pinata/keys/{}"),
@@ -15,17 +14,6 @@ PATHS = [
     ("/users/generateApiKey", "/users/apiKeys", "/users/revokeApiKey"),
 ]
 GROUPS = "/v3/groups/private"
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2 as httpx
@@ -12,7 +12,7 @@ import pytest
 from roost.storage.content.model import Network
 from roost.storage.files.model import File
 from tests.contract.storage import keep
-from tests.server import Running, running
+from tests.server import Running
 
 NO_GROUP = (404, {"error": {"reason": "NOT_FOUND", "details": "Group not found"}})
 NO_FILE = (404, {"error": {"reason": "NOT_FOUND", "details": "File not found"}})
@@ -24,17 +24,6 @@ NOT_PINNED = {
 }
 STRANGE = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture

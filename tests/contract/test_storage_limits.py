@@ -23,11 +23,6 @@ PART = "application/offset+octet-stream"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("d") / "data", ROOST_STORAGE_FREE="64M") as server:
         yield server

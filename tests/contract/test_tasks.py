@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import Running
 
 GOOD: dict[str, Any] = {"name": "report", "schedule": "0 9 * * 1-5 Europe/Berlin", "payload": "Write the report."}
 RECORD = {
@@ -17,17 +17,6 @@ RECORD = {
     *("sessionTarget", "wakeMode", "createdAt", "nextRunAt", "lastRunAt", "lastStatus", "lastError"),
 }
 TASKS = "/v0/tasks"
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

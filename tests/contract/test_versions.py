@@ -13,11 +13,6 @@ VERSIONS = ["1.1.0", BROKEN, "1.0.0"]
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("v") / "data") as server:
         yield server

@@ -16,11 +16,6 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     options = {"ROOST_EGRESS_ALLOW": "127.0.0.1/32", "ROOST_EGRESS_HOSTS": "inside.example=127.0.0.1"}
     async with running(tmp_path_factory.mktemp("d") / "data", **options) as server:

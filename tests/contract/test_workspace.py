@@ -11,11 +11,6 @@ from tests.server import running
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
     """A client of one agent's own address."""
     async with running(tmp_path_factory.mktemp("d") / "data") as house:

@@ -17,11 +17,6 @@ TRACE = KEY.reveal()[:-1] + "[" + KEY.reveal()[-1] + "]"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     folder = tmp_path_factory.mktemp("own") / "data"
     engines = app.engines(config.load({"ROOST_DATA": str(folder)}))

@@ -32,11 +32,6 @@ def metadata(**fields: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("tus"), ROOST_UPLOAD_FREE="64M") as server:
         yield server
