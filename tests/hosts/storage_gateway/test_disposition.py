@@ -47,7 +47,8 @@ def test_any_name_is_one_header_that_others_read_alike(name: str) -> None:
     assert read.get_content_disposition() == "attachment"
     told = read.get_filename() or ""
     kept = "".join(sign for sign in name if sign.isprintable() and sign not in "/\\")
-    assert told == "".join(sign if sign.isascii() and sign not in '"%' else "_" for sign in kept)
+    plain = "".join(sign if sign.isascii() and sign not in '"%' else "_" for sign in kept)
+    assert told.strip() == plain.strip()
 
 
 @pytest.mark.parametrize(
