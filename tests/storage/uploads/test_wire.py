@@ -1,0 +1,27 @@
+from datetime import UTC, datetime
+
+from roost.storage.content.model import Network
+from roost.storage.files.model import File, Note
+from roost.storage.uploads import wire
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+FILE = File("i", "t", Network.PRIVATE, "c", 5, 3, "directory", Note("n"), NOW, NOW, is_duplicate=True)
+
+
+def test_how_an_upload_is_told() -> None:
+    assert wire.uploaded(FILE).model_dump(mode="json") == {
+        "id": "i",
+        "user_id": "t",
+        "name": "n",
+        "cid": "c",
+        "size": 5,
+        "number_of_files": 3,
+        "mime_type": "directory",
+        "keyvalues": {},
+        "group_id": None,
+        "network": "private",
+        "vectorized": False,
+        "created_at": "2026-11-21T00:00:00.000000Z",
+        "expires_at": None,
+        "is_duplicate": True,
+    }
