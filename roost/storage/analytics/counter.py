@@ -6,7 +6,7 @@ one database add up. There are only so many things that are told apart between t
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import groupby
 
@@ -17,7 +17,7 @@ from roost.core.db import Database
 from roost.storage.analytics import model, store
 from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, Line, Tally, Visit
 from roost.storage.content.model import Network
-from roost.storage.files.service import Files
+from roost.storage.files import service as files
 from roost.storage.unixfs.cid import Cid
 
 MOST, MOST_OF_A_TENANT = 10_000, 2_000
@@ -25,6 +25,9 @@ MOST, MOST_OF_A_TENANT = 10_000, 2_000
 _INTERVAL = 2.0
 
 _log = log.get("analytics")
+
+Names = Mapping[tuple[str, Network, Cid], str]
+"""How tenants call their files, by the version 1 of their CIDs."""
 
 
 class Counter:
@@ -107,7 +110,8 @@ class Counter:
                 return
             batch, self._pending, self._of_tenant = self._pending, {}, {}
             try:
-                await self._db.write(lambda connection: _keep(connection, batch))
+                names = await self._db.survey(lambda connection: _names(connection, batch))
+                await self._db.write(lambda connection: _keep(connection, batch, names))
             except Exception:
                 for visit, tally in batch.items():
                     self._add(visit, tally)
@@ -120,11 +124,11 @@ class Counter:
             _log.exception("what gateways served could not be written down; it is tried again")
 
 
-def _keep(connection: Connection, batch: Mapping[Visit, Tally]) -> None:
+def _keep(connection: Connection, batch: Mapping[Visit, Tally], names: Names) -> None:
     lines: dict[Line, Tally] = {}
-    names = _names(connection, batch)
     for visit, tally in batch.items():
-        line = model.line(visit, names.get(_unnamed(visit)))
+        name = None if visit.cid is None else names.get((visit.tenant_id, visit.network, visit.cid.v1()))
+        line = model.line(visit, name)
         lines.setdefault(line, Tally()).add(tally)
     kept: dict[Line, Tally] = {}
     for (tenant_id, day), group in groupby(sorted(lines, key=_place), key=_place):
@@ -145,19 +149,14 @@ def _place(line: Line) -> tuple[str, date]:
     return line.tenant_id, line.day
 
 
-_Unnamed = tuple[str, Network, Cid]
-
-
-def _unnamed(visit: Visit) -> _Unnamed | None:
-    """What the name of has to be looked up."""
-    return None if visit.name or visit.cid is None else (visit.tenant_id, visit.network, visit.cid)
-
-
-def _names(connection: Connection, batch: Mapping[Visit, Tally]) -> Mapping[_Unnamed | None, str | None]:
-    """The names of the tenants' own files that were asked for by their CID alone."""
-    found: dict[_Unnamed | None, str | None] = {}
-    for unnamed in filter(None, map(_unnamed, batch)):
-        if unnamed not in found:
-            file = Files.named(connection, *unnamed)
-            found[unnamed] = None if file is None else file.note.name
-    return found
+def _names(connection: Connection, batch: Iterable[Visit]) -> Names:
+    """The names of the tenants' own files, where the address had none."""
+    asked: dict[tuple[str, Network], set[Cid]] = {}
+    for visit in batch:
+        if visit.cid is not None and not visit.name:
+            asked.setdefault((visit.tenant_id, visit.network), set()).add(visit.cid)
+    return {
+        (tenant_id, network, cid): name
+        for (tenant_id, network), cids in asked.items()
+        for cid, name in files.names(connection, tenant_id, network, list(cids)).items()
+    }

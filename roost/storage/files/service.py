@@ -21,6 +21,7 @@ from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
 _DAMAGED_AT_ONCE = 500
+_NAMES_AT_ONCE = 500
 _HOLDER = "file/"
 
 Watch = Callable[[Connection, Change, File, File | None], None]
@@ -240,6 +241,17 @@ class Files:
     def _tell(self, connection: Connection, change: Change, file: File, before: File | None = None) -> None:
         for watch in self._watches:
             watch(connection, change, file, before)
+
+
+def names(connection: Connection, tenant_id: str, network: Network, cids: Sequence[Cid]) -> Mapping[Cid, str]:
+    """How the tenant calls its files of these CIDs, under this spelling or another, by their version 1."""
+    spelled = {str(spelling): cid.v1() for cid in cids for spelling in cid.spellings()}
+    every = list(spelled)
+    found: dict[Cid, str] = {}
+    for at in range(0, len(every), _NAMES_AT_ONCE):
+        some = store.names(connection, tenant_id, network, every[at : at + _NAMES_AT_ONCE])
+        found |= {spelled[cid]: name for cid, name in some.items()}
+    return found
 
 
 def _found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:

@@ -1,6 +1,6 @@
 """The tables of files and every line of SQL about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -77,6 +77,12 @@ def get(connection: Connection, tenant_id: str, network: Network, file_id: str) 
 def by_cid(connection: Connection, tenant_id: str, network: Network, cid: str) -> File | None:
     row = connection.execute(_present(tenant_id, network).where(files.c.cid == cid)).first()
     return None if row is None else _file(row)
+
+
+def names(connection: Connection, tenant_id: str, network: Network, cids: Sequence[str]) -> Mapping[str, str]:
+    """The names of the tenant's files of these CIDs, those that have one."""
+    query = sa.select(files.c.cid, files.c.name).where(*_mine(tenant_id, network), files.c.cid.in_(cids))
+    return {row.cid: row.name for row in connection.execute(query) if row.name is not None}
 
 
 def with_ids(connection: Connection, ids: Sequence[str]) -> Sequence[File]:

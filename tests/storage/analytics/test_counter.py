@@ -18,7 +18,7 @@ from roost.storage.content.model import Network
 from roost.storage.files.model import Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V1
+from roost.storage.unixfs.profile import V0, V1
 from tests.storage.house import House
 
 CID = Cid.of(0x55, b"content")
@@ -147,23 +147,43 @@ async def test_hostile_texts_are_kept_cleaned(database: Database) -> None:
 
 
 async def test_a_file_has_the_name_that_its_tenant_gave_it(place: House, database: Database) -> None:
-    async with place.content.receive(V1) as pack:
+    async with place.content.receive(V0) as pack:
         await pack.write(b"named")
         cid = (await pack.end_file()).cid
         arrival = Arrival(place.tenant_id, Network.PUBLIC, str(cid), 5, "text/plain", Note("mine.txt"))
         await pack.commit(lambda connection: Files(database).add(connection, arrival, pack.pack_id))
+    assert cid.version == 0
     counter = Counter(database, 90)
     for tenant, network in (
         (place.tenant_id, Network.PUBLIC),
         (place.tenant_id, Network.PRIVATE),
         (place.other_id, Network.PUBLIC),
     ):
-        counter.served(tenant, "g", network, cid, "", 200, {}, 1)
+        for spelling in (cid, cid.v1()):
+            counter.served(tenant, "g", network, spelling, "", 200, {}, 1)
     counter.served(place.tenant_id, "g", Network.PUBLIC, cid, "asked.txt", 200, {}, 1)
     await counter.flush()
-    mine = [name for tenant, name in await rows(database, "tenant_id", "file_name") if tenant == place.tenant_id]
-    assert mine == ["asked.txt", "mine.txt", UNKNOWN]
-    assert (place.other_id, UNKNOWN) in await rows(database, "tenant_id", "file_name")
+    found = await rows(database, "tenant_id", "file_name", "requests")
+    mine = [(name, requests) for tenant, name, requests in found if tenant == place.tenant_id]
+    assert mine == [("asked.txt", 1), ("mine.txt", 1), ("mine.txt", 1), (UNKNOWN, 1), (UNKNOWN, 1)]
+    assert {name for tenant, name, _ in found if tenant == place.other_id} == {UNKNOWN}
+
+
+async def test_names_of_many_files_are_found(place: House, database: Database) -> None:
+    cids: list[Cid] = []
+    for number in range(3):
+        async with place.content.receive(V1) as pack:
+            await pack.write(b"%d" % number)
+            cid = (await pack.end_file()).cid
+            arrival = Arrival(place.tenant_id, Network.PUBLIC, str(cid), 1, "text/plain", Note(f"{number}.txt"))
+            await pack.commit(lambda connection, a=arrival, p=pack.pack_id: Files(database).add(connection, a, p))
+        cids.append(cid)
+    counter = Counter(database, 90)
+    for cid in (*cids, *(Cid.of(0x55, b"not here %d" % number) for number in range(1200))):
+        counter.served(place.tenant_id, "g", Network.PUBLIC, cid, "", 200, {}, 1)
+    await counter.flush()
+    names = [name for (name,) in await rows(database, "file_name") if name != UNKNOWN]
+    assert names == ["0.txt", "1.txt", "2.txt"]
 
 
 async def test_midnight_begins_another_day(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
