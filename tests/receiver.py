@@ -25,13 +25,16 @@ class Message:
 
 @dataclass
 class Receiver:
-    """`status` is the answer: None says nothing for ever. `more` stands in the head, `tail` after it."""
+    """`status` is the answer: None says nothing for ever. `more` stands in the head, `tail` after it, and then the
+    connection is closed, but for `endless`, which says more, and `hold`, which does not.
+    """
 
     port: int = 0
     status: int | None = 200
     more: str = ""
     tail: bytes = b""
     endless: bool = False
+    hold: bool = False
     messages: list[Message] = field(default_factory=list[Message])
 
     @property
@@ -56,6 +59,8 @@ class Receiver:
                 return
             writer.write(f"HTTP/1.1 {self.status} X\r\nConnection: close\r\n{self.more}\r\n".encode() + self.tail)
             await writer.drain()
+            if self.hold:
+                await reader.read()
             while self.endless:
                 writer.write(bytes(65_536))
                 await writer.drain()

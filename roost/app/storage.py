@@ -87,6 +87,7 @@ class StorageWing:
         if remark := await self._blobs.probe():
             _log.warning(remark)
         self._keeper.start()
+        await self.sending.start()
         self.counter.start()
         await self.sending.start()
 
@@ -95,6 +96,7 @@ class StorageWing:
 
     async def stop(self) -> None:
         await self._keeper.stop()
+        await self.sending.stop()
         await self.counter.stop()
         await self.sending.stop()
         await self._blobs.close()

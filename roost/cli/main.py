@@ -21,6 +21,7 @@ from roost.cli import (
     secrets,
     signatures,
     tasks,
+    webhooks,
 )
 from roost.cli.chat import chat
 from roost.cli.execute import AS_TYPED, execute
@@ -58,6 +59,7 @@ cli.add_typer(files.nouns, name="files")
 cli.add_typer(groups.nouns, name="groups")
 cli.add_typer(gateways.nouns, name="gateways")
 cli.add_typer(signatures.nouns, name="signatures")
+cli.add_typer(webhooks.nouns, name="webhooks")
 
 
 def _version(wanted: bool) -> None:

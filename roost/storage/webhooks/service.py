@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids
+from roost.core import clock, ids, place
 from roost.core.db import Database
 from roost.core.place import Place
 from roost.core.seal import Sealer
@@ -141,9 +141,7 @@ class Webhooks:
             found(connection, tenant_id, webhook_id)
             return store.page(connection, webhook_id, state, after, limit + 1)
 
-        page = await self._db.read(read)
-        last = page[limit - 1] if len(page) > limit else None
-        return page[:limit], None if last is None else Place(last.created_at, last.id).token()
+        return place.page(await self._db.read(read), limit)
 
     async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
         """Send a message again now, with all attempts before it. Raises WebhookMissing, DeliveryMissing."""
@@ -160,8 +158,8 @@ class Webhooks:
 
     def _renewed(self, connection: Connection, webhook: Webhook, at: datetime) -> Made:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
-        place = store.PLACE.format(webhook_id=webhook.id, id=secret_id)
-        store.add_secret(connection, webhook.id, secret_id, self._sealer.seal(secret.reveal(), place), at)
+        envelope = self._sealer.seal(secret.reveal(), store.PLACE.format(webhook_id=webhook.id, id=secret_id))
+        store.add_secret(connection, webhook.id, secret_id, envelope, at)
         return Made(webhook, message.written(secret))
 
 

@@ -1,6 +1,7 @@
 """Webhooks of tenants: made, changed, limited; and the outbox in the transaction of the change that it tells of."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from roost.storage.webhooks.errors import (
     WebhookLimit,
     WebhookMissing,
 )
-from roost.storage.webhooks.model import EVENTS, OVERLAP, Reason, State, Webhook
+from roost.storage.webhooks.model import EVENTS, OVERLAP, Reason, State
 from roost.storage.webhooks.service import Wish
 from tests.storage.house import House
 from tests.storage.webhooks.office import KEY, Office
@@ -192,9 +193,7 @@ async def test_the_secret_before_goes_on_for_a_day(office: Office, monkeypatch: 
 
 async def test_to_enable_one_forgives_it(office: Office) -> None:
     webhook = (await office.make()).webhook
-    failing = Webhook(
-        **{**vars(webhook), "enabled": False, "disabled_reason": Reason.FAILING, "failing_since": clock.now()}
-    )
+    failing = replace(webhook, enabled=False, disabled_reason=Reason.FAILING, failing_since=clock.now())
     await office.db.write(lambda connection: store.update(connection, failing))
     assert (await office.webhooks.get(office.tenant, webhook.id)).disabled_reason is Reason.FAILING
     again = await office.webhooks.update(office.tenant, webhook.id, Wish(enabled=True))

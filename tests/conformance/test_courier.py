@@ -1,0 +1,169 @@
+"""What a courier brings, what counts as an answer, and where it does not go."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+
+import httpx2
+import pytest
+
+from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.errors import NameNotResolved
+from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.transport import GuardedTransport, judge
+from roost.drivers.courier.contract import Courier, Undelivered, UrlRefused
+from roost.drivers.courier.http import HttpCourier
+from tests.receiver import receiving
+
+OPEN = Policy(allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)})
+HEADERS = {"Content-Type": "application/json", "webhook-id": "e1"}
+
+
+class Names:
+    """A resolver that knows some names, and for whom each was asked."""
+
+    def __init__(self, **names: str) -> None:
+        self.names = {name.replace("_", "."): found for name, found in names.items()}
+        self.asked: list[str] = []
+
+    async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
+        self.asked.append(agent_id)
+        if host not in self.names:
+            raise NameNotResolved(host)
+        return [ip_address(one) for one in self.names[host].split()]
+
+
+def courier(policy: Policy = OPEN, names: Names | None = None, timeout: float = 5.0) -> Courier:
+    dialer, trust = Dialer(policy, names or Names()), httpx2.create_ssl_context()
+    return HttpCourier(
+        lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: judge(policy, url), timeout=timeout
+    )
+
+
+async def deliver(made: Courier, url: str) -> int:
+    return await made.deliver("t1", url, b'{"a":1}', HEADERS)
+
+
+async def test_it_brings_what_it_was_given() -> None:
+    async with receiving() as receiver:
+        assert await deliver(courier(), receiver.url) == 200
+    (message,) = receiver.messages
+    assert (message.body, message.path) == (b'{"a":1}', "/hook")
+    assert {name: message.headers[name.lower()] for name in HEADERS} == HEADERS
+    assert message.headers["user-agent"] == "roost"
+
+
+@pytest.mark.parametrize("status", [204, 400, 410, 500, 503])
+async def test_the_status_is_the_answer(status: int) -> None:
+    async with receiving(status) as receiver:
+        assert await deliver(courier(), receiver.url) == status
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with receiving() as elsewhere, receiving(307) as receiver:
+        receiver.more = f"Location: {elsewhere.url}\r\n"
+        assert await deliver(courier(), receiver.url) == 307
+        assert elsewhere.messages == []
+
+
+@pytest.mark.parametrize("manner", ["endless", "stalls", "breaks"])
+async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None:
+    async with receiving(200) as receiver:
+        if manner == "endless":
+            receiver.endless = True
+        else:
+            receiver.more, receiver.tail = "Content-Length: 1000000\r\n", b"x"
+            receiver.hold = manner == "stalls"
+        begun = time.monotonic()
+        assert await deliver(courier(), receiver.url) == 200
+        assert time.monotonic() - begun < 4.5
+
+
+async def test_one_that_does_not_answer() -> None:
+    async with receiving(None) as receiver:
+        with pytest.raises(Undelivered, match=r"within 0\.2 s"):
+            await deliver(courier(timeout=0.2), receiver.url)
+
+
+async def test_one_that_speaks_something_else() -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-x\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Undelivered, match="The connection failed"):
+            await deliver(courier(), f"http://127.0.0.1:{port}/")
+
+
+async def test_nobody_is_there() -> None:
+    async with receiving() as receiver:
+        url = receiver.url
+    with pytest.raises(Undelivered, match="could not be reached"):
+        await deliver(courier(), url)
+    with pytest.raises(Undelivered, match=r"nowhere\.example could not be resolved"):
+        await deliver(courier(), "https://nowhere.example/")
+
+
+@pytest.mark.parametrize("answers", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "8.8.8.8 127.0.0.1", "::1", "fd00::1"])
+async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: str) -> None:
+    names = Names(rebound_example=answers)
+    async with receiving() as receiver:
+        made = courier(Policy(), names)
+        url = f"https://rebound.example:{receiver.port}/"
+        made.check(url)
+        with pytest.raises(Undelivered, match="not on the public internet") as refused:
+            await deliver(made, url)
+    assert receiver.messages == []
+    assert "127.0.0.1" not in str(refused.value)
+    assert names.asked == ["t1"]
+
+
+async def test_what_is_not_allowed_any_more_is_not_done() -> None:
+    async with receiving() as receiver:
+        courier().check(receiver.url)
+        with pytest.raises(Undelivered):
+            await deliver(courier(Policy()), receiver.url)
+    assert receiver.messages == []
+
+
+async def test_the_operators_names() -> None:
+    async with receiving() as receiver:
+        assert await deliver(courier(), f"http://inside.example:{receiver.port}/") == 200
+    assert receiver.messages[0].headers["host"] == f"inside.example:{receiver.port}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "receiver.example", "ftp://receiver.example/", "http://receiver.example/", "https://", "https:///x"),
+        *("https://receiver.example:0/", "https://receiver.example:99999/", "https://receiver.example:25/"),
+        *("https://user:pass@receiver.example/", "https://user@receiver.example/", "https://receiver.example/#x"),
+        *("https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://[::1]/"),
+        *("https://10.0.0.1/", "https://169.254.169.254/", "https://[::ffff:10.0.0.1]/", "https://0/"),
+        *("https://bad.example/", "https://sub.bad.example/", "https://BAD.example./"),
+        *("https://receiver.example/a b", "https://receiver.example/\r\nX: y", "https://receiver.example/\0"),
+        *("https://grün.example/", "https://receiver.example/" + "x" * 2048),
+    ],
+)
+def test_what_is_refused_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(UrlRefused):
+        courier(Policy(deny_hosts=["bad.example"])).check(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "https://receiver.example/",
+            "https://receiver.example:8443/a?b=c",
+            "https://8.8.8.8/",
+            "https://RECEIVER.example./",
+        ),
+        *("http://127.0.0.1:8080/", "http://inside.example/", "http://inside.example:8080/x", "https://127.0.0.1/"),
+    ],
+)
+def test_what_is_allowed(url: str) -> None:
+    courier().check(url)
