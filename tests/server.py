@@ -57,10 +57,11 @@ async def running(
     runtime: Runtime | None = None,
     engines: Sequence[Engine] | None = None,
     stop: bool = True,
+    port: int = 0,
     **environment: str,
 ) -> AsyncIterator[Running]:
-    """`stop` False leaves the agents' boxes as a crash would."""
-    listener = listen("127.0.0.1", 0)
+    """`stop` False leaves the agents' boxes as a crash would. port: any free one, or that of a server before it."""
+    listener = listen("127.0.0.1", port)
     settings = config.load({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], app.upstreams(settings))
     server = app.Roost(settings, outside)

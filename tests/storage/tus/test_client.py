@@ -1,5 +1,6 @@
 """The protocol's own client, unmodified, against a server."""
 
+import asyncio
 from pathlib import Path
 
 from roost.core import clock
@@ -39,3 +40,26 @@ async def test_the_published_client_uploads(tmp_path: Path) -> None:
             FOLDER / "uploads.mjs", tmp_path / "client", packages, environment, "--import", str(NAMES)
         )
     assert told == "done\n"
+
+
+async def test_it_goes_on_with_a_server_that_was_started_anew(tmp_path: Path) -> None:
+    packages, journey = node.installed(FOLDER), tmp_path / "client"
+    async with running(tmp_path / "data") as house:
+        port = house.port
+        environment = {"ROOST_PORT": str(port), "ROOST_KEY": house.key(), "ROOST_WANTED": cid("v1")}
+        client = asyncio.create_task(
+            node.run(FOLDER / "restart.mjs", journey, packages, environment, "--import", str(NAMES))
+        )
+        await there(journey / "left", client)
+    (journey / "down").touch()
+    await there(journey / "failed", client)
+    async with running(tmp_path / "data", port=port):
+        assert await client == "done\n"
+
+
+async def there(path: Path, client: asyncio.Task[str]) -> None:
+    async with asyncio.timeout(60):
+        while not path.exists():
+            if client.done():
+                client.result()
+            await asyncio.sleep(0.01)
