@@ -1,5 +1,5 @@
 """`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, records, logs, edge, tasks,
-storage, gateway.
+storage, uploads, gateway.
 """
 
 import sys
@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge, gateway, logs, records, storage, tasks
+from bench import agents, api, containers, edge, gateway, logs, records, storage, tasks, uploads
 from bench.table import Row, report
 
 _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
@@ -19,6 +19,7 @@ _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "edge": edge.run,
     "tasks": tasks.run,
     "storage": storage.run,
+    "uploads": uploads.run,
     "gateway": gateway.run,
 }
 

