@@ -23,6 +23,7 @@ Place = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int | None]
 _GIB = 1024**3
 _LEAST_MEMORY = 64 * 1024**2
 _HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
+_AUTH_SECRET = re.compile(r"bearer:[!-~]+|basic:[^:\s]+:.+")
 _DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
@@ -71,10 +72,13 @@ OPTIONS: Sequence[Option] = (
     Option("storage_paid", "Bytes that a tenant may keep on the paid plan, or `none` for any number.", "none"),
     Option(
         "network",
-        "Where content to pin by its CID comes from: `none` (only this server), or `trustless` gateways over HTTP.",
+        "Where content to pin by its CID comes from: `none` (only this server), `trustless` gateways over HTTP, or a "
+        "`kubo` node, which also offers what is public here.",
         "none",
     ),
     Option("network_urls", "Trustless gateways, comma-separated.", "https://trustless-gateway.link"),
+    Option("kubo_api", "The RPC address of a kubo node of your own.", "http://127.0.0.1:5001"),
+    Option("kubo_auth", "Its credential, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."),
     Option("analytics_days", "Days for which it is kept what storage gateways served; 0 counts nothing.", "90"),
     Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
     Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
@@ -117,8 +121,10 @@ class Settings:
     upload_paid: int
     storage_free: int | None
     storage_paid: int | None
-    network: Literal["none", "trustless"]
+    network: Literal["none", "trustless", "kubo"]
     network_urls: tuple[str, ...]
+    kubo_api: str
+    kubo_auth: Sensitive[str] | None
     analytics_days: int
     agent_memory: int
     agent_cpus: float
@@ -173,8 +179,12 @@ class _Reader:
             upload_paid=self._bytes("upload_paid", 25 * _GIB),
             storage_free=self._capacity("storage_free", 10 * _GIB),
             storage_paid=self._capacity("storage_paid", None),
-            network=cast("Literal['none', 'trustless']", self._one_of("network", ("none", "trustless"))),
+            network=cast(
+                "Literal['none', 'trustless', 'kubo']", self._one_of("network", ("none", "trustless", "kubo"))
+            ),
             network_urls=self._addresses("network_urls"),
+            kubo_api=self._address("kubo_api"),
+            kubo_auth=self._auth_secret("kubo_auth"),
             analytics_days=self._number("analytics_days", 90, high=3650),
             agent_memory=self._bytes("agent_memory", 2 * _GIB),
             agent_cpus=self._decimal("agent_cpus", 2.0),
@@ -275,6 +285,12 @@ class _Reader:
         if len(key) != 32:
             raise BadSettings(f"{name}: 64 hexadecimal digits, please (32 bytes)")
         return Sensitive(key)
+
+    def _auth_secret(self, name: str) -> Sensitive[str] | None:
+        text = self._text(name)
+        if text and not _AUTH_SECRET.fullmatch(text):
+            raise BadSettings(f"{name}: `bearer:TOKEN` or `basic:USER:PASSWORD`, please")
+        return Sensitive(text) if text else None
 
     def _blobs(self) -> str:
         """The address of a bucket, or a folder, which may be relative to the data folder."""

@@ -11,6 +11,7 @@ import httpx2
 from roost import migrations
 from roost.agents.egress.dialer import Dialer
 from roost.agents.egress.policy import Policy
+from roost.agents.egress.target import parse
 from roost.agents.egress.transport import GuardedTransport, judge
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
@@ -29,6 +30,7 @@ from roost.drivers.model.contract import ModelSettings, Upstream
 from roost.drivers.model.openai import OpenAI
 from roost.drivers.model.scripted import Scripted
 from roost.drivers.network.contract import PublicNetwork
+from roost.drivers.network.kubo import Address, Kubo
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import Trustless
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
@@ -109,11 +111,20 @@ def _trust(settings: Settings) -> ssl.SSLContext:
     return trust
 
 
-def network(settings: Settings, dialer: Dialer) -> PublicNetwork:
-    """Where content of others comes from."""
-    if settings.network == "none":
-        return NoNetwork()
-    return Trustless(settings.network_urls, guarded(settings, dialer, "network"))
+def network(settings: Settings, dialer: Dialer, admits: Callable[[Address], bool]) -> PublicNetwork:
+    """Where content of others comes from, and whom they ask for ours."""
+    outwards = guarded(settings, dialer, "network")
+
+    async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
+        return await dialer.places("network", parse(f"[{host}]" if ":" in host else host, port))
+
+    match settings.network:
+        case "none":
+            return NoNetwork()
+        case "trustless":
+            return Trustless(settings.network_urls, outwards)
+        case "kubo":
+            return Kubo(settings.kubo_api, settings.kubo_auth, Trustless((), outwards), locate, admits)
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:

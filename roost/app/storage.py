@@ -8,6 +8,7 @@ from roost.app.outside import courier, network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import Drafts
+from roost.drivers.network.contract import Announcer
 from roost.identity.caller import Plan
 from roost.storage.analytics.counter import Counter
 from roost.storage.analytics.service import Analytics
@@ -19,6 +20,7 @@ from roost.storage.gateways.service import Gateways
 from roost.storage.groups.service import Groups
 from roost.storage.legacy.service import Legacy
 from roost.storage.links.service import Links
+from roost.storage.offers.service import Offers
 from roost.storage.pins.model import RETRIEVE
 from roost.storage.pins.retrieve import RETRIES, Retrieval
 from roost.storage.pins.service import Pins
@@ -69,10 +71,14 @@ class StorageWing:
             ground.rooms.add(room)
 
     def _pin(self, ground: Ground) -> None:
-        source = network(ground.settings, Dialer(ground.policy, ground.resolver))
-        retrieval = Retrieval(ground.db, self.content, self.files, source, self.uploads.limit)
+        outside = network(ground.settings, Dialer(ground.policy, ground.resolver), ground.policy.admits_address)
+        most = max(ground.settings.upload_free, ground.settings.upload_paid)
+        retrieval = Retrieval(ground.db, self.content, self.files, outside, self.uploads.limit, most)
         ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
-        ground.rooms.add(Pins(ground.db, ground.queue, self.files))
+        ground.rooms.add(Pins(ground.db, ground.queue, self.files, outside))
+        self._offers: Offers | None = None
+        if isinstance(outside, Announcer):
+            self._offers = Offers(ground.db, ground.queue, self.files, self.content.reader, outside)
 
     def _tell(self, ground: Ground) -> None:
         post = courier(ground.settings, ground.policy, Dialer(ground.policy, ground.resolver))
@@ -89,7 +95,8 @@ class StorageWing:
         self._keeper.start()
         await self.sending.start()
         self.counter.start()
-        await self.sending.start()
+        if self._offers is not None:
+            await self._offers.start()
 
     async def _expire(self) -> int:
         return await self.files.expire() + await self.transfers.expire() + await self._analytics.expire()
@@ -98,5 +105,4 @@ class StorageWing:
         await self._keeper.stop()
         await self.sending.stop()
         await self.counter.stop()
-        await self.sending.stop()
         await self._blobs.close()

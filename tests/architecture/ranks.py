@@ -35,6 +35,7 @@ RANKS: Mapping[str, int] = {
     "storage.files": 4,
     "storage.gateways": 5,
     "storage.members": 5,
+    "storage.offers": 5,
     "storage.signatures": 5,
     "storage.uploads": 5,
     "storage.webhooks": 5,

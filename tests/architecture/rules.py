@@ -214,6 +214,7 @@ RULES: tuple[Rule, ...] = (
             "roost/cli/*",  # a client: it sends one
             "roost/drivers/model/*",  # clients of model services
             "roost/drivers/messenger/*",  # clients of chat platforms
+            "roost/drivers/network/*",  # clients of a kubo node
             "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
         ),
         "credentials are read by identity/door.py only; a handler names who may enter by a type in its signature",

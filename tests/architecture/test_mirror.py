@@ -68,6 +68,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
     "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
+    "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
     "roost/storage/files/store.py": "tests/storage/files/test_service.py",
     "roost/storage/groups/store.py": "tests/storage/groups/test_service.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",

@@ -1,6 +1,12 @@
-"""What every public network does, and what each source may answer. The gateways here are stand-ins of the tests."""
+"""What every public network does, whatever those who are asked answer.
 
+Those who misbehave are stand-ins of the tests; those who do not are a storage gateway of ours and two kubo nodes.
+"""
+
+import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -9,26 +15,49 @@ from roost.agents.egress.dialer import Dialer
 from roost.agents.egress.policy import Policy
 from roost.agents.egress.resolver import SystemResolver
 from roost.agents.egress.transport import GuardedTransport
-from roost.drivers.network.contract import BadHost, NotThere, PublicNetwork, Source, SourceFailed, origin
+from roost.core.db import Database
+from roost.drivers.network.contract import (
+    Announcer,
+    BadHost,
+    NotThere,
+    PublicNetwork,
+    Source,
+    SourceFailed,
+    origin,
+)
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import Trustless
+from roost.storage.content.model import Network
+from roost.storage.pins.model import Ask, Status
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
 from tests.conformance.car_server import CarServer, Manner, gateway
+from tests.conformance.networks import (
+    BLOCKS,
+    CAR,
+    CID,
+    ELSEWHERE,
+    FOLDER,
+    FOLDER_CAR,
+    NOWHERE,
+    read,
+    through_kubo,
+    trustless,
+)
+from tests.contract.storage import keep
+from tests.server import running
+from tests.storage.cars import Blocks
+from tests.storage.house import CONTENT, house
+from tests.storage.pins.counter import counter
 
-CID = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
-CAR = bytes(range(256)) * 1000
-ELSEWHERE = "/dns4/peer.example/tcp/4001/p2p/12D3KooWA"
+ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+ASKED: dict[str, Callable[..., PublicNetwork]] = {"trustless": trustless, "kubo": through_kubo}
+"""Networks that ask whoever is at an address."""
+WHOEVER_IS_ASKED = pytest.mark.parametrize("made", ASKED.values(), ids=ASKED)
 
 
-def trustless(*urls: str, idle: float = 5.0) -> Trustless:
-    return Trustless(urls, httpx2.AsyncHTTPTransport, idle=idle)
-
-
-async def read(source: Source, cid: str = CID) -> bytes:
-    async with aclosing(source.car(cid)) as pieces:
-        return b"".join([piece async for piece in pieces])
-
-
-@pytest.mark.parametrize("network", [NoNetwork(), trustless("http://127.0.0.1:9")], ids=["none", "trustless"])
+@pytest.mark.parametrize("network", [NoNetwork(), trustless(NOWHERE), through_kubo(NOWHERE)], ids=["none", *ASKED])
 def test_hosts_that_speak_something_else_are_no_sources(network: PublicNetwork) -> None:
     assert len(network.sources((ELSEWHERE,))) == len(network.sources())
 
@@ -37,9 +66,15 @@ async def test_without_a_network_there_is_nobody_to_ask() -> None:
     assert NoNetwork().sources(("/dns4/example.com/tcp/443/https",)) == ()
 
 
-async def test_a_gateway_gives_a_car() -> None:
+@pytest.mark.parametrize("network", [NoNetwork(), trustless(NOWHERE)], ids=["none", "trustless"])
+def test_some_cannot_tell_others(network: PublicNetwork) -> None:
+    assert not isinstance(network, Announcer)
+
+
+@WHOEVER_IS_ASKED
+async def test_a_car_is_given(made: Callable[..., PublicNetwork]) -> None:
     async with gateway({CID: CAR}) as server:
-        (source,) = trustless(server.url).sources()
+        (source,) = made(server.url).sources()
         assert await read(source) == CAR
 
 
@@ -49,31 +84,164 @@ async def test_hosts_are_asked_before_gateways_and_once() -> None:
     assert names == ["https://a.example:443", "http://127.0.0.1:9"]
 
 
-async def test_what_it_does_not_have() -> None:
+@WHOEVER_IS_ASKED
+async def test_what_is_not_there(made: Callable[..., PublicNetwork]) -> None:
     async with gateway({}) as server:
-        with pytest.raises(NotThere):
-            await read(trustless(server.url).sources()[0])
+        with pytest.raises((NotThere, SourceFailed)):
+            await read(made(server.url).sources()[0])
 
 
-@pytest.mark.parametrize("manner", [Manner.WEB_PAGE, Manner.REDIRECTS, Manner.FAILS, Manner.CUT_OFF])
-async def test_answers_that_are_no_car(manner: Manner) -> None:
+@WHOEVER_IS_ASKED
+@pytest.mark.parametrize("manner", [Manner.REDIRECTS, Manner.FAILS, Manner.CUT_OFF])
+async def test_answers_that_are_no_car(made: Callable[..., PublicNetwork], manner: Manner) -> None:
     async with gateway({CID: CAR}, manner) as server:
         with pytest.raises(SourceFailed):
-            await read(trustless(server.url).sources()[0])
+            await read(made(server.url).sources()[0])
         assert len(server.asked) == 1
 
 
-async def test_one_that_falls_silent_is_left() -> None:
+async def test_a_page_is_no_car() -> None:
+    async with gateway({CID: CAR}, Manner.WEB_PAGE) as server:
+        with pytest.raises(SourceFailed):
+            await read(trustless(server.url).sources()[0])
+
+
+@WHOEVER_IS_ASKED
+async def test_one_that_falls_silent_is_left(made: Callable[..., PublicNetwork]) -> None:
     async with gateway({CID: CAR}, Manner.SILENT) as server:
         with pytest.raises(SourceFailed, match="ReadTimeout"):
-            await read(trustless(server.url, idle=0.2).sources()[0])
+            await read(made(server.url, idle=0.2).sources()[0])
+        await asyncio.wait_for(server.left.wait(), 10)
 
 
-async def test_one_that_nobody_listens_at() -> None:
+@WHOEVER_IS_ASKED
+async def test_one_that_nobody_listens_at(made: Callable[..., PublicNetwork]) -> None:
     async with gateway({}) as server:
         url = server.url
     with pytest.raises(SourceFailed):
-        await read(trustless(url).sources()[0])
+        await read(made(url).sources()[0])
+
+
+@WHOEVER_IS_ASKED
+async def test_a_reader_that_has_enough_hangs_up(made: Callable[..., PublicNetwork]) -> None:
+    async with gateway({CID: CAR}, Manner.ENDLESS) as server:
+        async with aclosing(made(server.url).sources()[0].car(CID)) as pieces:
+            assert await anext(pieces)
+        await asyncio.wait_for(server.left.wait(), 10)
+
+
+@WHOEVER_IS_ASKED
+async def test_a_reader_that_is_cancelled_hangs_up(made: Callable[..., PublicNetwork]) -> None:
+    async with gateway({CID: CAR}, Manner.SILENT) as server:
+        reading = asyncio.create_task(read(made(server.url).sources()[0]))
+        async with asyncio.timeout(10):
+            while not server.asked:
+                await asyncio.sleep(0.01)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await asyncio.wait_for(server.left.wait(), 10)
+
+
+def _file_of(child: Cid, times: int, size: int) -> tuple[Cid, bytes]:
+    """A file that is the same child again and again."""
+    node = dagpb.encode([Link(child, "", size)] * times, Unixfs(Kind.FILE, size=size * times, sizes=[size] * times))
+    return Cid.of(DAG_PB, node), node
+
+
+def _tower(levels: int, times: int) -> tuple[Cid, Blocks]:
+    """A file that many levels high."""
+    blocks: Blocks = [(Cid.of(RAW, b"x"), b"x")]
+    for level in range(levels):
+        blocks.append(_file_of(blocks[-1][0], times, times**level))
+    return blocks[-1][0], blocks
+
+
+def _circle() -> tuple[Cid, Blocks]:
+    """A folder in itself, as far as one can be: the block that would close the circle has another's CID."""
+    inner = dagpb.encode([], Unixfs(Kind.DIRECTORY))
+    outer = dagpb.encode([Link(Cid.of(DAG_PB, inner), "in", len(inner))], Unixfs(Kind.DIRECTORY))
+    root = Cid.of(DAG_PB, outer)
+    back = dagpb.encode([Link(root, "out", len(outer))], Unixfs(Kind.DIRECTORY))
+    return root, [(root, outer), (Cid.of(DAG_PB, inner), back)]
+
+
+LIES: dict[str, tuple[tuple[Cid, Blocks], Manner, Status]] = {
+    "wrong bytes": ((FOLDER, BLOCKS), Manner.FLIPS_A_BIT, Status.SEARCHING),
+    "cut off": ((FOLDER, BLOCKS), Manner.CUT_OFF, Status.SEARCHING),
+    "a drip": ((FOLDER, BLOCKS), Manner.DRIPS, Status.SEARCHING),
+    "no end": ((FOLDER, BLOCKS), Manner.ENDLESS, Status.OVER_MAX_SIZE),
+    "a huge block": ((FOLDER, BLOCKS), Manner.HUGE_BLOCK, Status.SEARCHING),
+    "a block missing": ((FOLDER, BLOCKS[1:]), Manner.HONEST, Status.SEARCHING),
+    "a circle": (_circle(), Manner.HONEST, Status.SEARCHING),
+    "too deep": (_tower(100, 1), Manner.HONEST, Status.SEARCHING),
+    "too large in few blocks": (_tower(8, 100), Manner.HONEST, Status.OVER_MAX_SIZE),
+    "a size beyond all numbers": (_tower(10, 80), Manner.HONEST, Status.SEARCHING),
+}
+
+
+@ON_SQLITE
+@WHOEVER_IS_ASKED
+@pytest.mark.parametrize(("content", "manner", "end"), LIES.values(), ids=LIES)
+async def test_lies_become_nothing(
+    made: Callable[..., PublicNetwork],
+    content: tuple[Cid, Blocks],
+    manner: Manner,
+    end: Status,
+    database: Database,
+    tmp_path: Path,
+) -> None:
+    root, blocks = content
+    place = house(database, tmp_path)
+    async with (
+        gateway({str(root): b"".join(car.written([root], blocks))}, manner) as server,
+        counter(database, place, network=made(server.url), patience=0.5) as desk,
+    ):
+        pin = await desk.pin(root)
+        async with asyncio.timeout(30):
+            while end is Status.SEARCHING and len(server.asked) < 2:  # left, and asked again later
+                await asyncio.sleep(0.02)
+        assert await desk.until(pin, end) is end
+        assert await desk.all_files() == []
+    assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
+
+
+@ON_SQLITE
+async def test_a_liar_does_not_stand_before_the_honest(database: Database, tmp_path: Path) -> None:
+    place = house(database, tmp_path)
+    cars = {str(FOLDER): FOLDER_CAR}
+    async with gateway(cars, Manner.DRIPS) as slow, gateway(cars, Manner.ENDLESS) as liar, gateway(cars) as honest:
+        network = trustless(slow.url, liar.url, honest.url)
+        async with counter(database, place, network=network, patience=0.5) as desk:
+            assert await desk.until(await desk.pin(FOLDER), Status.PINNED, Status.OVER_MAX_SIZE) is Status.PINNED
+            assert await desk.read(str(FOLDER), "in", "big") == CONTENT
+
+
+@ON_SQLITE
+async def test_a_storage_gateway_of_ours_is_a_source(database: Database, tmp_path: Path) -> None:
+    place = house(database, tmp_path / "here")
+    async with running(tmp_path / "there") as other:
+        public = await keep(other, "acme", Network.PUBLIC, CONTENT)
+        private = await keep(other, "acme", Network.PRIVATE, CONTENT[:-1])
+        listed = await other.client(other.key("acme"), "api.localhost").get("/v3/ipfs/gateways")
+        name = listed.json()["data"]["rows"][0]["domain"]
+        host = f"/dns4/{name}.gateways.localhost/tcp/{other.port}/http"
+        network = Trustless((), ToLoopback)
+        async with counter(database, place, network=network) as desk:
+            pin = await desk.pins.add(place.tenant_id, Ask(public.cid, hosts=(host,)))
+            assert await desk.until(pin, Status.PINNED) is Status.PINNED
+            assert await desk.read(public.cid) == CONTENT
+            (source,) = network.sources((host,))
+            with pytest.raises(NotThere):
+                await read(source, private.cid)
+
+
+class ToLoopback(httpx2.AsyncHTTPTransport):
+    """Knows where names below `localhost` are, on every machine."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.url = request.url.copy_with(host="127.0.0.1")  # what stands in `Host` stays
+        return await super().handle_async_request(request)
 
 
 async def test_hosts_of_tenants_are_reached_by_their_own_transport_alone() -> None:
@@ -101,6 +269,7 @@ def _named(server: CarServer) -> Source:
         ("/dns4/example.com/udp/4001/quic-v1/p2p/12D3KooW", None),
         ("/ip4/192.0.2.7/tcp/4001/p2p/QmPeer", None),
         ("/dnsaddr/bootstrap.example", None),
+        ("/p2p/12D3KooWA", None),
     ],
 )
 def test_multiaddrs(host: str, expected: str | None) -> None:

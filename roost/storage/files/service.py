@@ -133,15 +133,6 @@ class Files:
         """How many files there are, and their bytes."""
         return await self._db.read(lambda connection: store.count(connection, tenant_id, network, Filter()))
 
-    async def is_public(self, cid: Cid) -> bool:
-        """Whether anybody here has a public file of that CID, however it is written."""
-        spellings = [str(one) for one in cid.spellings()]
-        return await self._db.read(lambda connection: store.any_public(connection, spellings))
-
-    async def public_cids(self, after: str, limit: int) -> Sequence[str]:
-        """The CIDs of everybody's public files, each once, those after one."""
-        return await self._db.read(lambda connection: store.public_cids(connection, after, limit))
-
     async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
         """The file with another note. Raises FileMissing."""
         return await self.change(tenant_id, network, file_id, lambda _: note)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter
+from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter, written
 
 files = sa.Table(
     "files",
@@ -29,6 +29,7 @@ files = sa.Table(
     sa.Column("updated_at", UtcTime, nullable=False),
     sa.Column("expires_at", UtcTime, index=True),
     sa.Column("deleted_at", UtcTime),
+    sa.Index("ix_files_cid", "cid"),
     sa.Index("ix_files_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
     sa.Index(
         "uq_files_tenant_id_network_cid",
@@ -142,6 +143,19 @@ def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
     return connection.execute(query.values(deleted_at=at)).rowcount == 1
 
 
+def any_public(connection: Connection, cids: Sequence[str]) -> bool:
+    """Whether anybody has a public file of one of these."""
+    public = (files.c.network == Network.PUBLIC, files.c.deleted_at.is_(None))
+    return connection.execute(sa.select(files.c.id).where(files.c.cid.in_(cids), *public).limit(1)).first() is not None
+
+
+def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """The CIDs of public files, in the database's order, those after one."""
+    public = (files.c.network == Network.PUBLIC, files.c.deleted_at.is_(None))
+    query = sa.select(files.c.cid).distinct().where(files.c.cid > after, *public).order_by(files.c.cid).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
 def expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
     """Files whose time is over."""
     query = sa.select(files).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
@@ -171,7 +185,7 @@ def _conditions(chosen: Filter) -> list[Any]:
     if chosen.cid is not None:
         found.append(files.c.cid.in_(chosen.cid))
     for key, value in chosen.keyvalues.items():
-        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == str(value))
+        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == written(value))
         found.append(files.c.id.in_(sa.select(file_keyvalues.c.file_id).where(*pair)))
     return found
 
@@ -194,11 +208,12 @@ def _pin_conditions(chosen: PinFilter) -> list[Any]:
 
 def _matches(condition: Condition) -> Any:
     text, value = file_keyvalues.c.value, condition.value
+    pattern = str(value).replace("\\", "\\\\")  # to PostgreSQL alone it would be an escape
     column = text if isinstance(value, str) else _NUMBER
     matches = {
         "eq": text == value,
-        "like": text.like(str(value)),
-        "ilike": text.ilike(str(value)),
+        "like": text.like(pattern, escape="\\"),
+        "ilike": text.ilike(pattern, escape="\\"),
         "gt": column > value,
         "gte": column >= value,
         "lt": column < value,
@@ -228,7 +243,7 @@ def _noted(note: Note) -> dict[str, Any]:
 
 def _set_keyvalues(connection: Connection, file_id: str, note: Note) -> None:
     if note.keyvalues:
-        rows = [{"file_id": file_id, "key": key, "value": str(value)} for key, value in note.keyvalues.items()]
+        rows = [{"file_id": file_id, "key": key, "value": written(value)} for key, value in note.keyvalues.items()]
         connection.execute(file_keyvalues.insert(), rows)
 
 

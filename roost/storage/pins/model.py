@@ -28,6 +28,7 @@ class Status(StrEnum):
     BACKFILLED = "backfilled"
     PINNED = "pinned"  # it is a file; no more in the queue
     EXPIRED = "expired"
+    OVER_FREE_LIMIT = "over_free_limit"
     OVER_MAX_SIZE = "over_max_size"
     INVALID_OBJECT = "invalid_object"
     BAD_HOST_NODE = "bad_host_node"
@@ -35,7 +36,10 @@ class Status(StrEnum):
 
 ACTIVE = (Status.PRECHECKING, Status.SEARCHING, Status.RETRIEVING)
 WAITING = (*ACTIVE, Status.BACKFILLED)
-FAILED = (Status.EXPIRED, Status.OVER_MAX_SIZE, Status.INVALID_OBJECT, Status.BAD_HOST_NODE)
+FAILED = (
+    *(Status.EXPIRED, Status.OVER_FREE_LIMIT, Status.OVER_MAX_SIZE),
+    *(Status.INVALID_OBJECT, Status.BAD_HOST_NODE),
+)
 QUEUED = (*WAITING, *FAILED)
 """What the queue shows."""
 

@@ -23,6 +23,7 @@ from roost.storage.content.export import blocks_car
 from roost.storage.content.model import Network, Scope
 from roost.storage.content.reader import Reader
 from roost.storage.content.service import Content
+from roost.storage.files.errors import StorageFull
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.pins import store
@@ -41,6 +42,8 @@ RETRIES = 400
 """With the pauses between them more than a day, after which the pin expires."""
 LONGEST = 2 * 3600.0
 """Seconds that one source may take."""
+PATIENCE, LEAST = 90.0, 1024 * 1024
+"""Within so many seconds a source gives so many bytes more, or all that it has: 11.6 KiB/s, and time to begin."""
 _AT_ONCE, _OF_ONE_TENANT = 4, 2
 _PAUSE = timedelta(seconds=5)
 _FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
@@ -56,13 +59,18 @@ class Retrieval:
         files: Files,
         network: PublicNetwork,
         limit: Callable[[str], Awaitable[int]],
+        most: int,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
-        """`limit` tells how many bytes one upload of a tenant's may have, and so one pin."""
+        """`limit` tells how many bytes one upload of a tenant's may have, and so one pin; `most` is any plan's most."""
         self._db = db
         self._content = content
         self._files = files
         self._network = network
         self._limit = limit
+        self._most = most
+        self._patience = patience
         self._running: Counter[str] = Counter()
 
     async def handle(self, claim: Claim) -> JSON:
@@ -96,38 +104,53 @@ class Retrieval:
             await self._search(pin)
 
     async def _search(self, pin: Pin) -> None:
-        limit, too_large = await self._limit(pin.tenant_id), False
+        limit = await self._limit(pin.tenant_id)
+        over: Status | None = None
         for source in (_Here(self._content.reader), *self._network.sources(pin.ask.hosts)):
             try:
                 async with asyncio.timeout(LONGEST):
                     await self._take(pin, source, limit)
             except (PinMissing, BlobFailed):
                 raise
+            except StorageFull:
+                over = Status.OVER_FREE_LIMIT
+                break
             except UploadTooLarge:
-                too_large = True
+                over = Status.OVER_FREE_LIMIT if limit < self._most else Status.OVER_MAX_SIZE
             except (Problem, TimeoutError) as error:  # whatever is wrong with what one source gave
                 reason = error.message if isinstance(error, Problem) else "too slow"
                 _log.info("pin.not_from_there", pin=pin.id, source=source.name, reason=reason)
             else:
                 return
-        if too_large:
-            await self._end(pin, Status.OVER_MAX_SIZE)
+        if over is not None:
+            await self._end(pin, over)
         else:
             await self._set(pin, Status.SEARCHING)
             raise NotFoundYet
 
     async def _take(self, pin: Pin, source: Source, limit: int) -> None:
         async with self._content.receive_car() as car, aclosing(source.car(pin.ask.cid)) as pieces:
+            await self._receive(pin, car, pieces, limit)
+            kept = await car.end()
+            if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
+                raise Malformed("The CAR has another root than was asked for")
+            if kept.size > limit:  # few blocks, each of which is in it very often
+                raise UploadTooLarge
+            await self._publish(pin, car, kept)
+
+    async def _receive(self, pin: Pin, car: CarReceiver, pieces: AsyncGenerator[bytes, None], limit: int) -> None:
+        """All that a source gives. Raises TimeoutError for one that drips, UploadTooLarge, Malformed."""
+        async with asyncio.timeout(self._patience) as patience:
+            paid = 0
             async for piece in pieces:
                 if not car.size:
                     await self._set(pin, Status.RETRIEVING)
                 if car.size + len(piece) > limit:
                     raise UploadTooLarge
                 await car.write(piece)
-            kept = await car.end()
-            if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
-                raise Malformed("The CAR has another root than was asked for")
-            await self._publish(pin, car, kept)
+                if car.size - paid >= LEAST:
+                    paid = car.size
+                    patience.reschedule(asyncio.get_running_loop().time() + self._patience)
 
     async def _publish(self, pin: Pin, car: CarReceiver, kept: Kept) -> None:
         """The file, unless nobody wants it any more. Raises PinMissing."""

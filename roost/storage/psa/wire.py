@@ -58,13 +58,13 @@ class PinObject(V3):
 
 
 class PinStatus(V3):
-    """`delegates` is empty: content is fetched from its origins and from gateways, nobody has to connect to us."""
+    """`delegates` is empty where content is fetched by HTTP alone: nobody has to connect to us."""
 
     requestid: str
     status: Status
     created: Moment
     pin: PinObject
-    delegates: Sequence[str] = ()
+    delegates: Sequence[str]
     info: dict[str, str]
 
 
@@ -119,7 +119,7 @@ def _meta(text: str) -> dict[str, str]:
     return pairs
 
 
-def status(pin: Pin) -> PinStatus:
+def status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
     ask = pin.ask
     return PinStatus(
         requestid=pin.id,
@@ -128,9 +128,10 @@ def status(pin: Pin) -> PinStatus:
         pin=PinObject(
             cid=ask.cid, name=ask.name, origins=ask.hosts, meta={key: str(value) for key, value in ask.meta.items()}
         ),
+        delegates=delegates,
         info={"status_details": pin.status.value} if pin.status in FAILED else {},
     )
 
 
-def results(pins: Sequence[Pin], count: int) -> PinResults:
-    return PinResults(count=count, results=[status(pin) for pin in pins])
+def results(pins: Sequence[Pin], count: int, delegates: Sequence[str]) -> PinResults:
+    return PinResults(count=count, results=[status(pin, delegates) for pin in pins])

@@ -12,7 +12,7 @@ from roost.storage.content.model import Network, Scope
 from roost.storage.files.model import File, Filter
 from roost.storage.files.service import Files
 from roost.storage.pins.model import RETRIEVE, Ask, Pin, Status
-from roost.storage.pins.retrieve import RETRIES, Retrieval
+from roost.storage.pins.retrieve import PATIENCE, RETRIES, Retrieval
 from roost.storage.pins.service import Pins
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
@@ -55,7 +55,6 @@ class Counter:
     queue: work.Work
     files: Files
     pins: Pins
-    network: Shelves
 
     async def pin(self, cid: Cid, name: str | None = None) -> Pin:
         return await self.pins.add(self.place.tenant_id, Ask(str(cid), name))
@@ -80,17 +79,25 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(db: Database, place: House, *shelves: Shelf) -> AsyncIterator[Counter]:
-    queue, files, network = work.Work(db, owner="test"), Files(db), Shelves(list(shelves))
+async def counter(
+    db: Database,
+    place: House,
+    *shelves: Shelf,
+    network: PublicNetwork | None = None,
+    most: int = LIMIT,
+    patience: float = PATIENCE,
+) -> AsyncIterator[Counter]:
+    """`network` in place of shelves; `most` is the limit of the largest plan."""
+    queue, files, network = work.Work(db, owner="test"), Files(db), network or Shelves(list(shelves))
 
     async def limit(_: str) -> int:
         return LIMIT
 
-    retrieval = Retrieval(db, place.content, files, network, limit)
+    retrieval = Retrieval(db, place.content, files, network, limit, most, patience=patience)
     queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
-    pins = Pins(db, queue, files)
+    pins = Pins(db, queue, files, network)
     await queue.start()
     try:
-        yield Counter(place, queue, files, pins, network)
+        yield Counter(place, queue, files, pins)
     finally:
         await queue.stop(grace=0.1)

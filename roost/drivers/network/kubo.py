@@ -1,0 +1,206 @@
+"""A kubo node of the operator's: content of the public network comes through it, and goes out through it.
+
+It is driven by its RPC. What it hands over is checked like anything else from outside. A peer that a tenant names is
+connected to only by addresses that were looked up and admitted on our side, as numbers; host nodes that speak HTTP are
+asked without the node. What is announced is imported into the node and pinned there; to withdraw it takes the pin away,
+and the node's own garbage collection takes the blocks.
+"""
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import cast
+
+from roost.core import clock, ids, log
+from roost.core.problem import Problem
+from roost.core.sensitive import Sensitive
+from roost.drivers.network.contract import (
+    HOST_LIMIT,
+    Announcer,
+    NotThere,
+    PublicNetwork,
+    Refused,
+    Source,
+    SourceFailed,
+)
+from roost.drivers.network.rpc import Rpc
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
+"""Where a host and port are that a tenant named. Raises a Problem for what may not be reached."""
+
+IDLE, ANSWER, SLOW = 60.0, 10.0, 300.0
+"""Seconds between two pieces of content, of which the first has to be found; for an answer; for one that takes work."""
+LONGEST = 2 * 3600.0
+"""Seconds that one announcement may take."""
+_FRESH = 60.0
+_PEERS, _ADDRESSES = 20, 20
+_PEER = re.compile(
+    r"/(?:ip4|ip6|dns|dns4|dns6)/([^/]+)/(?:(tcp)/([0-9]{1,5})((?:/ws)?)|(udp)/([0-9]{1,5})(/quic(?:-v1)?))"
+    r"(/p2p/[A-Za-z0-9]{1,128}(?:/p2p-circuit/p2p/[A-Za-z0-9]{1,128})?)"
+)
+_NUMBER = re.compile(r"/ip[46]/([^/]+)/")
+
+_log = log.get("network")
+
+
+class Kubo(PublicNetwork, Announcer):
+    def __init__(
+        self,
+        url: str,
+        credential: Sensitive[str] | None,
+        http: PublicNetwork,
+        locate: Locate,
+        admits: Callable[[Address], bool],
+        *,
+        idle: float = IDLE,
+    ) -> None:
+        """`http` asks the host nodes that speak HTTP; `admits` says which of the node's addresses others may know."""
+        self._rpc = Rpc(url, credential)
+        self._http = http
+        self._locate = locate
+        self._admits = admits
+        self._idle = idle
+        self._known: Sequence[str] = ()
+        self._known_until = 0.0
+
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+        return (*self._http.sources(hosts), _Node(self._rpc, self._locate, hosts, self._idle))
+
+    async def has(self, cid: str) -> bool:
+        try:
+            await self._rpc.call("pin/ls", idle=ANSWER, arg=cid, type="recursive")
+        except Refused as refused:
+            if _is_not_pinned(refused):
+                return False
+            raise
+        return True
+
+    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+        try:
+            async with asyncio.timeout(LONGEST):
+                if not await self.has(cid):
+                    await self._hand_over(cid, car())
+                await self._rpc.call("routing/provide", idle=SLOW, arg=cid)
+        except TimeoutError:
+            raise SourceFailed("The node is too slow") from None
+
+    async def withdraw(self, cid: str) -> None:
+        try:
+            await self._rpc.call("pin/rm", idle=SLOW, arg=cid)
+        except Refused as refused:
+            if not _is_not_pinned(refused):
+                raise
+
+    async def addresses(self) -> Sequence[str]:
+        if clock.monotonic() >= self._known_until:
+            self._known = await self._look()
+            self._known_until = clock.monotonic() + _FRESH
+        return self._known
+
+    async def _hand_over(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
+        """Import a CAR and pin its root."""
+        boundary = ids.random_bytes(16).hex()  # content is anybody's, and must not end its part
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        async with aclosing(car), aclosing(_form(car, boundary)) as body:
+            lines = await self._rpc.call(
+                "dag/import", idle=SLOW, content=body, headers=headers, **{"pin-roots": "true"}
+            )
+        if [root for line in lines if (root := _root(line))] != [cid]:
+            raise Refused("The node did not pin what it was given")
+
+    async def _look(self) -> Sequence[str]:
+        try:
+            match await self._rpc.call("id", idle=ANSWER):
+                case [{"Addresses": [*addresses]}]:
+                    found = [one for one in cast("list[object]", addresses) if isinstance(one, str)]
+                case _:
+                    found = list[str]()
+        except Problem as problem:
+            _log.warning("network.no_addresses", reason=problem.message)
+            return ()
+        return [one for one in found if self._is_for_others(one)][:_ADDRESSES]
+
+    def _is_for_others(self, address: str) -> bool:
+        number = _NUMBER.match(address)
+        try:
+            return "/p2p/" in address and (number is None or self._admits(ipaddress.ip_address(number[1])))
+        except ValueError:
+            return False
+
+
+class _Node(Source):
+    def __init__(self, rpc: Rpc, locate: Locate, hosts: Sequence[str], idle: float) -> None:
+        super().__init__("kubo")
+        self._rpc = rpc
+        self._locate = locate
+        self._hosts = hosts[:_PEERS]
+        self._idle = idle
+
+    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        await asyncio.gather(*map(self._connect, self._hosts))
+        began = False
+        try:
+            async with self._rpc.post("dag/export", idle=self._idle, arg=cid, progress="false") as response:
+                async for piece in response.aiter_raw():
+                    began = True
+                    yield piece
+        except Refused as refused:
+            raise SourceFailed(refused.message) from None
+        except SourceFailed as failed:
+            if began or "ReadTimeout" not in failed.message:
+                raise
+            raise NotThere("Nobody gave it in time") from None
+
+    async def _connect(self, host: str) -> None:
+        """Have the node connect to a peer by the first address that works; one that has none is only noted."""
+        try:
+            async with asyncio.timeout(ANSWER):
+                for address in await self._reachable(host):
+                    if await self._dialed(address):
+                        return
+        except (Problem, TimeoutError) as error:
+            _log.info("network.peer_not_reached", host=host, reason=str(error) or "too slow")
+
+    async def _dialed(self, address: str) -> bool:
+        try:
+            await self._rpc.call("swarm/connect", idle=ANSWER, arg=address)
+        except (Refused, SourceFailed) as failed:
+            _log.info("network.peer_not_reached", host=address, reason=failed.message)
+            return False
+        return True
+
+    async def _reachable(self, host: str) -> Sequence[str]:
+        """The peer's multiaddrs with checked numbers in place of a name; none for one that is no such peer."""
+        found = _PEER.fullmatch(host) if len(host) <= HOST_LIMIT else None
+        if found is None:
+            return ()
+        name, transport, port, suffix = found[1], found[2] or found[5], found[3] or found[6], found[4] or found[7]
+        addresses, at = await self._locate(name, int(port))
+        return [f"/ip{one.version}/{one}/{transport}/{at}{suffix or ''}{found[8]}" for one in addresses]
+
+
+async def _form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
+    """A CAR as the one file of a form."""
+    head = 'Content-Disposition: form-data; name="file"; filename="a.car"\r\nContent-Type: application/octet-stream'
+    yield f"--{boundary}\r\n{head}\r\n\r\n".encode()
+    async for piece in car:
+        yield piece
+    yield f"\r\n--{boundary}--\r\n".encode()
+
+
+def _root(line: object) -> str | None:
+    """The root that a line of `dag/import` says is pinned."""
+    match line:
+        case {"Root": {"PinErrorMsg": str(wrong)}} if wrong:
+            raise Refused(wrong)
+        case {"Root": {"Cid": {"/": str(cid)}}}:
+            return cid
+        case _:
+            return None
+
+
+def _is_not_pinned(refused: Refused) -> bool:
+    return "not pinned" in refused.message

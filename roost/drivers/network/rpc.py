@@ -1,0 +1,114 @@
+"""The RPC of a kubo node (docs.ipfs.tech, kubo RPC API): each verb is a POST, its answer JSON lines or a stream.
+
+The node is the operator's own. What it answers is bounded all the same, and its words end up in the log alone.
+"""
+
+import base64
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx2
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.network.contract import Refused, SourceFailed
+
+CONNECT = 5.0
+_LINE, _LAST, _TOLD = 64 * 1024, 8, 500
+"""Bytes of one line, lines that are kept, and characters of an error's text."""
+
+
+class Rpc:
+    def __init__(self, url: str, credential: Sensitive[str] | None) -> None:
+        """`credential` is written as in kubo's own settings: `bearer:TOKEN` or `basic:USER:PASSWORD`."""
+        self._url = url
+        self._credential = credential
+        self._trust = httpx2.create_ssl_context()
+
+    @asynccontextmanager
+    async def post(
+        self,
+        verb: str,
+        *,
+        idle: float,
+        content: AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **params: str,
+    ) -> AsyncGenerator[httpx2.Response]:
+        """The answer of one verb while it comes; `idle` is in seconds. Raises SourceFailed, Refused."""
+        timeout = httpx2.Timeout(idle, connect=CONNECT)
+        try:
+            async with (
+                httpx2.AsyncClient(timeout=timeout, verify=self._trust, trust_env=False) as client,
+                client.stream(
+                    "POST",
+                    f"{self._url}/api/v0/{verb}",
+                    params=params,
+                    content=content,
+                    headers={**self._headers(), **(headers or {})},
+                ) as response,
+            ):
+                if not response.is_success:
+                    raise Refused(await _reason(response))
+                yield response
+        except httpx2.HTTPError as error:
+            raise SourceFailed(f"{verb}: {type(error).__name__}") from None
+
+    async def call(
+        self,
+        verb: str,
+        *,
+        idle: float,
+        content: AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **params: str,
+    ) -> Sequence[Mapping[str, Any]]:
+        """The last JSON objects of an answer. Raises SourceFailed, and Refused also for an error that comes late."""
+        told: deque[Mapping[str, Any]] = deque(maxlen=_LAST)
+        async with self.post(verb, idle=idle, content=content, headers=headers, **params) as response:
+            rest = b""
+            async for piece in response.aiter_bytes():
+                *whole, rest = (rest + piece).split(b"\n")
+                if len(rest) > _LINE:
+                    raise SourceFailed(f"{verb}: a line without an end")
+                told.extend(_object(line) for line in whole if line)
+            if rest:
+                told.append(_object(rest))
+        return tuple(told)
+
+    def _headers(self) -> Mapping[str, str]:
+        headers = {"User-Agent": "roost", "Accept-Encoding": "identity"}
+        if self._credential is None:
+            return headers
+        kind, _, secret = self._credential.reveal().partition(":")
+        if kind == "basic":
+            return {**headers, "Authorization": f"Basic {base64.b64encode(secret.encode()).decode()}"}
+        return {**headers, "Authorization": f"Bearer {secret}"}
+
+
+async def _reason(response: httpx2.Response) -> str:
+    """What an error says: `{"Message": ...}`, or the beginning of whatever it is."""
+    text = b""
+    async for piece in response.aiter_bytes():
+        text += piece
+        if len(text) > _LINE:
+            break
+    try:
+        return str(json.loads(text)["Message"])[:_TOLD]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"{response.status_code} {text[:_TOLD].decode(errors='replace').strip()}"
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise SourceFailed("The node answered with something else than JSON")
+    told = cast("Mapping[str, Any]", found)
+    if told.get("Type") == "error":
+        raise Refused(str(told.get("Message"))[:_TOLD])
+    return told

@@ -1,0 +1,112 @@
+"""Public files, offered to a network that tells others: announced while anybody here has one, withdrawn with the last.
+
+Every change of a public file leaves an operation in the same transaction. What it does is decided when it runs, by the
+files that there are then, so that the order of changes, restarts and repetitions do not matter. Content is read as the
+public reads it: private content is not found, and never told apart from content that is not here.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from roost import work
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.drivers.network.contract import Announcer, Refused, SourceFailed
+from roost.storage.content.export import blocks_car
+from roost.storage.content.model import Network, Scope
+from roost.storage.content.reader import Reader
+from roost.storage.files import everybody
+from roost.storage.files.model import Change, File
+from roost.storage.files.service import Files
+from roost.storage.unixfs.cid import Cid
+from roost.work import JSON, Claim
+
+SETTLE, SURVEY = "offers.settle", "offers.survey"
+RETRIES = 10_000
+"""With the pauses between them a month, in which the network cannot be reached."""
+_REFUSALS = 5
+"""How often the network may refuse before it is believed; then the next survey asks again."""
+_SURVEY_EVERY = timedelta(days=1)
+_SURVEYED = "offers"
+_AT_ONCE, _PAGE = 4, 500
+_PAUSE = timedelta(seconds=5)
+
+_log = log.get("offers")
+
+
+class Offers:
+    def __init__(self, db: Database, queue: work.Work, files: Files, reader: Reader, network: Announcer) -> None:
+        self._db = db
+        self._reader = reader
+        self._network = network
+        self._running = 0
+        queue.handle(SETTLE, self.settle, retries=RETRIES)
+        queue.handle(SURVEY, self.survey, retries=RETRIES)
+        files.watch(_changed)
+
+    async def start(self) -> None:
+        """Have it looked after from now on, once a day."""
+
+        def begin(connection: Connection) -> None:
+            if not work.busy(connection, _SURVEYED):
+                work.add(connection, SURVEY, _SURVEYED)
+
+        await self._db.write(begin)
+
+    async def settle(self, claim: Claim) -> JSON:
+        """Announce a CID, or withdraw it. Raises SourceFailed, Refused, ContentMissing, ContentDamaged."""
+        cid = Cid.parse(claim.payload["cid"])
+        if self._running >= _AT_ONCE:
+            await claim.guard(lambda connection: _settle_later(connection, cid, clock.now() + _PAUSE))
+            return None
+        self._running += 1
+        try:
+            await self._settle(cid)
+        except Refused as refused:
+            if claim.failures >= _REFUSALS:
+                raise
+            raise SourceFailed(refused.message) from None
+        finally:
+            self._running -= 1
+        return None
+
+    async def survey(self, claim: Claim) -> JSON:
+        """Look for what is public and not announced: from before there was this network, or lost by it."""
+        after = ""
+        while page := await self._db.read(
+            lambda connection, after=after: everybody.public_cids(connection, after, _PAGE)
+        ):
+            for cid in dict.fromkeys(Cid.parse(text).v1() for text in page):
+                if not await self._network.has(str(cid)):
+                    await claim.guard(lambda connection, cid=cid: _settle_later(connection, cid))
+            after = page[-1]
+        next_time = clock.now() + _SURVEY_EVERY
+        await claim.guard(lambda connection: work.add(connection, SURVEY, _SURVEYED, run_after=next_time))
+        return None
+
+    async def _settle(self, cid: Cid) -> None:
+        if await self._db.read(lambda connection: everybody.is_public(connection, cid)):
+            await self._network.announce(str(cid), lambda: self._car(cid))
+            _log.info("offers.announced", cid=str(cid))
+        else:
+            await self._network.withdraw(str(cid))
+            _log.info("offers.withdrawn", cid=str(cid))
+
+    async def _car(self, cid: Cid) -> AsyncGenerator[bytes, None]:
+        scope = Scope(Network.PUBLIC)
+        root = await self._reader.stat(scope, cid)
+        async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+def _changed(connection: Connection, change: Change, file: File, _before: File | None) -> None:
+    if file.network is Network.PUBLIC and change is not Change.UPDATED:
+        _settle_later(connection, Cid.parse(file.cid).v1())
+
+
+def _settle_later(connection: Connection, cid: Cid, at: datetime | None = None) -> None:
+    work.add(connection, SETTLE, f"offer/{cid}", {"cid": str(cid)}, run_after=at)

@@ -1,0 +1,45 @@
+"""Networks under test, and what is asked of them."""
+
+import ipaddress
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import httpx2
+
+from roost.agents.egress.policy import Address
+from roost.core.sensitive import Sensitive
+from roost.drivers.network.contract import NotThere, Source
+from roost.drivers.network.kubo import Kubo
+from roost.drivers.network.trustless import Trustless
+from roost.storage.unixfs import car
+from roost.storage.unixfs.profile import V1
+from tests.storage.cars import house_of_files
+
+CID = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
+CAR = bytes(range(256)) * 1000
+ELSEWHERE = "/dns4/peer.example/tcp/4001/p2p/12D3KooWA"
+NOWHERE = "http://127.0.0.1:9"
+FOLDER, BLOCKS = house_of_files(V1)
+FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
+
+
+def trustless(*urls: str, idle: float = 5.0) -> Trustless:
+    return Trustless(urls, httpx2.AsyncHTTPTransport, idle=idle)
+
+
+async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
+    """Knows numbers, and no name."""
+    try:
+        return [ipaddress.ip_address(host)], port
+    except ValueError:
+        raise NotThere from None
+
+
+def through_kubo(url: str, credential: str = "", idle: float = 5.0) -> Kubo:
+    secret = Sensitive(credential) if credential else None
+    return Kubo(url, secret, trustless(), locate, lambda _: True, idle=idle)
+
+
+async def read(source: Source, cid: str = CID) -> bytes:
+    async with aclosing(source.car(cid)) as pieces:
+        return b"".join([piece async for piece in pieces])

@@ -1,0 +1,175 @@
+"""A kubo node: two real ones, content that goes between them and us, and what is never asked of ours."""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.resolver import SystemResolver
+from roost.agents.egress.target import parse
+from roost.core.db import Database
+from roost.drivers.network.contract import (
+    NotThere,
+    Refused,
+    SourceFailed,
+)
+from roost.drivers.network.kubo import Kubo
+from roost.drivers.network.none import NoNetwork
+from roost.storage.content.errors import ContentDamaged
+from roost.storage.pins.model import Ask, Status
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V0, V1
+from tests.conformance.car_server import gateway
+from tests.conformance.kubo import KuboNode, kubo
+from tests.conformance.networks import CAR, CID, ELSEWHERE, FOLDER, FOLDER_CAR, locate, read, through_kubo, trustless
+from tests.storage.cars import blocks_of
+from tests.storage.house import CONTENT, house
+from tests.storage.pins.counter import counter
+
+ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+
+
+@asynccontextmanager
+async def two_nodes(folder: Path) -> AsyncIterator[tuple[KuboNode, KuboNode]]:
+    """One that is ours, behind a credential, and one somewhere else."""
+    async with kubo(folder / "ours", "bearer:secret") as ours, kubo(folder / "theirs") as theirs:
+        yield ours, theirs
+
+
+@ON_SQLITE
+async def test_content_comes_from_a_peer_over_bitswap(database: Database, tmp_path: Path) -> None:
+    place = house(database, tmp_path)
+    async with two_nodes(tmp_path) as (ours, theirs):
+        cid = await theirs.add(CONTENT)
+        async with counter(database, place, network=through_kubo(ours.url, "bearer:secret")) as desk:
+            pin = await desk.pins.add(place.tenant_id, Ask(cid, hosts=(ELSEWHERE, theirs.address)))
+            assert await desk.until(pin, Status.PINNED, Status.EXPIRED) is Status.PINNED
+            assert await desk.read(cid) == CONTENT
+            assert list(await desk.pins.delegates()) == [ours.address]
+            assert not await ours.has(str(Cid.parse(cid).v1()))  # it was fetched, not kept there
+
+
+async def test_what_no_peer_has_is_not_waited_for(tmp_path: Path) -> None:
+    async with kubo(tmp_path / "ours") as ours:
+        (source,) = through_kubo(ours.url, idle=0.5).sources()
+        with pytest.raises(NotThere):
+            await read(source)
+        async with asyncio.timeout(10):
+            while not (await ours.ask("abandoned"))["abandoned"]:
+                await asyncio.sleep(0.02)
+
+
+async def test_what_is_announced_is_had_by_others_until_it_is_withdrawn(tmp_path: Path) -> None:
+    file, blocks = blocks_of(V0, CONTENT)
+    cid, data = str(file.cid.v1()), b"".join(car.written([file.cid.v1()], blocks))
+    async with two_nodes(tmp_path) as (ours, theirs):
+        network = through_kubo(ours.url, "bearer:secret")
+        for _ in range(2):
+            await network.announce(cid, lambda: _pieces(data))
+            assert await network.has(cid)
+        await theirs.ask("swarm/connect", ours.address)
+        assert await theirs.cat(cid) == CONTENT
+        assert await theirs.cat(str(file.cid)) == CONTENT
+        for _ in range(2):
+            await network.withdraw(cid)
+            assert not await network.has(cid)
+
+
+async def test_what_breaks_off_is_not_announced(tmp_path: Path) -> None:
+    async def damaged() -> AsyncGenerator[bytes, None]:
+        yield FOLDER_CAR[:100_000]
+        raise ContentDamaged
+
+    async with kubo(tmp_path / "ours") as ours:
+        network = through_kubo(ours.url)
+        with pytest.raises(ContentDamaged):
+            await network.announce(str(FOLDER), damaged)
+        with pytest.raises(Refused, match="EOF"):
+            await network.announce(str(FOLDER), lambda: _pieces(FOLDER_CAR[:-1]))
+        assert not await network.has(str(FOLDER))
+        with pytest.raises(Refused, match="did not pin"):
+            await network.announce(CID, lambda: _pieces(FOLDER_CAR))
+        assert not await network.has(CID)
+
+
+async def test_content_cannot_end_its_part_of_the_form(tmp_path: Path) -> None:
+    file, blocks = blocks_of(V1, b"\r\n--" + b"0" * 32 + b"--\r\n" + b"\r\n--\r\n\r\n" * 100)
+    data = b"".join(car.written([file.cid], blocks))
+    async with kubo(tmp_path / "ours") as ours:
+        await through_kubo(ours.url).announce(str(file.cid), lambda: _pieces(data))
+        assert await ours.has(str(file.cid))
+
+
+async def test_a_node_that_does_not_know_us_or_is_not_there(tmp_path: Path) -> None:
+    async with kubo(tmp_path / "ours", "bearer:secret") as ours:
+        stranger, url = through_kubo(ours.url, "bearer:guess"), ours.url
+        with pytest.raises(Refused, match="403"):
+            await stranger.announce(CID, lambda: _pieces(CAR))
+        with pytest.raises(SourceFailed, match="403"):
+            await read(stranger.sources()[0])
+        assert await stranger.addresses() == ()
+    gone = through_kubo(url, "bearer:secret")
+    with pytest.raises(SourceFailed):
+        await gone.withdraw(CID)
+    assert await gone.addresses() == ()
+
+
+async def test_a_name_and_a_password(tmp_path: Path) -> None:
+    async with kubo(tmp_path / "ours", "basic:me:pass:word") as ours:
+        assert not await through_kubo(ours.url, "basic:me:pass:word").has(CID)
+        with pytest.raises(Refused, match="403"):
+            await through_kubo(ours.url, "basic:me:pass").has(CID)
+
+
+async def test_only_addresses_that_others_may_know_are_told(tmp_path: Path) -> None:
+    async with kubo(tmp_path / "ours") as ours:
+        network = Kubo(ours.url, None, trustless(), locate, Policy().admits_address)
+        assert await network.addresses() == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "/ip4/127.0.0.1/tcp/4001/p2p/QmPeer",
+        "/ip6/::1/udp/4001/quic-v1/p2p/QmPeer",
+        "/dns4/localhost/tcp/4001/p2p/QmPeer",
+        "/ip4/10.0.0.1/tcp/4001/p2p/QmRelay/p2p-circuit/p2p/QmPeer",
+        *("/dnsaddr/localhost/p2p/QmPeer", "/ip4/192.0.2.1/tcp/4001/ip4/127.0.0.1/tcp/22/p2p/QmPeer", "/p2p/QmPeer"),
+    ],
+)
+async def test_peers_are_looked_up_and_judged_on_our_side(host: str) -> None:
+    resolver = SystemResolver()
+    dialer = Dialer(Policy(), resolver)
+
+    async def guarded(name: str, port: int) -> tuple[Sequence[Address], int]:
+        return await dialer.places("network", parse(f"[{name}]" if ":" in name else name, port))
+
+    async with gateway({CID: CAR}) as server:
+        (source,) = Kubo(server.url, None, NoNetwork(), guarded, lambda _: True).sources((host,))
+        assert await read(source) == CAR
+        assert [path.partition("?")[0] for path in server.asked] == ["/api/v0/dag/export"]
+    resolver.close()
+
+
+async def test_a_name_is_connected_to_by_its_number() -> None:
+    async def elsewhere(host: str, port: int) -> tuple[Sequence[Address], int]:
+        assert (host, port) == ("peer.example", 4001)
+        return [ipaddress.ip_address("192.0.2.7"), ipaddress.ip_address("2001:db8::7")], 4002
+
+    async with gateway({CID: CAR}) as server:
+        await read(Kubo(server.url, None, NoNetwork(), elsewhere, lambda _: True).sources((ELSEWHERE,))[0])
+        assert [path for path in server.asked if "swarm/connect" in path] == [
+            "/api/v0/swarm/connect?arg=%2Fip4%2F192.0.2.7%2Ftcp%2F4002%2Fp2p%2F12D3KooWA",
+            "/api/v0/swarm/connect?arg=%2Fip6%2F2001%3Adb8%3A%3A7%2Ftcp%2F4002%2Fp2p%2F12D3KooWA",
+        ]
+
+
+async def _pieces(data: bytes) -> AsyncGenerator[bytes, None]:
+    for at in range(0, len(data), 100_000):
+        yield data[at : at + 100_000]

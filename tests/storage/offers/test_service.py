@@ -1,0 +1,223 @@
+"""What is public is offered, what is private never, whatever the order of changes and the network's failures."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from sqlalchemy import Connection
+
+from roost import work
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.network.contract import Announcer, Refused, SourceFailed
+from roost.storage.content.model import Network
+from roost.storage.files.model import File, Note
+from roost.storage.files.service import Arrival, Files
+from roost.storage.offers import service
+from roost.storage.offers.service import SETTLE, SURVEY, Offers
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V0, V1, Profile
+from tests.storage.house import CONTENT, House
+
+
+@dataclass
+class Town(Announcer):
+    """A network that remembers what it was given, and every CID that it was ever asked about."""
+
+    given: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    heard: list[str] = field(default_factory=list[str])
+    failures: list[Exception] = field(default_factory=list[Exception])
+
+    async def has(self, cid: str) -> bool:
+        self.heard.append(cid)
+        return cid in self.given
+
+    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+        self.heard.append(cid)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.given[cid] = b"".join([piece async for piece in car()])
+
+    async def withdraw(self, cid: str) -> None:
+        self.heard.append(cid)
+        self.given.pop(cid, None)
+
+    async def addresses(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass
+class Market:
+    place: House
+    db: Database
+    queue: work.Work
+    files: Files
+    town: Town
+
+    async def keep(
+        self, data: bytes, network: Network = Network.PUBLIC, *, other: bool = False, profile: Profile = V1
+    ) -> File:
+        owner = self.place.other_id if other else self.place.tenant_id
+        async with self.place.content.receive(profile) as pack:
+            await pack.write(data)
+            tree = await pack.end_file()
+            arrival = Arrival(owner, network, str(tree.cid), tree.size, "text/plain", Note("n"))
+            return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
+
+    async def drop(self, file: File) -> None:
+        await self.files.delete(file.tenant_id, file.network, file.id)
+
+    async def settled(self, *files: File) -> None:
+        """Wait until nothing is left to do for these."""
+        self.queue.wake()
+        async with asyncio.timeout(30):
+            for file in files:
+                while await self.db.read(lambda connection, file=file: work.busy(connection, f"offer/{_v1(file)}")):
+                    await asyncio.sleep(0.02)
+
+    async def survey(self) -> None:
+        """Look after everything, once more."""
+        await self.surveyed()
+        await self.db.write(lambda connection: work.add(connection, SURVEY, "again"))
+        self.queue.wake()
+        async with asyncio.timeout(30):
+            while await self.db.read(lambda connection: work.busy(connection, "again")):
+                await asyncio.sleep(0.02)
+
+    async def surveyed(self) -> None:
+        """Wait for the first survey: the next one is a day off then."""
+        async with asyncio.timeout(30):
+            while not await self.db.write(_is_over):
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def market(db: Database, place: House, *failures: Exception) -> AsyncIterator[Market]:
+    queue, files, town = work.Work(db, owner="test"), Files(db), Town(failures=list(failures))
+    await Offers(db, queue, files, place.reader, town).start()
+    await queue.start()
+    try:
+        yield Market(place, db, queue, files, town)
+    finally:
+        await queue.stop(grace=0.1)
+
+
+def _v1(file: File) -> str:
+    return str(Cid.parse(file.cid).v1())
+
+
+@pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
+async def test_what_is_public_is_given_whole(place: House, database: Database, profile: Profile) -> None:
+    async with market(database, place) as desk:
+        file = await desk.keep(CONTENT, profile=profile)
+        await desk.settled(file)
+        assert list(desk.town.given) == [_v1(file)]
+        async with place.content.receive_car() as copy:
+            await copy.write(desk.town.given[_v1(file)])
+            kept = await copy.end()
+        assert (str(kept.cid), kept.size) == (_v1(file), len(CONTENT))
+
+
+async def test_it_is_withdrawn_with_the_last_file(place: House, database: Database) -> None:
+    async with market(database, place) as desk:
+        mine, theirs = await desk.keep(CONTENT), await desk.keep(CONTENT, other=True)
+        await desk.drop(mine)
+        await desk.settled(mine)
+        assert list(desk.town.given) == [_v1(theirs)]
+        await desk.drop(theirs)
+        await desk.settled(theirs)
+        assert desk.town.given == {}
+
+
+async def test_what_is_private_is_never_heard_of(place: House, database: Database) -> None:
+    async with market(database, place) as desk:
+        private = await desk.keep(CONTENT, Network.PRIVATE)
+        public = await desk.keep(b"public")
+        await desk.files.note(private.tenant_id, Network.PRIVATE, private.id, Note("changed"))
+        await desk.settled(private, public)
+        await desk.survey()
+        await desk.drop(private)
+        await desk.settled(private)
+        assert set(desk.town.heard) == {_v1(public)}
+
+
+async def test_what_is_private_as_well_is_given_for_the_public_file_alone(place: House, database: Database) -> None:
+    async with market(database, place) as desk:
+        private, public = await desk.keep(CONTENT, Network.PRIVATE), await desk.keep(CONTENT, other=True)
+        await desk.settled(public)
+        assert list(desk.town.given) == [_v1(public)]
+        await desk.drop(public)
+        await desk.settled(public)
+        assert desk.town.given == {}
+        assert await place.reader.stat(place.scope, Cid.parse(private.cid))
+
+
+async def test_an_operation_alone_gives_nothing_private_away(place: House, database: Database) -> None:
+    async with market(database, place) as desk:
+        private = await desk.keep(CONTENT, Network.PRIVATE)
+        desk.town.given[_v1(private)] = b"as if somebody had"
+        await database.write(
+            lambda connection: work.add(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
+        )
+        await desk.settled(private)
+        assert desk.town.given == {}
+
+
+async def test_what_was_deleted_before_its_turn_is_not_given(place: House, database: Database) -> None:
+    queue, files = work.Work(database, owner="before"), Files(database)
+    Offers(database, queue, files, place.reader, Town())
+    before = Market(place, database, queue, files, Town())
+    file = await before.keep(CONTENT)
+    await before.drop(file)
+    async with market(database, place) as later:
+        await later.settled(file)
+        assert later.town.given == {}
+        assert later.town.heard == [file.cid] * 2
+
+
+async def test_it_is_tried_until_the_network_can_be_reached(place: House, database: Database) -> None:
+    async with market(database, place, SourceFailed(), RuntimeError("unexpected")) as desk:
+        file = await desk.keep(CONTENT)
+        await desk.settled(file)
+        assert list(desk.town.given) == [file.cid]
+
+
+async def test_a_refusal_is_believed_in_the_end(
+    place: House, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_REFUSALS", 1)
+    async with market(database, place, *[Refused("too large") for _ in range(3)]) as desk:
+        file = await desk.keep(CONTENT)
+        await desk.settled(file)
+        assert (desk.town.given, len(desk.town.failures)) == ({}, 1)
+        desk.town.failures.clear()
+        await desk.survey()
+        await desk.settled(file)
+        assert list(desk.town.given) == [file.cid]
+
+
+async def test_what_was_public_before_there_was_a_network(place: House, database: Database) -> None:
+    files = Files(database)
+    before = Market(place, database, work.Work(database, owner="none"), files, Town())
+    old = [await before.keep(bytes((number,))) for number in range(3)]
+    await before.keep(b"private", Network.PRIVATE)
+    async with market(database, place) as now:
+        now.town.given[old[0].cid] = b"given already"
+        await now.surveyed()
+        await now.settled(*old)
+        assert now.town.given.keys() == {file.cid for file in old}
+        assert now.town.given[old[0].cid] == b"given already"
+
+
+async def test_many_at_once_are_all_given(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_PAUSE", service._PAUSE / 100)
+    async with market(database, place) as desk:
+        files = [await desk.keep(bytes((number,))) for number in range(12)]
+        await desk.settled(*files)
+        assert desk.town.given.keys() == {file.cid for file in files}
+
+
+def _is_over(connection: Connection) -> bool:
+    return any(one.run_after > clock.now() for one in work.waiting(connection, SURVEY, "offers"))
