@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from roost.storage.content.model import Network
 from roost.storage.files import said
-from roost.storage.files.model import KEYVALUES_LIMIT, Condition, File, Keyvalues, Note, PinFilter
+from roost.storage.files.model import KEYVALUES_LIMIT, Condition, File, Keyvalues, Note, PinFilter, written
 from roost.storage.legacy.errors import InvalidRequest
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import Label
@@ -216,7 +216,7 @@ def _condition(key: str, operator: str, value: object, until: object) -> Conditi
     if key not in checked:
         raise InvalidRequest(f"{operator} needs a value")
     if operator in _TEXTUAL:
-        return Condition(key, ours, str(checked[key]), negated=negated)
+        return Condition(key, ours, written(checked[key]), negated=negated)
     low = _bound(checked[key])
     high = _bound(said.keyvalues({key: until}).get(key, "")) if ours == "between" else low
     if high == "" or type(high) is not type(low):
@@ -226,7 +226,7 @@ def _condition(key: str, operator: str, value: object, until: object) -> Conditi
 
 def _bound(value: str | float) -> str | float:
     try:
-        return str(value) if isinstance(value, str | bool) else float(value)
+        return written(value) if isinstance(value, str | bool) else float(value)
     except OverflowError:
         raise InvalidRequest from None
 
