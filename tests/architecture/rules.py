@@ -233,6 +233,7 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/*",  # the same, in the container
             "roost/agents/logs/feed.py",  # one reader of a box's log for all who follow it
             "roost/web/websocket.py",  # what is sent races the client's leaving
+            "roost/storage/content/pieces.py",  # one piece is worked on while the next is gathered
             "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving

@@ -177,7 +177,7 @@ def _adopt(file: Path, path: Path) -> bool:
 
 
 def _settle(file: int) -> None:
-    """Hand what was written to the disk, and let its memory go: one large upload is not to push out all that is read."""
+    """Hand what was written to the disk and let its memory go: large uploads are not to push out what is read."""
     os.fdatasync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 

@@ -1,0 +1,65 @@
+"""What is done with files: all of it or nothing, in the words that blob stores fail with."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.blob.contract import BlobFailed, BlobMissing
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, sync_folder, write_all
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    return path
+
+
+@pytest.mark.parametrize(("offset", "length", "found"), [(0, 10, b"0123456789"), (3, 4, b"3456"), (10, 0, b"")])
+def test_what_was_just_written_is_at_hand_or_nothing_is_said(
+    file: Path, offset: int, length: int, found: bytes
+) -> None:
+    assert at_hand(file, offset, length) in {found, None}
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 11), (8, 3), (10, 1), (99, 1)])
+def test_what_is_not_whole_is_not_at_hand(file: Path, offset: int, length: int) -> None:
+    assert at_hand(file, offset, length) is None
+
+
+def test_what_is_not_there_is_not_at_hand(tmp_path: Path) -> None:
+    assert at_hand(tmp_path / "nothing", 0, 1) is None
+    assert at_hand(tmp_path, 0, 1) is None
+
+
+def test_a_range_is_read_whole_or_missing(file: Path) -> None:
+    with file.open("rb") as opened:
+        assert exactly(opened.fileno(), 2, 5) == b"23456"
+        with pytest.raises(BlobMissing):
+            exactly(opened.fileno(), 8, 3)
+
+
+def test_all_is_written_when_the_system_takes_it_in_parts() -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, True)
+    try:
+        write_all(write, bytearray(b"x" * 60_000))
+        assert len(os.read(read, 70_000)) == 60_000
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+async def test_what_the_system_says_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
+    with pytest.raises(BlobMissing):
+        await in_thread((tmp_path / "nothing").read_bytes)
+    with pytest.raises(BlobFailed, match="not available"):
+        await in_thread(tmp_path.read_bytes)
+    assert await in_thread(lambda: 7) == 7
+
+
+def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
+    sync_folder(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync_folder(tmp_path / "nothing")
