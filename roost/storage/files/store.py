@@ -209,7 +209,6 @@ def _pin_conditions(chosen: PinFilter) -> list[Any]:
 def _matches(condition: Condition) -> Any:
     text, value = file_keyvalues.c.value, condition.value
     pattern = str(value).replace("\\", "\\\\")  # to PostgreSQL alone it would be an escape
-    pattern = str(value).replace("\\", "\\\\")  # to PostgreSQL alone it would be an escape
     column = text if isinstance(value, str) else _NUMBER
     matches = {
         "eq": text == value,
