@@ -103,7 +103,7 @@ class Commands:
         )
         assert begun.status_code == 201, begun.text
         location, offset = begun.headers["location"], 0
-        assert location.startswith("http")
+        assert location.startswith("https://uploads.localhost")
         while offset < size:
             length = min(PART, size - offset)
             headers = {
@@ -148,7 +148,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("go") / "data") as server:
+    async with running(tmp_path_factory.mktemp("go") / "data", ROOST_PUBLIC_SCHEME="https") as server:
         yield server
 
 

@@ -1,5 +1,6 @@
 // `pinata` 1.10.1, of when all files were private: its paths name no network.
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { PinataSDK } from "pinata-1";
 
 const { ROOST_PORT: port, ROOST_KEY: key, ROOST_GATEWAY: gateway } = process.env;
@@ -19,7 +20,11 @@ const ids = (list) => list.map((one) => one.id);
 const fails = async (promise, status) => assert.equal((await promise.then(() => ({}), (error) => error)).statusCode, status);
 
 assert.match((await roost.testAuthentication()).message, /^Congratulations/);
-await fails(made("nonsense").testAuthentication(), 401);
+const other = made("nonsense");
+await fails(other.testAuthentication(), 401);
+other.setNewJwt(key);
+other.setNewHeaders({ "X-Custom": "1" });
+assert.deepEqual((await other.files.list()).files, []);
 
 // Uploads, and what was uploaded is private.
 const group = await groups.create({ name: "letters" });
@@ -27,6 +32,12 @@ const a = await upload.file(file("content of a", "a.txt")).addMetadata({ name: "
 const b = await upload.json({ b: 1 }).group(group.id);
 const c = await upload.base64(Buffer.from("based").toString("base64")).key(key);
 assert.deepEqual([a.name, a.number_of_files, b.group_id, c.size], ["first", 1, group.id, 5]);
+const elsewhere = createServer((_, answer) => answer.end("from elsewhere")).listen(0, "127.0.0.1");
+await new Promise((listening) => elsewhere.once("listening", listening));
+const fetched = await upload.url(`http://127.0.0.1:${elsewhere.address().port}/x`);
+elsewhere.close();
+assert.equal(fetched.size, 14);
+assert.deepEqual(await files.delete([fetched.id]), [{ id: fetched.id, status: "OK" }]);
 const signed = await upload.createSignedURL({ expires: 60, name: "by a guest" });
 const d = await made("undefined").upload.file(file("from a guest", "g.txt")).url(signed);
 const shown = await fetch(`http://api.localhost:${port}/v3/files/public`, { headers: { Authorization: `Bearer ${key}` } });
