@@ -84,6 +84,11 @@ def oldest(connection: Connection, tenant_id: str, status: Status) -> Pin | None
     return None if row is None else _pin(row)
 
 
+def latest(connection: Connection, tenant_id: str) -> datetime | None:
+    """When the newest of the tenant's pins was made."""
+    return connection.execute(sa.select(sa.func.max(_p.created_at)).where(_p.tenant_id == tenant_id)).scalar()
+
+
 def set_status(connection: Connection, pin_id: str, status: Status, at: datetime, file_id: str | None = None) -> None:
     connection.execute(pins.update().where(_p.id == pin_id).values(status=status, updated_at=at, file_id=file_id))
 
@@ -132,7 +137,7 @@ def _named(name: str, match: Match) -> sa.ColumnElement[bool]:
         case Match.PARTIAL:
             return _has(_p.name, name)
         case Match.IEXACT:
-            return sa.func.lower(_p.name) == name.lower()
+            return sa.func.lower(_p.name) == sa.func.lower(name)  # what is a small letter is the database's to say
         case Match.IPARTIAL:
             return _p.name.icontains(name, autoescape=True)
 

@@ -1,0 +1,169 @@
+"""Pins as rows: the same answers on both databases, whatever names and pairs people choose."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from roost.core.place import Place
+from roost.storage.files import store as files
+from roost.storage.files.model import File, Note
+from roost.storage.pins import store
+from roost.storage.pins.model import ACTIVE, FAILED, Ask, Match, Pin, Status, Wanted
+from tests.storage.house import House
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+ALL = tuple(Status)
+
+
+def keep(place: House, number: int, ask: Ask | None = None, status: Status = Status.SEARCHING, **more: Any) -> Pin:
+    at = NOW + timedelta(seconds=number)
+    made = Pin(f"p{number}", place.tenant_id, ask or Ask(f"cid{number}"), status, None, at, at)
+    pin = replace(made, **more)
+    place.db.run(lambda connection: store.add(connection, pin))
+    return pin
+
+
+def found(place: House, wanted: Wanted, **more: Any) -> Sequence[str]:
+    page = place.db.run(lambda connection: store.page(connection, place.tenant_id, wanted, more.get("after"), 100))
+    count = place.db.run(lambda connection: store.count(connection, place.tenant_id, wanted))
+    assert "after" in more or count == len(page)
+    return [pin.id for pin in page]
+
+
+def named(place: House, *names: str | None) -> None:
+    for number, name in enumerate(names, 1):
+        keep(place, number, Ask(f"cid{number}", name))
+
+
+def test_a_row_there_and_back(place: House) -> None:
+    ask = Ask(
+        "cid", "\u00fc\u6f22 'n'", {"a": 1, "b": True, "c": "\u0000"}, None, ("/dns4/a", "/dns4/b"), {"m": "\ud800"}
+    )
+    pin = keep(place, 1, ask, updated_at=NOW + timedelta(hours=1))
+    assert place.db.run(lambda connection: store.get(connection, "p1")) == pin
+    assert place.db.run(lambda connection: store.get(connection, "p1", place.tenant_id, lock=True)) == pin
+    assert place.db.run(lambda connection: store.get(connection, "p1", place.other_id)) is None
+    assert place.db.run(lambda connection: store.get(connection, "p2")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "match", "wanted"),
+    [
+        ("Alpha", Match.EXACT, ["p1"]),
+        ("alpha", Match.EXACT, []),
+        ("alpha", Match.IEXACT, ["p1"]),
+        ("ALPHA", Match.IEXACT, ["p1"]),
+        ("alph", Match.IEXACT, []),
+        ("\u00dc_%", Match.EXACT, ["p3"]),
+        ("\u00dc_%", Match.IEXACT, ["p3"]),
+        ("lph", Match.PARTIAL, ["p2", "p1"]),
+        ("LPH", Match.PARTIAL, []),
+        ("LPH", Match.IPARTIAL, ["p2", "p1"]),
+        ("_", Match.PARTIAL, ["p3"]),
+        ("%", Match.IPARTIAL, ["p3"]),
+        ("\\", Match.PARTIAL, ["p4"]),
+        ("\\", Match.IPARTIAL, ["p4"]),
+        ("", Match.EXACT, []),
+    ],
+)
+def test_how_names_are_compared(place: House, name: str, match: Match, wanted: list[str]) -> None:
+    named(place, "Alpha", "xalphax", "\u00dc_%", "a\\b", None)
+    assert found(place, Wanted(ALL, name=name, match=match)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("meta", "wanted"),
+    [
+        ({}, ["p3", "p2", "p1"]),
+        ({"a": "1"}, ["p2", "p1"]),
+        ({"b": "x"}, ["p1"]),
+        ({"a": "1", "b": "x"}, ["p1"]),
+        ({"a": "2"}, []),
+        ({"A": "1"}, []),
+        ({"x": "1"}, []),  # which stands inside a value
+        ({"a": ""}, []),
+        ({"c": '"x":"1"'}, ["p3"]),
+        ({"\u6f22": "%_\\"}, ["p2"]),
+    ],
+)
+def test_pairs_of_the_other_api(place: House, meta: dict[str, str], wanted: list[str]) -> None:
+    texts = ({"a": "1", "b": "x"}, {"\u6f22": "%_\\", "a": "1"}, {"c": '"x":"1"', "d": ',"x":"1"'})
+    for number, pairs in enumerate(texts, 1):
+        keep(place, number, Ask(f"cid{number}", meta=pairs))
+    assert found(place, Wanted(ALL, meta=meta)) == wanted
+
+
+def test_what_a_list_has(place: House) -> None:
+    for number, status in enumerate(Status, 1):
+        keep(place, number, status=status)
+    second, third = NOW + timedelta(seconds=2), NOW + timedelta(seconds=3)
+    for wanted, ids in (
+        (Wanted([Status.SEARCHING]), ["p2"]),
+        (Wanted([]), []),
+        (Wanted(ALL, cid=["cid1", "cid3", "cid"]), ["p3", "p1"]),
+        (Wanted(ALL, cid=["cid1", "cid3"], ascending=True), ["p1", "p3"]),
+        (Wanted(ALL, cid=[]), []),
+        (Wanted(ALL, before=second), ["p1"]),
+        (Wanted(ACTIVE, after=second), ["p3"]),
+        (Wanted(ALL, after=NOW + timedelta(seconds=1), before=third), ["p2"]),
+    ):
+        assert found(place, wanted) == ids
+    assert place.db.run(lambda connection: store.count(connection, place.other_id, Wanted(ALL))) == 0
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_pages_of_pins_that_came_at_one_moment(place: House, ascending: bool) -> None:
+    for number in range(1, 5):
+        keep(place, number, created_at=NOW)
+    order = ["p1", "p2", "p3", "p4"] if ascending else ["p4", "p3", "p2", "p1"]
+    wanted = Wanted(ALL, ascending=ascending)
+    assert found(place, wanted) == order
+    assert found(place, wanted, after=Place(NOW, order[1])) == order[2:]
+    assert found(place, wanted, after=Place(NOW, order[3])) == []
+
+
+def test_a_status_with_its_file(place: House) -> None:
+    keep(place, 1)
+    file = File("f", place.tenant_id, place.scope.network, "cid1", 1, 1, "text/plain", Note(), NOW, NOW)
+    place.db.run(lambda connection: files.add(connection, file))
+    at = NOW + timedelta(hours=1)
+    place.db.run(lambda connection: store.set_status(connection, "p1", Status.PINNED, at, "f"))
+    pin = place.db.run(lambda connection: store.get(connection, "p1"))
+    assert pin is not None
+    assert (pin.status, pin.file_id, pin.updated_at, pin.created_at) == (
+        Status.PINNED,
+        "f",
+        at,
+        NOW + timedelta(seconds=1),
+    )
+    assert not place.db.run(lambda connection: store.is_shared(connection, pin))
+    keep(place, 2, status=Status.PINNED, file_id="f")
+    assert place.db.run(lambda connection: store.is_shared(connection, pin))
+    place.db.run(lambda connection: store.remove_of_file(connection, "f"))
+    assert found(place, Wanted(ALL)) == []
+
+
+def test_who_waits_longest_is_next(place: House) -> None:
+    keep(place, 3, status=Status.BACKFILLED)
+    keep(place, 1, status=Status.SEARCHING)
+    keep(place, 2, status=Status.BACKFILLED)
+    oldest = place.db.run(lambda connection: store.oldest(connection, place.tenant_id, Status.BACKFILLED))
+    assert oldest is not None
+    assert oldest.id == "p2"
+    assert place.db.run(lambda connection: store.oldest(connection, place.other_id, Status.BACKFILLED)) is None
+
+
+def test_what_came_to_nothing_is_forgotten(place: House) -> None:
+    for number, status in enumerate(Status, 1):
+        keep(place, number, status=status, updated_at=NOW)
+    keep(place, 100, status=Status.EXPIRED, updated_at=NOW + timedelta(days=1))
+    before = found(place, Wanted(ALL))
+    place.db.run(lambda connection: store.forget(connection, place.other_id, NOW + timedelta(days=1)))
+    place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW))
+    assert found(place, Wanted(ALL)) == before
+    place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW + timedelta(seconds=1)))
+    assert found(place, Wanted(FAILED)) == ["p100"]
+    assert len(found(place, Wanted(ALL))) == len(Status) - len(FAILED) + 1
