@@ -117,19 +117,21 @@ class Answers:
         }
         if (known := headers.settled(asked, told)) is not None:
             return known
-        entries = await self._some(found)
-        body = listing.page(found.steps[0].cid, asked.path, entries[: listing.MOST], more=len(entries) > listing.MOST)
+        entries, more = await self._some(found)
+        body = listing.page(found.steps[0].cid, asked.path, entries, more=more)
         return Reply(200, told, body, length=len(body))
 
-    async def _some(self, found: Found) -> Sequence[Link]:
-        """Entries of a folder, one more than are shown if there are."""
+    async def _some(self, found: Found) -> tuple[Sequence[Link], bool]:
+        """The entries that a page shows, and whether there are more."""
         entries: list[Link] = []
+        room = listing.MOST_SIGNS
         async with aclosing(self._reader.entries(found.scope, found.end)) as links:
             async for link in links:
+                room -= len(link.name)
+                if room < 0 or len(entries) == listing.MOST:
+                    return entries, True
                 entries.append(link)
-                if len(entries) > listing.MOST:
-                    break
-        return entries
+        return entries, False
 
 
 def _bound(asked: Asked, found: Found, etag: str) -> dict[str, str]:

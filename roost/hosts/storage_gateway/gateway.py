@@ -90,9 +90,7 @@ class StorageGatewayHost:
 
     def _count(self, asked: Asked, found: Found, status: int, sent: int) -> None:
         gateway, network = found.gateway, found.scope.network
-        self._counter.served(
-            gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent
-        )
+        self._counter.served(gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent)
 
 
 def is_content(scope: Scope) -> bool:

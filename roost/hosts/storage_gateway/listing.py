@@ -9,6 +9,8 @@ from roost.storage.unixfs.dagpb import Link
 
 MOST = 5_000
 """Entries on the page; what is above is told, and has its addresses all the same."""
+MOST_SIGNS = 2 * 1024**2
+"""Of all names together: one block can be linked often, with a name in it as long as blocks are."""
 VERSION = "1"
 """Another one for every change of the page, which caches keep by it."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

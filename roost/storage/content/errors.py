@@ -32,6 +32,13 @@ class TooDeep(Problem):
     message = "The content is nested too deeply"
 
 
+class TooManyShards(Problem):
+    """Honest folders have an entry every few shards; others could be walked for ever."""
+
+    kind = Kind.INVALID
+    message = "The folder has too many empty shards"
+
+
 class InvalidSpan(Problem):
     kind = Kind.INVALID
     message = "entity-bytes must be like 0:*, 0:1023 or -1024:*"

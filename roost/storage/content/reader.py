@@ -4,6 +4,7 @@ The content of a file that was imported here is one range of its pack, so the fi
 one read away; other graphs are walked link by link. A reader sees what its scope holds and nothing else.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -12,7 +13,7 @@ from roost.core import log
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobMissing, BlobStore
 from roost.storage.content import store
-from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep
+from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep, TooManyShards
 from roost.storage.content.model import FILE_DEPTH, BlockRow, Found, Scope, TreeRow, Where
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, SHA2_256, Cid
@@ -23,6 +24,10 @@ from roost.storage.unixfs.profile import named
 
 _DIGEST = 32
 _PAGE = 64  # chunks whose digests are asked for at a time
+_TURN = 64
+"""Blocks that are read before others have a turn: those at hand come without waiting for anything."""
+_EMPTY, _FOR_EACH = 64, 16
+"""Shards that a folder may have without an entry, and with each one more."""
 
 _log = log.get("content")
 
@@ -46,6 +51,7 @@ class Reader:
     def __init__(self, db: Database, blobs: BlobStore) -> None:
         self._db = db
         self._blobs = blobs
+        self._loads = 0
 
     async def block(self, scope: Scope, cid: Cid) -> bytes:
         """One block. Raises ContentMissing, ContentDamaged, BlobFailed."""
@@ -78,10 +84,10 @@ class Reader:
         return steps
 
     async def entries(self, scope: Scope, folder: Stat) -> AsyncGenerator[Link]:
-        """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder."""
+        """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder, TooManyShards."""
         if folder.node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
             raise NotAFolder
-        async for link in self._links(scope, folder.node, 0):
+        async for link in self._links(scope, folder.node, 0, _Purse()):
             yield link
 
     async def content(self, scope: Scope, file: Stat, begin: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
@@ -146,7 +152,7 @@ class Reader:
             yield own[begin:end]
         at = len(own)
         for link, size in zip(node.links, node.unixfs.sizes, strict=True):
-            if at < end and at + size > begin:
+            if size and at < end and at + size > begin:  # one block can be linked often, as nothing at all
                 async for piece in self._walk(scope, link.cid, max(0, begin - at), min(size, end - at), depth + 1):
                     yield piece
             at += size
@@ -168,16 +174,19 @@ class Reader:
             node = dagpb.decode(await self.block(scope, below.cid))
         return _named(node, name), via
 
-    async def _links(self, scope: Scope, node: Node, depth: int) -> AsyncGenerator[Link]:
+    async def _links(self, scope: Scope, node: Node, depth: int, purse: "_Purse") -> AsyncGenerator[Link]:
         if depth > len(hash64(b"")):
             raise TooDeep
         for link in node.links:
             if node.unixfs.kind is Kind.DIRECTORY:
                 yield link
             elif len(link.name) > 2:
+                purse.earn()
                 yield Link(link.cid, link.name[2:], link.size)
             else:
-                async for below in self._links(scope, dagpb.decode(await self.block(scope, link.cid)), depth + 1):
+                purse.pay()
+                shard = dagpb.decode(await self.block(scope, link.cid))
+                async for below in self._links(scope, shard, depth + 1, purse):
                     yield below
 
     async def is_whole(self, found: Found) -> bool:
@@ -188,6 +197,9 @@ class Reader:
             return False
 
     async def _load(self, found: Found) -> bytes:
+        self._loads += 1
+        if self._loads % _TURN == 0:
+            await asyncio.sleep(0)
         try:
             data = await self._stored(found)
         except BlobMissing:
@@ -208,6 +220,22 @@ class Reader:
         _log.error("stored content is damaged", pack=pack_id)
         await self._db.write(lambda connection: store.mark_damaged(connection, pack_id))
         raise ContentDamaged
+
+
+class _Purse:
+    """What a walk may spend on shards: one shard can be linked from 256 places of another, and that one as well."""
+
+    def __init__(self) -> None:
+        self._left = _EMPTY
+
+    def earn(self) -> None:
+        self._left += _FOR_EACH
+
+    def pay(self) -> None:
+        """Raises TooManyShards."""
+        if self._left == 0:
+            raise TooManyShards
+        self._left -= 1
 
 
 def _size(unixfs: Unixfs) -> int | None:

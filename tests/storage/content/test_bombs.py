@@ -1,0 +1,123 @@
+"""Graphs that are small to keep and endless to walk: a CAR may link one block from many places of another."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from roost.storage.content import service
+from roost.storage.content.archive import Archive
+from roost.storage.content.errors import TooManyShards
+from roost.storage.content.model import Hold, Network, Scope
+from roost.storage.content.reader import Reader
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from tests.storage.house import House
+
+Block = tuple[Cid, bytes]
+PUBLIC = Scope(Network.PUBLIC, None)
+
+
+@pytest.fixture
+def dialect() -> str:
+    """Nothing here depends on the database."""
+    return "sqlite"
+
+
+def shard(*links: Link) -> Block:
+    block = dagpb.encode(links, Unixfs(Kind.SHARD, hash=0x22, fanout=256))
+    return Cid.of(DAG_PB, block), block
+
+
+def shards(leaf: Block, depth: int) -> Sequence[Block]:
+    """The leaf below that many shards, each linked from all 256 places of the one above."""
+    blocks = [leaf]
+    for _ in range(depth):
+        blocks.append(shard(*(Link(blocks[-1][0], f"{place:02X}", 1) for place in range(256))))
+    return blocks
+
+
+def file(links: Sequence[tuple[Cid, int]]) -> Block:
+    sizes = [size for _, size in links]
+    block = dagpb.encode([Link(cid, "", 1) for cid, _ in links], Unixfs(Kind.FILE, size=sum(sizes), sizes=sizes))
+    return Cid.of(DAG_PB, block), block
+
+
+async def take(place: House, blocks: Sequence[Block]) -> Cid:
+    """The last block is the root."""
+    root = blocks[-1][0]
+    async with place.content.receive_car() as pack:
+        await pack.write(b"".join(car.written([root], blocks)))
+        await pack.end()
+        hold = Hold(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, Network.PUBLIC)
+        await pack.commit(lambda connection: service.hold(connection, hold))
+    return root
+
+
+async def names(reader: Reader, root: Cid, most: int) -> list[str]:
+    found: list[str] = []
+    async for link in reader.entries(PUBLIC, await reader.stat(PUBLIC, root)):
+        found.append(link.name)
+        if len(found) == most:
+            break
+    return found
+
+
+async def test_a_folder_of_empty_shards_has_an_end(place: House) -> None:
+    root = await take(place, shards(shard(), 8))
+    async with asyncio.timeout(20):
+        with pytest.raises(TooManyShards):
+            await names(place.reader, root, 1)
+        with pytest.raises(TooManyShards):
+            await Archive(place.reader, PUBLIC, await place.reader.stat(PUBLIC, root)).check()
+
+
+async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> None:
+    raw = (Cid.of(RAW, b"x"), b"x")
+    empty = shards(shard(), 6)
+    root = shard(Link(raw[0], "00a.txt", 1), *(Link(empty[-1][0], f"{n:02X}", 1) for n in range(1, 256)))
+    async with asyncio.timeout(20):
+        with pytest.raises(TooManyShards):
+            await names(place.reader, await take(place, [raw, *empty, root]), 2)
+
+
+async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
+    """What hashes alike has shards of its own down to the last."""
+    raw = (Cid.of(RAW, b"x"), b"x")
+    blocks = [raw, shard(Link(raw[0], "00a.txt", 1), Link(raw[0], "01b.txt", 1))]
+    for _ in range(6):
+        blocks.append(shard(Link(blocks[-1][0], "07", 1)))
+    blocks.append(shard(*(Link(blocks[-1][0], f"{n:02X}", 1) for n in range(256))))
+    assert len(await names(place.reader, await take(place, blocks), 10_000)) == 512
+
+
+async def test_bytes_between_nothings_are_read(place: House) -> None:
+    """Links of no size are not followed: 4,000 times 4,000 of them would be."""
+    one, nothing = (Cid.of(RAW, b"1"), b"1"), (Cid.of(RAW, b""), b"")
+    inner = file([(one[0], 1), *[(nothing[0], 0)] * 4000, (one[0], 1)])
+    outer = file([(inner[0], 2)] * 4000)
+    root = await take(place, [one, nothing, inner, outer])
+    stat = await place.reader.stat(PUBLIC, root)
+    async with asyncio.timeout(20):
+        pieces = [piece async for piece in place.reader.content(PUBLIC, stat, 0, 201)]
+    assert b"".join(pieces) == b"1" * 201
+
+
+async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> None:
+    one = (Cid.of(RAW, b"1"), b"1")
+    root = await take(place, [one, file([(one[0], 1)] * 2000)])
+    stat = await place.reader.stat(PUBLIC, root)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    busy = asyncio.create_task(others())
+    pieces = [piece async for piece in place.reader.content(PUBLIC, stat)]
+    busy.cancel()
+    assert len(pieces) == 2000
+    assert turns >= 20
