@@ -21,6 +21,7 @@ class KuboNode:
     """Where other nodes reach it."""
     credential: str
     """As in kubo's settings; the verbs below know bearers alone."""
+    repository: Path
 
     async def call(self, verb: str, arg: str = "", data: bytes | None = None) -> httpx2.Response:
         """A verb, as somebody else than Roost would use it."""
@@ -58,7 +59,7 @@ async def kubo(folder: Path, credential: str = "") -> AsyncIterator[KuboNode]:
         assert process.stdout
         async with asyncio.timeout(60):
             told = json.loads(await process.stdout.readline())
-        yield KuboNode(f"http://127.0.0.1:{told['port']}", told["Addresses"][0], credential)
+        yield KuboNode(f"http://127.0.0.1:{told['port']}", told["Addresses"][0], credential, folder / "repository")
     finally:
         assert process.stdin
         process.stdin.close()

@@ -108,11 +108,6 @@ def written(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def written(value: str | float) -> str:
-    """A value of a pair as filters compare it: truth is written as JSON and addresses write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
     """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
     if len(given) > KEYVALUES_LIMIT:

@@ -28,7 +28,7 @@ from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.pins import store
 from roost.storage.pins.errors import NotFoundYet, PinMissing
-from roost.storage.pins.model import LIFE, WAITING, Pin, Status
+from roost.storage.pins.model import ACTIVE, LIFE, WAITING, Pin, Status, Wanted
 from roost.storage.pins.service import begin, next_one
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import Kind
@@ -45,7 +45,8 @@ LONGEST = 2 * 3600.0
 PATIENCE, LEAST = 90.0, 1024 * 1024
 """Within so many seconds a source gives so many bytes more, or all that it has: 11.6 KiB/s, and time to begin."""
 _AT_ONCE, _OF_ONE_TENANT = 4, 2
-_PAUSE = timedelta(seconds=5)
+_PAUSE, _EACH = timedelta(seconds=1), timedelta(milliseconds=20)
+"""Until one that had no turn asks again: so that a tenant's pins together ask at most 50 times a second."""
 _FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
 
 _log = log.get("pins")
@@ -79,7 +80,7 @@ class Retrieval:
         if pin is None or pin.status not in WAITING:
             return None
         if self._running.total() >= _AT_ONCE or self._running[pin.tenant_id] >= _OF_ONE_TENANT:
-            await claim.guard(lambda connection: begin(connection, pin.id, clock.now() + _PAUSE))
+            await claim.guard(lambda connection: _begin_later(connection, pin))
             return None
         with self._turn(pin):
             await self._round(pin)
@@ -235,6 +236,11 @@ def _waiting(connection: Connection, pin: Pin) -> Pin:
     if now is None or now.status not in WAITING:
         raise PinMissing
     return now
+
+
+def _begin_later(connection: Connection, pin: Pin) -> None:
+    active = store.count(connection, pin.tenant_id, Wanted(ACTIVE))
+    begin(connection, pin.id, clock.now() + max(_PAUSE, active * _EACH))
 
 
 def _over(connection: Connection, pin: Pin, status: Status, file_id: str | None) -> None:

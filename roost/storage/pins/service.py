@@ -1,7 +1,7 @@
 """Pins by CID: asked for, listed, taken back. The looking and taking in is `retrieve.py`'s."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -32,6 +32,8 @@ from roost.storage.pins.model import (
     Status,
     Wanted,
 )
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Pins:
@@ -154,11 +156,18 @@ def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> No
 def _added(connection: Connection, tenant_id: str, ask: Ask, now: datetime) -> Pin:
     has_room = store.count(connection, tenant_id, Wanted(ACTIVE)) < QUEUE_LIMIT
     status = Status.PRECHECKING if has_room else Status.BACKFILLED
-    pin = Pin(ids.new_id(), tenant_id, ask, status, None, now, now)
+    pin = Pin(ids.new_id(), tenant_id, ask, status, None, _moment(connection, tenant_id, now), now)
     store.add(connection, pin)
     if has_room:
         begin(connection, pin.id)
     return pin
+
+
+def _moment(connection: Connection, tenant_id: str, now: datetime) -> datetime:
+    """Whole milliseconds, later than any other pin of the tenant: clients page by it, as exact as that."""
+    now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+    latest = store.latest(connection, tenant_id)
+    return now if latest is None or latest < now else latest + _MILLISECOND
 
 
 def _renewed(connection: Connection, tenant_id: str, pin_id: str, ask: Ask) -> Pin:

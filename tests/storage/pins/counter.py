@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from roost import work
 from roost.core.db import Database
 from roost.drivers.network.contract import NotThere, PublicNetwork, Source
+from roost.identity.caller import Plan
 from roost.storage.content.model import Network, Scope
 from roost.storage.files.model import File, Filter
 from roost.storage.files.service import Files
@@ -85,10 +86,12 @@ async def counter(
     *shelves: Shelf,
     network: PublicNetwork | None = None,
     most: int = LIMIT,
+    capacity: int | None = None,
     patience: float = PATIENCE,
 ) -> AsyncIterator[Counter]:
-    """`network` in place of shelves; `most` is the limit of the largest plan."""
-    queue, files, network = work.Work(db, owner="test"), Files(db), network or Shelves(list(shelves))
+    """`network` in place of shelves; `most` is the limit of the largest plan, `capacity` all that a tenant may have."""
+    queue, network = work.Work(db, owner="test"), network or Shelves(list(shelves))
+    files = Files(db, dict.fromkeys(Plan, capacity))
 
     async def limit(_: str) -> int:
         return LIMIT

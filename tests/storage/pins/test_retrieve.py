@@ -11,7 +11,7 @@ from roost.core.db import Database
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.pins.errors import PinMissing
-from roost.storage.pins.model import Ask, Status
+from roost.storage.pins.model import FAILED, Ask, Status
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
@@ -23,7 +23,7 @@ FOLDER, BLOCKS = house_of_files(V1)
 FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
 SMALL, SMALL_BLOCKS = blocks_of(V0, b"small")
 SMALL_CAR = b"".join(car.written([SMALL.cid], SMALL_BLOCKS))
-END = (Status.PINNED, Status.EXPIRED, Status.OVER_MAX_SIZE, Status.INVALID_OBJECT, Status.BAD_HOST_NODE)
+END = (Status.PINNED, *FAILED)
 
 
 def shelf(name: str = "/dns4/a.example", *, is_open: bool = True, **cars: bytes) -> Shelf:
@@ -122,6 +122,19 @@ async def test_what_is_too_large(place: House, database: Database) -> None:
     async with counter(database, place, shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})) as desk:
         assert tree.size > LIMIT
         assert await desk.until(await desk.pin(tree.cid), *END) is Status.OVER_MAX_SIZE
+        assert await desk.all_files() == []
+
+
+async def test_what_is_too_large_for_the_free_plan(place: House, database: Database) -> None:
+    tree, blocks = blocks_of(V1, CONTENT * 2)
+    source = shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})
+    async with counter(database, place, source, most=LIMIT + 1) as desk:
+        assert await desk.until(await desk.pin(tree.cid), *END) is Status.OVER_FREE_LIMIT
+
+
+async def test_when_the_storage_of_the_plan_is_full(place: House, database: Database) -> None:
+    async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR}), capacity=len(FOLDER_CAR) - 1) as desk:
+        assert await desk.until(await desk.pin(FOLDER), *END) is Status.OVER_FREE_LIMIT
         assert await desk.all_files() == []
 
 

@@ -136,6 +136,13 @@ async def test_filters(desk: Counter, wanted: Wanted, found: list[str]) -> None:
     assert (sorted(pin.ask.name or "" for pin in page), count) == (found, len(found))
 
 
+async def test_the_times_of_pins_are_all_different_and_whole_milliseconds(desk: Counter) -> None:
+    pins = await asyncio.gather(*(desk.pin(cid) for cid in NOWHERE * 5))
+    moments = [pin.created_at for pin in pins]
+    assert len(set(moments)) == len(pins)
+    assert {moment.microsecond % 1000 for moment in moments} == {0}
+
+
 async def test_by_time(desk: Counter) -> None:
     first, second = [await desk.pin(cid) for cid in NOWHERE[:2]]
     mine = first.tenant_id

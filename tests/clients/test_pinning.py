@@ -1,0 +1,35 @@
+"""The client of the Pinning Service API that its authors publish, unmodified, against a server."""
+
+from pathlib import Path
+
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import RAW, Cid
+from roost.storage.unixfs.profile import V0, V1
+from tests import node
+from tests.conformance.car_server import gateway
+from tests.server import running
+from tests.storage.cars import blocks_of
+
+FOLDER = Path(__file__).parent / "pinning"
+NAMES = Path(__file__).parent / "names.mjs"
+CARS = {
+    str(tree.cid): b"".join(car.written([tree.cid], blocks))
+    for tree, blocks in (blocks_of((V0, V1)[number % 2], f"file {number}".encode()) for number in range(9))
+}
+
+
+async def test_journey(tmp_path: Path) -> None:
+    packages = node.installed(FOLDER)
+    async with gateway(CARS) as source:
+        settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}
+        async with running(tmp_path / "data", **settings) as house:
+            environment = {
+                "ROOST_PORT": str(house.port),
+                "ROOST_KEY": house.key(),
+                "ROOST_OTHER": house.key("others"),
+                "ROOST_CIDS": ",".join(CARS),
+                "ROOST_NOWHERE": str(Cid.of(RAW, b"nobody has it")),
+            }
+            options = ("--no-warnings", "--import", str(NAMES))
+            printed = await node.run(FOLDER / "journey.mjs", tmp_path / "client", packages, environment, *options)
+    assert printed == "done\n"

@@ -1,0 +1,90 @@
+"""A server with a kubo node, beside somebody else with one: what is public goes out and comes in, nothing private."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from roost.storage.unixfs.cid import Cid
+from tests.conformance.kubo import KuboNode, kubo
+from tests.server import Running, running
+from tests.storage.house import CONTENT
+
+
+@dataclass
+class World:
+    house: Running
+    api: httpx.AsyncClient
+    ours: KuboNode
+    theirs: KuboNode
+
+    async def upload(self, data: bytes, **fields: str) -> dict[str, Any]:
+        answer = await self.api.post("/v3/files", data=fields, files={"file": ("a.bin", data)})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    async def until_offered(self, cid: str, *, offered: bool = True) -> None:
+        async with asyncio.timeout(30):
+            while await self.ours.has(str(Cid.parse(cid).v1())) is not offered:
+                await asyncio.sleep(0.05)
+
+    def blocks(self) -> set[str]:
+        """The multihashes of all blocks that are in our node."""
+        return {path.stem for path in self.ours.repository.glob("blocks/*/*.data")}
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with kubo(tmp_path / "ours", "bearer:secret") as ours, kubo(tmp_path / "theirs") as theirs:
+        settings = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
+        async with running(
+            tmp_path / "data", ROOST_NETWORK="kubo", ROOST_EGRESS_ALLOW="127.0.0.0/8", **settings
+        ) as house:
+            yield World(house, house.client(house.key(), "api.localhost"), ours, theirs)
+
+
+async def test_what_is_public_is_for_everybody_while_it_is(world: World) -> None:
+    first = await world.upload(CONTENT, network="public")
+    folder = await world.api.post(
+        "/v3/files",
+        data={"network": "public"},
+        files=[("file", ("f/a", b"a" * 300_000)), ("file", ("f/b", b"b"))],
+    )
+    await world.until_offered(first["cid"])
+    await world.until_offered(folder.json()["data"]["cid"])
+    await world.theirs.ask("swarm/connect", world.ours.address)
+    assert await world.theirs.cat(first["cid"]) == CONTENT
+    await world.api.delete(f"/v3/files/public/{first['id']}")
+    await world.until_offered(first["cid"], offered=False)
+
+
+async def test_what_is_private_never_leaves(world: World) -> None:
+    before = world.blocks()
+    secret = await world.upload(CONTENT, network="private")
+    other = world.house.client(world.house.key("other"), "api.localhost")
+    await world.api.put(f"/v3/files/private/{secret['id']}", json={"name": "b"})
+    wish = await other.post("/v3/files/public/pin_by_cid", json={"cid": secret["cid"], "host_nodes": []})
+    assert wish.status_code == 200
+    public = await world.upload(b"public", network="public")
+    await world.until_offered(public["cid"])
+    await world.api.delete(f"/v3/files/private/{secret['id']}")
+    later = await world.upload(b"later", network="public")
+    await world.until_offered(later["cid"])
+    assert len(world.blocks() - before) == 2
+
+
+async def test_what_others_have_comes_over_bitswap(world: World) -> None:
+    cid = await world.theirs.add(CONTENT)
+    asked = await world.api.post("/psa/pins", json={"cid": cid, "origins": [world.theirs.address]})
+    assert asked.status_code == 202
+    assert asked.json()["delegates"] == [world.ours.address]
+    async with asyncio.timeout(30):
+        while (await world.api.get("/psa/pins", params={"cid": cid})).json()["count"] == 0:
+            await asyncio.sleep(0.05)
+    (file,) = (await world.api.get("/v3/files/public", params={"cid": cid})).json()["data"]["files"]
+    assert file["size"] == len(CONTENT)
+    await world.until_offered(cid)  # it is a public file, and so offered like any other
