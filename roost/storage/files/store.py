@@ -225,7 +225,7 @@ def _matches(condition: Condition) -> Any:
 
 _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
     (
-        file_keyvalues.c.value.regexp_match(r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?$"),
+        file_keyvalues.c.value.regexp_match(r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?\Z"),
         sa.cast(file_keyvalues.c.value, sa.Double),
     ),
     else_=None,

@@ -1,0 +1,110 @@
+"""How the older list chooses, the same on both databases, whatever texts stand among the numbers; and regrouping."""
+
+import pytest
+
+from roost.core.db import Database
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing, GroupMissing
+from roost.storage.files.model import Condition, File, Filter, Note, PinFilter
+from roost.storage.files.service import Arrival, Files
+from roost.storage.groups.model import Filter as GroupFilter
+from roost.storage.groups.service import Groups
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V1
+from tests.storage.house import House
+
+PUBLIC = Network.PUBLIC
+VALUES = (9, 10.5, -3, 1e-7, "11", "1e2", "1e999", "nan", "inf", "٣", "9\n", "", "Apple", "apple", "50%", "5_0", 10**40)
+
+
+@pytest.fixture
+def files(database: Database) -> Files:
+    return Files(database)
+
+
+async def add(place: House, files: Files, note: Note, tenant_id: str | None = None) -> File:
+    async with place.content.receive(V1) as pack:
+        await pack.write(repr(note).encode())
+        tree = await pack.end_file()
+        arrival = Arrival(tenant_id or place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", note)
+        return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
+
+
+async def test_conditions(place: House, files: Files) -> None:
+    for value in VALUES:
+        await add(place, files, Note(repr(value), {"n": value, "other": 9}))
+    await add(place, files, Note("none"))
+    await add(place, files, Note("theirs", {"n": 9}), place.other_id)
+    numbers = {"9", "10.5", "-3", "1e-07", "'11'", "'1e2'"}
+    texts = {repr(value) for value in VALUES}
+
+    async def found(operator: str, value: str | float, until: str | float | None = None, *, negated: bool) -> set[str]:
+        condition = Condition("n", operator, value, until, negated)
+        pins, count = await files.pins(place.tenant_id, PinFilter(conditions=[condition]), 100, 0)
+        assert count == len(pins)
+        return {str(pin.note.name) for pin in pins}
+
+    for operator, value, until, wanted, whole in (
+        ("gt", 9.0, None, {"10.5", "'11'", "'1e2'"}, numbers),
+        ("gte", 9.0, None, {"9", "10.5", "'11'", "'1e2'"}, numbers),
+        ("lt", 9.0, None, {"-3", "1e-07"}, numbers),
+        ("lte", 9.0, None, {"9", "-3", "1e-07"}, numbers),
+        ("between", -3.0, 9.0, {"9", "-3", "1e-07"}, numbers),
+        ("eq", "9", None, {"9"}, texts),
+        ("like", "%pple", None, {"'Apple'", "'apple'"}, texts),
+        ("like", "a%", None, {"'apple'"}, texts),
+        ("ilike", "a%", None, {"'Apple'", "'apple'"}, texts),
+        ("like", "5__", None, {"'50%'", "'5_0'"}, texts),
+    ):
+        assert await found(operator, value, until, negated=False) == wanted, (operator, value)
+        assert await found(operator, value, until, negated=True) == whole - wanted, (operator, value)
+
+
+async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: Files) -> None:
+    file = await add(place, files, Note("one"))
+    for part, wanted in ((file.cid[10:20], 1), (file.cid[10:20].upper(), 0), ("%", 0)):
+        assert (await files.pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted
+
+
+async def test_files_are_regrouped_together_or_not_at_all(place: House, files: Files, database: Database) -> None:
+    groups = Groups(database)
+    group = await groups.create(place.tenant_id, PUBLIC, "some", is_public=False)
+    theirs = await groups.create(place.other_id, PUBLIC, "theirs", is_public=False)
+    one, two = await add(place, files, Note("one")), await add(place, files, Note("two"))
+    strange = await add(place, files, Note("strange"), place.other_id)
+
+    async def members() -> set[str]:
+        page, _ = await files.list(place.tenant_id, PUBLIC, Filter(group_id=group.id), None, 10)
+        return {file.id for file in page}
+
+    async def regroup(*which: str | Cid, member: bool = True, into: str = group.id) -> None:
+        await files.regroup(place.tenant_id, PUBLIC, which, into, member=member)
+
+    with pytest.raises(FileMissing):
+        await regroup(one.id, strange.id)
+    with pytest.raises(FileMissing):
+        await regroup(Cid.parse(one.cid), Cid.parse(strange.cid))
+    with pytest.raises(GroupMissing):
+        await regroup(one.id, into=theirs.id)
+    assert await members() == set()
+    await regroup(Cid.parse(one.cid), two.id, Cid.parse(one.cid))
+    assert await members() == {one.id, two.id}
+    await regroup(one.id, member=False)
+    with pytest.raises(FileMissing):
+        await regroup(two.id, one.id, member=False)
+    assert await members() == {two.id}
+
+
+async def test_groups_are_listed_by_offset(place: House, database: Database) -> None:
+    groups = Groups(database)
+    for name in ("a", "B", "ab"):
+        await groups.create(place.tenant_id, PUBLIC, name, is_public=False)
+    await groups.create(place.other_id, PUBLIC, "ab", is_public=False)
+
+    async def names(chosen: GroupFilter, limit: int, offset: int) -> list[str]:
+        return [group.name for group in await groups.slice(place.tenant_id, PUBLIC, chosen, limit, offset)]
+
+    assert await names(GroupFilter(), 10, 0) == ["ab", "B", "a"]
+    assert await names(GroupFilter(), 1, 1) == ["B"]
+    assert await names(GroupFilter("b"), 10, 0) == ["ab", "B"]
+    assert await names(GroupFilter(), 10, 3) == []
