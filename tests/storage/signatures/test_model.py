@@ -1,0 +1,56 @@
+"""What a wallet may have signed to say: this file is mine."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from roost.storage.content.model import Network
+from roost.storage.files.model import File, Note
+from roost.storage.signatures import ethereum
+from roost.storage.signatures.model import digests, milliseconds
+
+OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
+NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
+RAW = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
+NOW = datetime(2026, 11, 21, 10, 29, 47, 355123, tzinfo=UTC)
+FILE = File("f", "t", Network.PUBLIC, OLD, 1, 1, "text/plain", Note(), NOW, NOW)
+ME, OTHER = bytes(20), bytes(19) + b"\x01"
+DATES = ("2026-11-21T10:29:47.355Z", "2026-11-21T10:29:47.355123Z")
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (NOW, DATES[0]),
+        (NOW.replace(microsecond=0), "2026-11-21T10:29:47.000Z"),
+        (NOW.replace(microsecond=999_999), "2026-11-21T10:29:47.999Z"),  # cut, as JavaScript does, not rounded
+        (NOW.astimezone(timezone(timedelta(hours=5, minutes=30))), DATES[0]),
+    ],
+)
+def test_dates_as_javascript_writes_them(moment: datetime, text: str) -> None:
+    assert milliseconds(moment) == text
+
+
+def test_every_spelling_and_both_dates() -> None:
+    found = digests(FILE, NEW, ME)
+    wanted = {ethereum.typed(ME, cid, date) for cid in (OLD, NEW) for date in DATES}
+    assert set(found) == wanted | {ethereum.personal(OLD), ethereum.personal(NEW)}
+    assert len(found) == len(set(found))
+
+
+def test_what_has_one_spelling() -> None:
+    found = digests(replace(FILE, cid=RAW), RAW, ME)
+    assert set(found) == {*(ethereum.typed(ME, RAW, date) for date in DATES), ethereum.personal(RAW)}
+
+
+def test_the_caller_s_own_way_to_write_it_counts() -> None:
+    assert ethereum.personal(RAW.upper()) in digests(replace(FILE, cid=RAW), RAW.upper(), ME)
+
+
+def test_another_account_or_file_is_another_message() -> None:
+    mine, theirs = set(digests(FILE, OLD, ME)), set(digests(FILE, OLD, OTHER))
+    assert mine & theirs == {ethereum.personal(OLD), ethereum.personal(NEW)}  # these name no account
+    later = replace(FILE, created_at=NOW + timedelta(milliseconds=1))
+    assert set(digests(later, OLD, ME)) & mine == mine & theirs
+    assert not set(digests(replace(FILE, cid=RAW), RAW, ME)) & mine

@@ -1,0 +1,38 @@
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Connection
+
+from roost.storage.content.model import Network
+from roost.storage.files import store as files
+from roost.storage.files.model import File, Note
+from roost.storage.signatures import store
+from roost.storage.signatures.model import Signature
+from tests.storage.house import House
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+MADE = Signature("f", "cid", "0x" + "ab" * 65, "0x" + "Cd" * 20, NOW)
+
+
+@pytest.fixture(autouse=True)
+def _file(place: House) -> None:
+    file = File("f", place.tenant_id, Network.PUBLIC, "cid", 1, 1, "text/plain", Note(), NOW, NOW)
+    place.db.run(lambda connection: files.add(connection, file))
+
+
+def test_a_row_there_and_back(place: House) -> None:
+    assert place.db.run(lambda connection: store.get(connection, "f")) is None
+    assert place.db.run(lambda connection: store.add(connection, MADE)) is True
+    assert place.db.run(lambda connection: store.get(connection, "f")) == MADE
+    assert place.db.run(lambda connection: store.remove(connection, "f")) is True
+    assert place.db.run(lambda connection: store.remove(connection, "f")) is False
+    assert place.db.run(lambda connection: store.get(connection, "f")) is None
+
+
+def test_a_file_has_one_and_the_transaction_goes_on(place: House) -> None:
+    def twice(connection: Connection) -> tuple[bool, bool, Signature | None]:
+        first = store.add(connection, MADE)
+        second = store.add(connection, Signature("f", "cid", "0x", "0x", NOW))
+        return first, second, store.get(connection, "f")
+
+    assert place.db.run(twice) == (True, False, MADE)
