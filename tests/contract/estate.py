@@ -1,0 +1,96 @@
+"""A tenant that has one of everything the storage API keeps, for whoever wants to get at it or change it."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2 as httpx
+
+from roost.storage.content.model import Network
+from roost.storage.signatures.model import milliseconds
+from tests.contract.storage import keep
+from tests.server import Running
+from tests.storage.signatures.test_ethereum import account, sign_typed
+
+QUEUE = "/v3/files/public/pin_by_cid"
+LISTS = (
+    *("/v3/files/public", "/v3/files/private", "/v3/groups/public", "/v3/groups/private", "/v3/gateways"),
+    *(QUEUE, "/psa/pins", "/v3/pinata/keys", "/v3/webhooks", "/data/pinList", "/groups"),
+)
+NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
+
+
+@dataclass
+class Estate:
+    """ids: by kind, what is in the addresses of its things. state: how to see each of them."""
+
+    api: httpx.AsyncClient
+    uploads: httpx.AsyncClient
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def state(self) -> Mapping[str, Any]:
+        """All that its owner sees of it."""
+        paths = [*LISTS, *(path.format(**self.ids) for path in _DETAILS)]
+        seen: dict[str, Any] = {}
+        for path in paths:
+            answer = await self.api.get(path, params={"limit": "100"} if path in LISTS else None)
+            assert answer.status_code == 200, (path, answer.text)
+            seen[path] = [job["id"] for job in answer.json()["data"]["jobs"]] if path == QUEUE else answer.json()
+        transfer = await self.uploads.head(f"/v3/files/{self.ids['transfer']}/{self.ids['token']}")
+        return seen | {"transfer": (transfer.status_code, transfer.headers["upload-offset"])}
+
+
+_DETAILS = (
+    *("/v3/files/private/{file}", "/v3/files/public/{public_file}", "/v3/groups/private/{group}"),
+    *("/v3/gateways/{gateway}", "/v3/gateways/{gateway}/access_tokens", "/v3/gateways/{gateway}/ips"),
+    *("/v3/gateways/{gateway}/hosts", "/v3/gateways/{gateway}/custom_domain", "/v3/gateways/plugins/{gateway}"),
+    *("/v3/files/public/swap/{public_cid}", "/v3/files/private/signature/{cid}"),
+)
+
+
+async def settled(house: Running, tenant: str) -> Estate:
+    """Everything, by the API."""
+    key = house.key(tenant)
+    estate = Estate(house.client(key, "api.localhost"), house.client(key, "uploads.localhost"))
+
+    async def post(path: str, method: str = "POST", **body: Any) -> Any:
+        answer = await estate.api.request(method, path, json=body)
+        assert answer.status_code == 200, (path, answer.text)
+        return answer.json().get("data", answer.json())
+
+    private = await keep(house, tenant, Network.PRIVATE, f"private of {tenant}".encode())
+    public = await keep(house, tenant, Network.PUBLIC, f"public of {tenant}".encode())
+    other = await keep(house, tenant, Network.PUBLIC, f"other of {tenant}".encode())
+    ids = {"file": private.id, "cid": private.cid, "public_file": public.id, "public_cid": public.cid}
+    ids["group"] = (await post("/v3/groups/private", name="group"))["id"]
+    ids["public_group"] = (await post("/v3/groups/public", name="public group"))["id"]
+    await post(f"/v3/groups/private/{ids['group']}/ids/{ids['file']}", "PUT")
+    ids["gateway"] = (await estate.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
+    gateway = f"/v3/gateways/{ids['gateway']}"
+    ids["access_token"] = (await post(f"{gateway}/access_tokens"))["id"]
+    ids["ip"] = (await post(f"{gateway}/ips", ip="192.0.2.7"))["id"]
+    ids["host"] = (await post(f"{gateway}/hosts", host="app.example"))["id"]
+    ids["domain"] = (await post(f"{gateway}/custom_domain", domain=f"{tenant}.example"))["custom_domain_id"]
+    await post(f"/v3/gateways/plugins/{ids['gateway']}", plugin_id=2)
+    await post(f"/v3/files/public/swap/{public.cid}", "PUT", swap_cid=other.cid)
+    signature = sign_typed(account(), private.cid, milliseconds(private.created_at))
+    await post(f"/v3/files/private/signature/{private.cid}", signature=signature, address=account().address)
+    ids["pin"] = (await post(QUEUE, cid=NOWHERE, name="pin"))["id"]
+    made = await estate.api.post("/v3/pinata/keys", json={"keyName": "second", "permissions": {"admin": True}})
+    ids["key"] = made.json()["pinata_api_key"]
+    ids["webhook"] = (await post("/v3/webhooks", url="https://hooks.example/x", enabled=False))["id"]
+    ids["transfer"], ids["token"] = await _begun(estate.uploads)
+    estate.ids = ids
+    return estate
+
+
+async def _begun(uploads: httpx.AsyncClient) -> list[str]:
+    name = base64.b64encode(b"part.bin").decode()
+    headers = {"Upload-Length": "100", "Upload-Metadata": f"filename {name}", "Tus-Resumable": "1.0.0"}
+    begun = await uploads.post("/v3/files", headers=headers)
+    file_id, token = begun.headers["location"].split("/")[-2:]
+    part = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream", "Tus-Resumable": "1.0.0"}
+    sent = await uploads.patch(f"/v3/files/{file_id}/{token}", content=bytes(10), headers=part)
+    assert sent.status_code == 204
+    return [file_id, token]
