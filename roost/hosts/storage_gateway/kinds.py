@@ -24,19 +24,20 @@ _SVG = re.compile(
 class Kinds:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: OrderedDict[tuple[bytes, str], str] = OrderedDict()
+        self._known: OrderedDict[tuple[int, bytes, str], str] = OrderedDict()
 
     async def of(self, scope: Scope, file: Stat, name: str, beginning: bytes) -> str:
         """The MIME type of a file under that name. beginning: its first bytes, where they are at hand."""
-        key = (file.cid.digest, name.rpartition(".")[2].lower()[:16])
+        extension = name.rpartition(".")[2].lower()[:16] if "." in name else ""
+        key = (file.cid.codec, file.cid.digest, extension)  # the bytes of a node are not those of its file
         if (known := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return known
-        if not beginning and file.size:
+        if len(beginning) < min(sniff.HEAD, file.size or 0):  # a range may be shorter
             beginning = await self._begin(scope, file)
         beginning = beginning[: sniff.HEAD]
-        found = sniff.mime_type(beginning, f"file.{key[1]}" if "." in name else "")
-        if found in _PLAIN and key[1] not in _WRITTEN:
+        found = sniff.mime_type(beginning, f"file.{extension}" if extension else "")
+        if found in _PLAIN and extension not in _WRITTEN:
             found = _marked_up(beginning) or found
         self._known[key] = found
         if len(self._known) > _REMEMBERED:
