@@ -1,0 +1,304 @@
+"""The wire and the words of the storage API, bent: bodies that are none, lengths that lie, names that break lines,
+paths that two readers understand differently.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+
+import httpx2 as httpx
+import pytest
+
+from roost.storage.content.model import Network
+from tests.contract.endpoints import routes
+from tests.contract.storage import keep
+from tests.contract.test_abuse_http import wire
+from tests.contract.test_input import BODIES
+from tests.server import Running
+
+MIB = 1024**2
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
+FIELDS = {"network": "public", "cid": NOWHERE, "plugin_id": "1", "kind": "ips", "domain": "x", "key": "0" * 20}
+NO_JSON = re.compile(r"/v3/files(/{file_id})?|/pinning/pinFileToIPFS|.*{token}")
+"""What takes forms and parts."""
+
+
+@pytest.fixture
+def api(house: Running) -> httpx.AsyncClient:
+    return house.client(house.key("bent"), "api.localhost")
+
+
+def targets(*methods: str) -> list[tuple[str, str]]:
+    """Method and an address of every operation of the storage API."""
+    found: list[tuple[str, str]] = []
+    for (method, path), row in routes().items():
+        if "storage" in row["addresses"] and method in methods:
+            found.append((method, re.sub(r"{(\w+)}", lambda name: FIELDS.get(name[1], UNKNOWN), path)))
+    return found
+
+
+def well_told(answer: httpx.Response) -> bool:
+    """Whether a refusal has the form of its API, says little, and repeats nothing that was sent."""
+    error = answer.json()["error"]
+    path = answer.request.url.path
+    if path.startswith("/v3"):
+        return error.keys() == {"code", "message"} and error["code"] == answer.status_code and len(answer.text) < 500
+    return bool(error["reason"] and error["details"]) and len(answer.text) < 600
+
+
+JSON = [(method, target) for method, target in targets("POST", "PUT", "PATCH") if not NO_JSON.fullmatch(target)]
+
+
+@pytest.mark.parametrize("kind", BODIES)
+async def test_a_body_that_is_none(api: httpx.AsyncClient, kind: str) -> None:
+    """On every operation: an answer, and never a 500. What needs no body may do without."""
+    assert len(JSON) > 25
+    for method, target in JSON:
+        answer = await api.request(method, target, content=BODIES[kind], headers={"Content-Type": "application/json"})
+        told = f"{method} {target} {kind}: {answer.status_code} {answer.text[:200]}"
+        assert answer.status_code < 500, told
+        if answer.status_code >= 400:
+            assert well_told(answer), told
+        if kind in {"nesting", "object nesting", "not JSON", "bad UTF-8"} and answer.status_code != 404:
+            assert answer.status_code == 400 or not _reads_bodies(target), told
+
+
+def _reads_bodies(target: str) -> bool:
+    return not re.search(r"/(access_tokens|ids/[^/]+|rotate_secret|redeliver|test|keys/\w+|api_keys/\w+)$", target)
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "text/xml", "application/x-www-form-urlencoded"])
+async def test_another_kind_of_body(house: Running, kind: str) -> None:
+    api = house.client(house.key("kinds"), "api.localhost")
+    for method, target in JSON:
+        answer = await api.request(method, target, content=b"\xff\xfe<a>", headers={"Content-Type": kind})
+        assert answer.status_code < 500, (method, target)
+        assert answer.status_code >= 400 or not _reads_bodies(target), (method, target)
+    assert (await api.get("/v3/groups/public")).json()["data"]["groups"] == []
+
+
+async def test_compressed_bodies_are_refused_and_not_unpacked(api: httpx.AsyncClient) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    for method, target in [*JSON, ("POST", "/v3/files"), ("POST", "/pinning/pinFileToIPFS")]:
+        answer = await api.request(method, target, content=b"\x1f\x8b" + bytes(100), headers=headers)
+        assert answer.status_code in {404, 415}, (method, target, answer.text)
+
+
+@pytest.mark.parametrize("framing", ["true", "short", "chunked"])
+@pytest.mark.parametrize("path", ["/v3/groups/public", "/v3/files/sign", "/v3/files/public/pin_by_cid", "/psa/pins"])
+async def test_one_byte_too_many(house: Running, path: str, framing: str) -> None:
+    line = f"POST {path} HTTP/1.1\r\n".encode() + b"@Content-Type: application/json\r\n"
+    body = b'{"name": "' + b"x" * (MIB - 12) + b'"}x'
+    if framing == "chunked":
+        raw = line + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    else:
+        raw = line + b"Content-Length: %d\r\n\r\n" % (len(body) - (framing == "short")) + body
+    status, answer = await wire(house, raw, host="api.localhost", token=house.key("bent"))
+    assert status == (400 if framing == "short" else 413)
+    assert json.loads(answer)["error"]
+
+
+async def test_a_pin_of_json_has_its_own_bound(api: httpx.AsyncClient) -> None:
+    fits = {"pinataContent": "x" * (9 * MIB)}
+    assert (await api.post("/pinning/pinJSONToIPFS", json=fits)).status_code == 200
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"pinataContent": "'
+        for _ in range(12):
+            yield b"x" * MIB
+
+    answer = await api.post("/pinning/pinJSONToIPFS", content=pieces(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("host", ["api", "uploads", "{gateway}.gateways", "cid.ipfs.{gateway}.gateways"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"POST /v3/files HTTP/1.1\r\n@Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /",
+        b"POST /v3/files HTTP/1.1\r\n@Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}    ",
+        b"POST /v3/files HTTP/1.1\r\n@Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"GET /ipfs/x HTTP/1.1\r\n@Content-Length: -1\r\n\r\n",
+        b"GET /ipfs/x HTTP/1.1\r\n@Host: evil.example\r\n\r\n",
+        b"GET /ipfs/x HTTP/1.1\r\n@Range: bytes=0-1\r\n folded\r\n\r\n",
+        b"GET /ipfs/x HTTP/1.1\r\n@Range : bytes=0-1\r\n\r\n",
+        b'GET /ipfs/x HTTP/1.1\r\n@If-None-Match: "a"\rX: b\r\n\r\n',
+        b"GET /ipfs/x HTTP/1.1\r\n@Accept: \0\r\n\r\n",
+        b"GET /ipfs/\0 HTTP/1.1\r\n@\r\n",
+    ],
+)  # fmt: skip
+async def test_what_can_be_read_in_two_ways(house: Running, api: httpx.AsyncClient, host: str, raw: bytes) -> None:
+    name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
+    status, body = await wire(house, raw, host=host.format(gateway=name) + ".localhost", token=house.key("bent"))
+    assert status in {400, 404, 405}
+    assert b"Traceback" not in body
+
+
+async def test_a_giant_head_and_endless_names(house: Running, api: httpx.AsyncClient) -> None:
+    name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
+    host = f"{name}.gateways.localhost"
+    file = await keep(house, "bent", Network.PUBLIC, b"content")
+    good = f"GET /ipfs/{file.cid}".encode()
+    for raw, wanted in (
+        (good + b" HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n", {431}),
+        (good + b"/" + b"x/" * 30_000 + b" HTTP/1.1\r\n@\r\n", {400, 404, 414, 431}),
+        (good + b"?" + b"a=b&" * 5_000 + b" HTTP/1.1\r\n@\r\n", {400}),
+        (good + b"?filename=" + b"n" * 20_000 + b" HTTP/1.1\r\n@\r\n", {200}),
+        (good + b" HTTP/1.1\r\n@Range: bytes=" + b"0-0," * 10_000 + b"1-1\r\n\r\n", {200}),
+        (good + b" HTTP/1.1\r\n@If-None-Match: " + b'"a",' * 10_000 + b"\r\n\r\n", {200}),
+        (good + b" HTTP/1.1\r\n@Accept: " + b"a/b;q=1," * 6_000 + b"\r\n\r\n", {200}),
+    ):
+        status, body = await wire(house, raw, host=host)
+        assert status in wanted, (raw[:100], status)
+        assert len(body) < 1000
+
+
+LINES = ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b", "a\u2028b", "a\x85b", '"; filename="b', "\u202ea"]
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_no_name_breaks_a_line(house: Running, api: httpx.AsyncClient, name: str) -> None:
+    """Wherever a name or note is said, and on a gateway: refused, or kept and told in a way that is one line."""
+    file = await keep(house, "bent", Network.PUBLIC, b"named")
+    for method, path, body in (
+        ("PUT", f"/v3/files/public/{file.id}", {"name": name, "keyvalues": {name: name}}),
+        ("POST", "/v3/groups/public", {"name": name}),
+        ("POST", "/v3/gateways", {"domain": name}),
+        ("POST", "/v3/files/public/pin_by_cid", {"cid": NOWHERE, "name": name, "host_nodes": [name]}),
+        ("POST", "/v3/pinata/keys", {"keyName": name, "permissions": {"admin": True}}),
+        ("POST", "/v3/files/sign", {"url": f"http://x.gateways.localhost/files/{name}", "date": 1, "expires": 1}),
+    ):
+        answer = await api.request(method, path, json=body)
+        assert answer.status_code < 500, (path, answer.text)
+        _in_one_line(answer)
+    uploaded = await api.post("/v3/files", data={"name": name, "network": "public"}, files={"file": ("a", b"1")})
+    assert uploaded.status_code in {200, 400}
+    _in_one_line(uploaded)
+    row = (await api.get("/v3/gateways")).json()["data"]["rows"][0]
+    visitor = house.client(None, f"{row['domain']}.gateways.localhost")
+    for query in ({"filename": name}, {"filename": name, "download": "true"}, {"filename": name, "format": "car"}):
+        _in_one_line(await visitor.get(f"/ipfs/{file.cid}", params=query))
+
+
+def _in_one_line(answer: httpx.Response) -> None:
+    assert "set-cookie" not in answer.headers
+    assert all(value.isprintable() for value in answer.headers.values()), answer.headers
+
+
+@pytest.mark.parametrize(
+    "spoofed",
+    [
+        {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"},
+        {"Origin": "https://evil.example", "Referer": "https://evil.example/"},
+        {"X-Original-URL": "/v3/pinata/keys", "X-Rewrite-URL": "/v3/pinata/keys"},
+    ],
+)
+async def test_addresses_are_what_the_configuration_says(
+    house: Running, api: httpx.AsyncClient, spoofed: Mapping[str, str]
+) -> None:
+    here = f"http://uploads.localhost:{house.port}/v3/files/"
+    begun = await api.post("/v3/files", headers={**spoofed, "Upload-Length": "5", "Upload-Metadata": "filename YQ=="})
+    assert begun.headers["location"].startswith(here)
+    signed = await api.post("/v3/files/sign", headers=spoofed, json={"expires": 60})
+    assert signed.json()["data"].startswith(here)
+    row = (await api.get("/v3/gateways", headers=spoofed)).json()["data"]["rows"][0]
+    assert row["url"] == f"http://{row['domain']}.gateways.localhost:{house.port}"
+    assert (await house.client(house.key("bent"), "evil.example").get("/v3/gateways")).status_code in {404, 421}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v3/files/private/%2e%2e/limits", "/v3/files/../pinata/keys", "/v3/./files/private", "/v3//files/private",
+        "//v3/files/private", "/V3/files/private", "/v3/files/private/", "/v3/files/private;x=1",
+        "/v3/files/private%00",
+        "/v3/files/private%2f" + UNKNOWN, "/v3/files\\private", "/v3/files/private%20", "/v3/files/%70rivate/%2e",
+        "/v3/files/private.", "/v3/groups/public/..%2f..%2fpinata%2fkeys", "/psa/pins/%2e%2e/%2e%2e/v3/pinata/keys",
+    ],
+)  # fmt: skip
+async def test_odd_paths_lead_nowhere(house: Running, api: httpx.AsyncClient, target: str) -> None:
+    raw = b"GET " + target.encode() + b" HTTP/1.1\r\n@\r\n"
+    for host in ("api.localhost", "uploads.localhost"):
+        status, body = await wire(house, raw, host=host, token=house.key("bent"))
+        assert status in {400, 404}, body
+    name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
+    assert (await wire(house, raw, host=f"{name}.gateways.localhost", token=house.key("bent")))[0] in {400, 401, 404}
+
+
+async def test_unknown_methods_and_overrides(house: Running, api: httpx.AsyncClient) -> None:
+    file = await keep(house, "bent", Network.PRIVATE, b"stays")
+    path = f"/v3/files/private/{file.id}"
+    for method in ("PATCH", "PROPFIND", "POST", "delete"):
+        answer = await api.request(method, path)
+        assert answer.status_code in {400, 404, 405}, method
+        assert answer.status_code != 405 or answer.headers.get("Allow"), (method, answer.text)
+    for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
+        assert (await api.get(f"{path}?_method=DELETE", headers={name: "DELETE"})).status_code == 200
+        assert (await api.post("/v3/groups/public?_method=GET", json={"name": "g"}, headers={name: "GET"})).json()[
+            "data"
+        ]
+    assert (await api.get(path)).status_code == 200
+
+
+async def test_queries_that_are_none(api: httpx.AsyncClient) -> None:
+    """Every list and look-up with every kind of value in every field."""
+    values = [
+        "",
+        "x",
+        "\u202e",
+        "../..",
+        "\0",
+        "-1",
+        "9" * 400,
+        "{}",
+        "[]",
+        "' OR 1=1 --",
+        "é" * 300,
+        "NaN",
+        "1e9",
+        "%",
+    ]
+    names = (
+        "limit",
+        "pageToken",
+        "order",
+        "name",
+        "cid",
+        "group",
+        "mimeType",
+        "status",
+        "sort",
+        "metadata",
+        "keyvalues[a]",
+    )
+    more = (
+        "before",
+        "match",
+        "by",
+        "start_date",
+        "date_interval",
+        "offset",
+        "pageLimit",
+        "pageOffset",
+        "domain",
+        "state",
+    )
+    for _, target in targets("GET"):
+        for value in values:
+            answer = await api.get(target, params=dict.fromkeys((*names, *more), value))
+            assert answer.status_code < 500, (target, value, answer.text)
+            assert len(answer.content) < 10_000
+
+
+async def test_a_slow_form_does_not_hold_others_up(house: Running, api: httpx.AsyncClient) -> None:
+    lines = [await asyncio.open_connection("127.0.0.1", house.port) for _ in range(50)]
+    head = f"POST /v3/files HTTP/1.1\r\nHost: uploads.localhost\r\nAuthorization: {api.headers['Authorization']}\r\n"
+    form = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x\r\nContent-Disp"
+    for _, writer in lines:
+        writer.write((head + form).encode())
+    async with asyncio.timeout(20):
+        assert (await api.post("/v3/files", files={"file": b"meanwhile"})).status_code == 200
+    for _, writer in lines:
+        writer.close()
