@@ -16,7 +16,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/hosts/mount.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/legacy/*.py": "tests/contract/test_storage_legacy.py",
-    "roost/storage/groups/wire.py": "tests/contract/test_storage_groups.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/wire.py": "tests/contract/test_storage_uploads.py",
