@@ -1,14 +1,17 @@
 """Resized images: the wish and the CID are the name of the result, so what was made once is found again."""
 
+import asyncio
 import hashlib
 
-from roost.drivers.image.contract import SOURCE_LIMIT, Images, ImageTooLarge, Rendered, Wanted
+from roost.drivers.image.contract import SOURCE_LIMIT, Images, ImageTooLarge, Rendered, TooManyImages, Wanted
 from roost.hosts.storage_gateway.shelf import Shelf
 from roost.storage.content.model import Scope
 from roost.storage.content.reader import Reader, Stat
 
 _VERSION = 1
 """Another one for every change of how images are made."""
+_AT_ONCE, _WAITING = 4, 64
+"""Sources that are in memory, and requests that wait for one to be."""
 
 
 def name_of(file: Stat, wanted: Wanted) -> str:
@@ -21,6 +24,8 @@ class Pictures:
         self._reader = reader
         self._images = images
         self._shelf = shelf
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._asked = 0
 
     async def make(self, scope: Scope, file: Stat, wanted: Wanted) -> Rendered:
         """Raises InvalidImage, ImageTooLarge, NotAnImage, TooManyImages, ContentDamaged, BlobFailed."""
@@ -30,7 +35,19 @@ class Pictures:
             return made
         if (file.size or 0) > SOURCE_LIMIT:
             raise ImageTooLarge
+        if self._asked >= _AT_ONCE + _WAITING:
+            raise TooManyImages(retry_after=1)
+        self._asked += 1
+        try:
+            async with self._places:
+                return await self._shelf.get(name) or await self._made(name, scope, file, wanted)
+        finally:
+            self._asked -= 1
+
+    async def _made(self, name: str, scope: Scope, file: Stat, wanted: Wanted) -> Rendered:
         source = b"".join([piece async for piece in self._reader.content(scope, file)])
         made = await self._images.render(source, wanted)
+        if len(made.data) > SOURCE_LIMIT:
+            raise ImageTooLarge
         await self._shelf.put(name, made)
         return made

@@ -1,9 +1,10 @@
+import asyncio
 import io
 
 import pytest
 from PIL import Image
 
-from roost.drivers.image.contract import Images, Rendered, Wanted
+from roost.drivers.image.contract import Images, ImageTooLarge, Rendered, TooManyImages, Wanted
 from roost.hosts.storage_gateway.pictures import Pictures
 from roost.hosts.storage_gateway.shelf import Shelf
 from roost.storage.content.model import Network
@@ -99,3 +100,51 @@ async def test_what_was_made_once_is_found_again(visit: Visits) -> None:
     assert (await pictures.make(visit.house.scope, one, Wanted(width=6))).data == b"3 6"
     assert (await pictures.make(visit.house.scope, other, Wanted(width=5))).data == b"6 5"
     assert images.count == 3
+
+
+class Slow(Counting):
+    """Goes on when it is let, and knows how many it had at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+        self.now = self.most = 0
+
+    async def render(self, source: bytes, wanted: Wanted) -> Rendered:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await self.goes_on.wait()
+        self.now -= 1
+        return await super().render(source, wanted)
+
+
+async def test_only_so_many_sources_are_held(visit: Visits) -> None:
+    images = Slow()
+    pictures = Pictures(visit.house.reader, images, Shelf(visit.house.folder / "shelf", 100_000))
+    _, (tree,) = await visit.house.keep(b"source")
+    stat = await visit.house.reader.stat(visit.house.scope, tree.cid)
+    wishes = [Wanted(width=number % 50 + 1) for number in range(200)]
+    tasks = [asyncio.create_task(pictures.make(visit.house.scope, stat, wish)) for wish in wishes]
+    async with asyncio.timeout(20):
+        while sum(task.done() for task in tasks) < 200 - 68:  # those that are told to come again
+            await asyncio.sleep(0.01)
+        images.goes_on.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    refused = [result for result in results if isinstance(result, BaseException)]
+    assert len(refused) == 200 - 68
+    assert all(isinstance(one, TooManyImages) and one.retry_after for one in refused)
+    assert images.most == 4
+    assert images.count <= 50  # what one made is there for the others who wait for the same
+
+
+async def test_what_comes_out_too_large_is_not_served(visit: Visits) -> None:
+    class Large(Counting):
+        async def render(self, source: bytes, wanted: Wanted) -> Rendered:
+            return Rendered("image/png", bytes(32 * 1024**2 + 1))
+
+    pictures = Pictures(visit.house.reader, Large(), Shelf(visit.house.folder / "shelf", 10_000))
+    _, (tree,) = await visit.house.keep(b"source")
+    with pytest.raises(ImageTooLarge):
+        await pictures.make(
+            visit.house.scope, await visit.house.reader.stat(visit.house.scope, tree.cid), Wanted(width=5)
+        )
