@@ -1,0 +1,286 @@
+"""Transfers go on from where they are, whatever order parts, breaks and servers come in."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from roost.core import ids
+from roost.drivers.blob.drafts import Drafts
+from roost.drivers.blob.folder import FolderStore
+from roost.identity.caller import Plan
+from roost.storage.content.model import Network
+from roost.storage.files.errors import GroupMissing, InvalidMetadata
+from roost.storage.files.service import Files
+from roost.storage.tus import service
+from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
+from roost.storage.tus.model import Opening, Transfer
+from roost.storage.tus.service import Transfers
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.profile import PROFILES, V1, named
+from roost.storage.uploads.errors import InvalidUpload, TypeRefused, UploadTooLarge
+from roost.storage.uploads.service import Uploads
+from tests.storage.house import CONTENT, House
+
+LIMIT = 6_000_000
+
+
+class Cut(Exception):  # noqa: N818 - what happens to the connection
+    pass
+
+
+async def pieces(data: bytes, *, cut: bool = False) -> AsyncIterator[bytes]:
+    for at in range(0, len(data), 65_536):
+        yield data[at : at + 65_536]
+    if cut:
+        raise Cut
+
+
+@dataclass
+class Desk:
+    place: House
+    transfers: Transfers
+
+    async def begin(self, length: int | None, *, max_size: int | None = None, **fields: str) -> tuple[Transfer, str]:
+        return await self.transfers.begin(Opening(self.place.tenant_id, ids.new_id(), length, fields, max_size))
+
+    async def add(self, one: tuple[Transfer, str], offset: int, data: bytes, length: int | None = None) -> Transfer:
+        return await self.transfers.append(one[0].file_id, one[1], offset, pieces(data), length)
+
+    async def find(self, one: tuple[Transfer, str]) -> Transfer:
+        return await self.transfers.find(one[0].file_id, one[1])
+
+    def drafts(self) -> list[Path]:
+        return list((self.place.folder / "drafts").glob("*"))
+
+
+def opened(place: House) -> Desk:
+    """A server over what is there: made anew it knows what its rows and files tell it."""
+    uploads = Uploads(place.db, place.content, Files(place.db), dict.fromkeys(Plan, LIMIT))
+    blobs = FolderStore(place.folder / "blobs")
+    return Desk(place, Transfers(place.db, Drafts(place.folder / "drafts", blobs), place.content, uploads, "http://u"))
+
+
+@pytest.fixture
+def dialect() -> str:
+    """Its rows are tried on both."""
+    return "sqlite"
+
+
+@pytest.fixture
+def desk(place: House) -> Desk:
+    return opened(place)
+
+
+def cid_of(data: bytes, profile: str = "v1") -> str:
+    importer = Importer(named(profile))
+    importer.update(data)
+    return str(importer.finish().cid)
+
+
+async def content(place: House, cid: str) -> bytes:
+    stat = await place.reader.stat(place.scope, Cid.parse(cid))
+    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", range(3))
+async def test_any_parts_with_breaks_and_new_servers_in_between(place: House, profile: str, seed: int) -> None:
+    chance = random.Random(f"{profile} {seed}")
+    data = CONTENT[: chance.randint(1, 3_000_000)]
+    desk = opened(place)
+    transfer, token = one = await desk.begin(len(data), cid_version=profile, filename="a.bin")
+    while transfer.cid is None:
+        at = transfer.offset
+        part = data[at : at + chance.choice([1, 1000, 262_144, 1_048_577])]
+        match chance.choice(["part", "part", "cut", "wrong", "anew"]):
+            case "part":
+                transfer = await desk.add(one, at, part)
+                assert transfer.offset == at + len(part)
+            case "cut":
+                with pytest.raises(Cut):
+                    await desk.transfers.append(transfer.file_id, token, at, pieces(part, cut=True))
+                transfer = await desk.find(one)
+                assert at <= transfer.offset <= at + len(part)
+            case "wrong":
+                with pytest.raises(OutOfStep) as told:
+                    await desk.add(one, at + 1, part)
+                assert told.value.offset == at
+            case _:
+                desk = opened(place)
+                assert (await desk.find(one)).offset == at
+    assert transfer.cid == cid_of(data, profile)
+    assert await content(place, transfer.cid) == data
+    assert desk.drafts() == []
+    assert (await desk.find(one)).cid == transfer.cid
+
+
+async def test_an_empty_file(desk: Desk) -> None:
+    one = await desk.begin(0)
+    assert one[0].is_whole
+    assert (await desk.find(one)).cid == cid_of(b"")
+
+
+async def test_a_part_that_comes_again_is_told_where_it_is(desk: Desk) -> None:
+    one = await desk.begin(5)
+    await desk.add(one, 0, b"he")
+    with pytest.raises(OutOfStep) as told:
+        await desk.add(one, 0, b"he")
+    assert (told.value.offset, told.value.cid) == (2, None)
+    done = await desk.add(one, 2, b"llo")
+    with pytest.raises(OutOfStep) as told:
+        await desk.add(one, 2, b"llo")
+    assert (told.value.offset, told.value.cid) == (5, done.cid)
+    assert await desk.add(one, 5, b"ignored") == done
+
+
+async def test_a_length_that_comes_late(desk: Desk) -> None:
+    one = await desk.begin(None)
+    assert (await desk.add(one, 0, b"hel")).cid is None
+    for length in (2, LIMIT + 1):
+        with pytest.raises((InvalidTransfer, UploadTooLarge)):
+            await desk.add(one, 3, b"lo", length)
+    assert (await desk.add(one, 3, b"l", 5)).length == 5
+    with pytest.raises(InvalidTransfer):
+        await desk.add(one, 4, b"o", 6)
+    assert (await desk.add(one, 4, b"o", 5)).cid == cid_of(b"hello")
+
+
+async def test_one_that_ends_where_it_is(desk: Desk) -> None:
+    one = await desk.begin(None)
+    await desk.add(one, 0, b"hello")
+    assert (await desk.add(one, 5, b"", 5)).cid == cid_of(b"hello")
+
+
+@pytest.mark.parametrize(("length", "error"), [(5, InvalidTransfer), (None, UploadTooLarge)])
+async def test_more_than_may_come(desk: Desk, length: int | None, error: type[Exception]) -> None:
+    one = await desk.begin(length, max_size=5)
+    with pytest.raises(error):
+        await desk.add(one, 0, b"hello!")
+    assert (await desk.find(one)).offset in {0, 5}
+    assert not (await desk.find(one)).cid
+
+
+@pytest.mark.parametrize(
+    ("length", "fields", "error"),
+    [
+        (LIMIT + 1, {}, UploadTooLarge),
+        (1, {"filename": ".."}, InvalidUpload),
+        (1, {"filename": "a/.."}, InvalidUpload),
+        (1, {"network": "ipfs"}, InvalidMetadata),
+        (1, {"cid_version": "v2"}, InvalidMetadata),
+        (1, {"group_id": "a\0"}, InvalidMetadata),
+        (1, {"expires_at": "soon"}, InvalidMetadata),
+    ],
+)
+async def test_what_is_refused_leaves_nothing(
+    desk: Desk, length: int, fields: dict[str, str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await desk.begin(length, **fields)
+    assert desk.drafts() == []
+
+
+async def test_there_are_so_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "UNFINISHED_LIMIT", 2)
+    first = await desk.begin(1)
+    await desk.begin(1)
+    with pytest.raises(TooManyTransfers):
+        await desk.begin(1)
+    assert len(desk.drafts()) == 2
+    await desk.add(first, 0, b"a")  # it is a file now
+    await desk.begin(1)
+
+
+async def test_what_can_never_be_a_file_ends(place: House, desk: Desk) -> None:
+    grouped = await desk.begin(1, group_id="none")
+    with pytest.raises(GroupMissing):
+        await desk.add(grouped, 0, b"a")
+    opening = Opening(place.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
+    text, token = await desk.transfers.begin(opening)
+    with pytest.raises(TypeRefused):
+        await desk.transfers.append(text.file_id, token, 0, pieces(b"a"))
+    for one in (grouped, (text, token)):
+        with pytest.raises(TransferMissing):
+            await desk.find(one)
+    assert desk.drafts() == []
+
+
+async def test_who_has_another_address_has_nothing(desk: Desk) -> None:
+    one, other = await desk.begin(1), await desk.begin(1)
+    for file_id, token in ((one[0].file_id, other[1]), (other[0].file_id, one[1]), (one[0].file_id, ""), ("x", one[1])):
+        with pytest.raises(TransferMissing):
+            await desk.transfers.find(file_id, token)
+        with pytest.raises(TransferMissing):
+            await desk.transfers.append(file_id, token, 0, pieces(b"a"))
+        with pytest.raises(TransferMissing):
+            await desk.transfers.end(file_id, token)
+
+
+async def test_one_that_was_ended_is_gone_and_its_file_stays(place: House, desk: Desk) -> None:
+    half, whole = await desk.begin(2), await desk.begin(1, network="private")
+    await desk.add(half, 0, b"a")
+    cid = (await desk.add(whole, 0, b"a")).cid
+    for transfer, token in (half, whole):
+        await desk.transfers.end(transfer.file_id, token)
+        with pytest.raises(TransferMissing):
+            await desk.transfers.end(transfer.file_id, token)
+    assert cid is not None
+    assert await content(place, cid) == b"a"
+    assert desk.drafts() == []
+
+
+async def test_one_part_at_a_time(desk: Desk) -> None:
+    one = await desk.begin(4)
+    going, let_go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"ab"
+        going.set()
+        await let_go.wait()
+        yield b"cd"
+
+    first = asyncio.create_task(desk.transfers.append(one[0].file_id, one[1], 0, slow()))
+    await going.wait()
+    for attempt in (desk.add(one, 0, b"ab"), desk.transfers.end(one[0].file_id, one[1])):
+        with pytest.raises(OutOfStep):
+            await attempt
+    assert (await desk.find(one)).cid is None
+    let_go.set()
+    assert (await first).cid == cid_of(b"abcd")
+
+
+async def test_two_servers_do_not_both_go_on(place: House) -> None:
+    """What one has acknowledged, the other cannot write over."""
+    one, other = opened(place), opened(place)
+    transfer = await one.begin(4)
+    waiting, let_go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        waiting.set()
+        await let_go.wait()
+        yield b"xy"
+
+    late = asyncio.create_task(other.transfers.append(transfer[0].file_id, transfer[1], 0, slow()))
+    await waiting.wait()
+    assert (await one.add(transfer, 0, b"ab")).offset == 2
+    let_go.set()
+    with pytest.raises(OutOfStep):
+        await late
+    assert (await one.find(transfer)).offset == 2
+
+
+async def test_a_file_that_is_there_already(place: House, desk: Desk) -> None:
+    first, second = await desk.begin(1, name="first"), await desk.begin(1, name="second")
+    assert (await desk.add(first, 0, b"a")).cid == (await desk.add(second, 0, b"a")).cid
+    file = await Files(place.db).get(place.tenant_id, Network.PRIVATE, first[0].file_id)
+    assert file.note.name == "first"
+
+
+async def test_the_profile_is_of_its_own(desk: Desk) -> None:
+    assert (await desk.begin(1))[0].profile is V1
+    assert [(await desk.begin(1, cid_version=name))[0].profile.name for name in PROFILES] == list(PROFILES)
