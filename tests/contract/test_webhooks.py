@@ -1,6 +1,7 @@
 """Webhooks over HTTP: shapes, scopes, tenants, statuses, and messages that come when files change."""
 
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -89,6 +90,39 @@ async def test_a_files_life_is_told(house: Running, api: httpx.AsyncClient, rece
         assert updated.json["data"]["previous_attributes"] == {"name": "a.txt", "keyvalues": {}}
         assert updated.json["data"]["object"]["keyvalues"] == {"k": "v"}
         assert added.json["workspace_id"] == file["user_id"]
+
+
+async def test_what_comes_and_changes_in_other_ways_is_told_too(
+    house: Running, api: httpx.AsyncClient, receiver: Receiver
+) -> None:
+    await create(api, receiver.url)
+    kept = (await api.post("/pinning/pinJSONToIPFS", json={"pinataContent": {"a": 1}})).json()["IpfsHash"]
+    changed = {"ipfsPinHash": kept, "name": "n", "keyvalues": {"k": "v"}}
+    assert (await api.put("/pinning/hashMetadata", json=changed)).status_code == 200
+    assert (await api.delete(f"/pinning/unpin/{kept}")).status_code == 200
+    file = await upload(house, api)
+    group = (await api.post("/v3/groups/private", json={"name": "g"})).json()["data"]["id"]
+    path = f"/v3/groups/private/{group}/ids/{file['id']}"
+    assert [(await call(path)).status_code for call in (api.put, api.delete)] == [200, 200]
+    signed = {"date": int(time.time()), "expires": 60, "network": "private"}
+    address = (await api.post("/v3/files/sign", json=signed)).json()["data"]
+    where = httpx.URL(address)
+    guest = house.client(None, "uploads.localhost")
+    sent = await guest.post(f"{where.path}?{where.query.decode()}", files={"file": ("b.txt", b"signed")})
+    assert sent.status_code == 200, sent.text
+    messages = await receiver.wait(7)
+    assert sorted(one.event for one in messages) == [
+        *("ipfs.private.file_added", "ipfs.private.file_added", "ipfs.private.file_updated"),
+        *(
+            "ipfs.private.file_updated",
+            "ipfs.public.file_added",
+            "ipfs.public.file_deleted",
+            "ipfs.public.file_updated",
+        ),
+    ]
+    moved = [one.json["data"] for one in messages if one.event == "ipfs.private.file_updated"]
+    told = {(one["object"]["group_id"], one["previous_attributes"]["group_id"]) for one in moved}
+    assert told == {(group, None), (None, group)}
 
 
 async def test_what_became_of_it(house: Running, api: httpx.AsyncClient, receiver: Receiver) -> None:

@@ -23,7 +23,7 @@ from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, Delivery, Event,
 from roost.storage.webhooks.model import TEST as TEST_EVENT
 from roost.storage.webhooks.service import found, new_delivery
 
-_POLL: Final = 1.0
+_POLL: Final = 0.25
 _SWEEP_SECONDS: Final = 3600.0
 _SWEPT_AT_ONCE: Final = 500
 _AT_ONCE, _OF_ONE_TENANT, _OF_ONE_WEBHOOK = 64, 16, 4
@@ -74,8 +74,9 @@ class Sending:
                     self._begin(job)
             except Exception:  # noqa: BLE001 - the edge of the loop: the database may come back
                 _log.exception("webhooks.claim_failed")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _POLL)
+            with suppress(TimeoutError):  # `wait_for` of Python 3.11 loses a cancellation that meets the wake-up
+                async with asyncio.timeout(_POLL):
+                    await self._wake.wait()
 
     async def _claim(self) -> Sequence[Job]:
         of_webhook = Counter(job.webhook.id for job in self._running.values())

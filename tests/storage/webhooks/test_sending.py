@@ -1,10 +1,11 @@
 """The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import httpx2
 import pytest
 from standardwebhooks.webhooks import Webhook as Reader
 
@@ -12,6 +13,7 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.drivers.courier.http import HttpCourier
 from roost.storage.content.model import Network
 from roost.storage.webhooks import sending, store
 from roost.storage.webhooks.errors import TooBusy, WebhookMissing
@@ -303,3 +305,75 @@ async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, t
         pass
     assert await office.db.read(counts) == (1, 1, 1)
     assert [one.event_type for one in await office.told(kept)] == ["ipfs.public.file_added"]
+
+
+async def test_what_nobody_thought_of_is_a_failure(office: Office) -> None:
+    class Broken(HttpCourier):
+        async def deliver(self, tenant_id: str, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+            raise RuntimeError(tenant_id, url, body, headers)
+
+    webhook = (await office.make()).webhook
+    await office.add()
+    made = sending.Sending(office.db, office.sealer, Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None))
+    await made.start()
+    try:
+        (delivery,) = await settled(office, webhook, State.PENDING)
+    finally:
+        await made.stop()
+    assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
+
+
+async def test_no_more_are_on_their_way_than_may_be(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_AT_ONCE", 5)
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhooks = [(await office.make(silent.url)).webhook for _ in range(3)]
+        for number in range(3):
+            await office.add(str(number).encode())
+        async with office.sending():
+            await silent.wait(5)
+            states = [one.state for webhook in webhooks for one in await office.told(webhook)]
+    assert (states.count(State.SENDING), states.count(State.PENDING)) == (5, 4)
+    assert len(silent.messages) == 5
+
+
+async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Office, time: Time) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        async with office.sending():
+            await office.add()
+            await silent.wait()
+        silent.status = 200
+        time.leap(LEASE)
+        async with office.sending():
+            (delivery,) = await settled(office, webhook, State.DELIVERED)
+    assert (delivery.attempts, len(silent.messages)) == (2, 2)
+
+
+async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
+    office.timeout = 0.3
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        await office.add()
+        async with office.sending():
+            await silent.wait()
+            await office.webhooks.delete(office.tenant, webhook.id)
+            while await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 100)):
+                pass
+            other = (await office.make(silent.url)).webhook
+            silent.status = 200
+            await office.add(b"two")
+            await settled(office, other, State.DELIVERED)
+    assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_it_can_be_stopped_at_every_moment(office: Office, turns: int) -> None:
+    async with asyncio.timeout(10):
+        async with office.sending() as sender:
+            for _ in range(50):  # until it waits for something to do
+                await asyncio.sleep(0)
+            sender.wake()
+            for _ in range(turns):
+                await asyncio.sleep(0)
