@@ -111,7 +111,9 @@ def _below(folder: Path, name: str) -> Iterator[Found]:
 
 
 def _quoted(name: str) -> str:
-    """As browsers write it (HTML, multipart/form-data encoding algorithm), which has no way to write these codes."""
-    if any(code in name for code in ("%22", "%0A", "%0D")):
+    """As browsers write it (HTML, multipart/form-data encoding algorithm), which has no way to write these codes, nor
+    names that are no text.
+    """
+    if any(code in name for code in ("%22", "%0A", "%0D")) or any("\ud800" <= sign <= "\udfff" for sign in name):
         fail(f"{name}: an upload cannot carry this name.", Exit.USAGE)
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
