@@ -72,7 +72,7 @@ def postgres_url() -> Iterator[str]:
         yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="roost-pg-"))  # a short path: it holds the server's socket
-    data = Path(tempfile.mkdtemp(prefix="roost-pg-", dir=_memory()))
+    data = Path(tempfile.mkdtemp(prefix="roost-pg-", dir=in_memory()))
     try:
         yield from _serve(folder, data)
     finally:
@@ -115,7 +115,7 @@ def _administer(server: str, statement: str) -> None:
         connection.execute(statement)
 
 
-def _memory() -> str | None:
+def in_memory() -> str | None:
     """A file system in memory, if it has room: there a new database takes 15 ms, on a disk 50 to 300."""
     path = "/dev/shm"
     fits = Path(path).is_dir() and os.access(path, os.W_OK) and shutil.disk_usage(path).free > _ROOM

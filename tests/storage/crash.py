@@ -1,6 +1,6 @@
 """A program that receives, commits, lets go and sweeps until it is killed, again and again, and looks what is there.
 
-`python -m tests.storage.crash FOLDER ROUNDS`. It forks before anything has a thread, so that a round takes moments.
+`python -m tests.storage.crash FOLDER ROUNDS SEED`. It forks before anything has a thread: a round takes moments.
 """
 
 import asyncio
@@ -138,9 +138,9 @@ def a_round(folder: Path, number: int, chance: random.Random, said: list[str]) -
     assert status == 0, f"round {number}"
 
 
-def main(folder: Path, rounds: int) -> None:
+def main(folder: Path, rounds: int, seed: int) -> None:
     assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
-    chance = random.Random()
+    chance = random.Random(seed)
     said: list[str] = []
     for number in range(rounds):
         a_round(folder, number, chance, said)
@@ -148,4 +148,4 @@ def main(folder: Path, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

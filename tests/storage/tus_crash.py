@@ -1,6 +1,6 @@
 """A program that uploads in parts until it is killed, again and again, and goes on from what was acknowledged.
 
-`python -m tests.storage.tus_crash FOLDER ROUNDS`. It prints how many uploads became files, and how many went on.
+`python -m tests.storage.tus_crash FOLDER ROUNDS SEED`. It prints how many uploads became files, and how many went on.
 """
 
 import asyncio
@@ -148,9 +148,9 @@ async def finish(place: Place, known: Sequence[Known]) -> None:
         await place.transfers.end(one.file_id, one.token)
 
 
-def main(folder: Path, rounds: int) -> None:
+def main(folder: Path, rounds: int, seed: int) -> None:
     assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
-    chance = random.Random()
+    chance = random.Random(seed)
     known: dict[str, Known] = {}
     resumed = 0
     for _ in range(rounds):
@@ -161,4 +161,4 @@ def main(folder: Path, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

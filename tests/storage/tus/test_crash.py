@@ -1,16 +1,13 @@
 """`kill -9` at any moment of an upload in parts loses nothing that was acknowledged, and it goes on from there."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-ROUNDS = 22
+from tests.storage.killed import killed
+
+ROUNDS = 35
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "tests.storage.tus_crash", str(tmp_path), str(ROUNDS)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    files, resumed = map(int, done.stdout.split())
+def test_killed_at_random_moments(quick_folder: Path) -> None:
+    files, resumed = killed("tus_crash", quick_folder, ROUNDS)
     assert files > 5
     assert resumed > 5

@@ -1,0 +1,382 @@
+"""A whole server that is killed again and again while clients use every way in, and what it is found with afterwards.
+
+`python -m tests.storage.server_crash FOLDER ROUNDS SEED [DATABASE]`. Servers are forks, so that one starts in a moment.
+It prints how many files were acknowledged, and how many uploads in parts went on after a death.
+"""
+
+import asyncio
+import base64
+import ctypes
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+import sqlalchemy as sa
+
+from roost.core import clock
+from roost.core.db import Connection, Database
+from roost.drivers.blob.drafts import Drafts
+from roost.drivers.blob.folder import FolderStore
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.identity.caller import Plan
+from roost.storage.content import store
+from roost.storage.content.model import Network
+from roost.storage.content.scrub import Scrub
+from roost.storage.content.service import Content
+from roost.storage.files import store as files_store
+from roost.storage.files.service import Files
+from roost.storage.tus.service import Transfers
+from roost.storage.unixfs import car
+from roost.storage.unixfs.profile import PROFILES, V1
+from roost.storage.uploads.service import Uploads
+from tests.contract.storage import keep
+from tests.server import Running, running
+from tests.storage.cars import blocks_of
+from tests.storage.crash import forked
+
+_PDEATHSIG = 1
+LONGEST = 3.0
+"""Seconds of work before a death, at most."""
+EXAMINE_EVERY = 8
+PINS = 60
+SIZES = (30, 3_000, 70_000, 300_000, 1_100_000)
+PART = "application/offset+octet-stream"
+
+
+def content_of(name: str) -> bytes:
+    return hashlib.shake_128(name.encode()).digest(int(name.split("-")[1]))
+
+
+@dataclass
+class Known:
+    """What clients were told, by the names of files: these say what is in each. unsure: asked, and not answered."""
+
+    key: str
+    gateway: str
+    pinnable: dict[str, str]
+    there: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)
+    parts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)
+    acknowledged: int = 0
+    resumed: int = 0
+
+
+class Clients:
+    """All that use one server until it dies."""
+
+    def __init__(self, port: int, known: Known, chance: random.Random, mark: int) -> None:
+        self._known, self._chance, self._mark, self._count = known, chance, mark, 0
+        self._before = known.acknowledged
+        self.over = False
+        self.api = self._client("uploads.localhost", port, Authorization=f"Bearer {known.key}")
+        self.visitor = self._client(f"{known.gateway}.gateways.localhost", port)
+
+    async def close(self) -> None:
+        await self.api.aclose()
+        await self.visitor.aclose()
+
+    async def work(self) -> None:
+        """Returns when the server is gone."""
+        ways = (self.form, self.form, self.signed, self.folder, self.in_car, self.in_parts, self.delete, self.pin)
+        await asyncio.gather(*map(self._until_it_dies, ways))
+
+    async def done(self, count: int) -> None:
+        """Returns when so many were answered."""
+        while self._known.acknowledged < self._before + count:
+            await asyncio.sleep(0.002)
+
+    async def form(self) -> None:
+        name = self._new("form")
+        said = {"network": "public", "cid_version": self._chance.choice(list(PROFILES))}
+        await self._sent(name, "/v3/files", [("file", (name, content_of(name)))], said)
+
+    async def signed(self) -> None:
+        name = self._new("signed")
+        asked = {"date": int(clock.now().timestamp()), "expires": 600, "network": "public", "filename": name}
+        address = urlsplit(_good(await self.api.post("/v3/files/sign", json=asked))["data"])
+        await self._sent(name, f"{address.path}?{address.query}", [("file", (name, content_of(name)))], {})
+
+    async def folder(self) -> None:
+        name = self._new("folder")
+        files = [("file", (f"{name}/{one}", content_of(f"{name}/{one}"))) for one in "abc"]
+        await self._sent(name, "/v3/files", files, {"network": "public"})
+
+    async def in_car(self) -> None:
+        name = self._new("car")
+        tree, blocks = blocks_of(V1, content_of(name))
+        data = b"".join(car.written([tree.cid], blocks))
+        await self._sent(name, "/v3/files", [("file", (name, data))], {"network": "public", "car": "true"})
+
+    async def in_parts(self) -> None:
+        if self._known.parts:
+            name = next(iter(self._known.parts))
+            path, told = self._known.parts[name]
+            answer = await self.api.head(path)
+            offset = int(answer.headers["Upload-Offset"])
+            assert answer.status_code == 200
+            assert offset >= told, "an acknowledged part is lost"
+            self._known.resumed += 1
+        else:
+            name, offset = self._new("parts"), 0
+            pairs = {"filename": name, "name": name, "network": "public"}
+            said = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
+            headers = {"Upload-Length": str(len(content_of(name))), "Upload-Metadata": said}
+            answer = await self.api.post("/v3/files", headers=headers)
+            assert answer.status_code == 201, answer.text
+            path = urlsplit(answer.headers["Location"]).path
+            self._known.parts[name] = (path, 0)
+        content = content_of(name)
+        while "upload-cid" not in answer.headers:
+            part = content[offset : offset + self._chance.choice((1, 70_000, 400_000))]
+            answer = await self.api.patch(
+                path, headers={"Upload-Offset": str(offset), "Content-Type": PART}, content=part
+            )
+            assert answer.status_code == 204, answer.text
+            offset += len(part)
+            self._known.parts[name] = (path, offset)
+        del self._known.parts[name]
+        self._told(name, path.split("/")[3])
+
+    async def delete(self) -> None:
+        if not self._known.there:
+            return
+        name = self._chance.choice(list(self._known.there))
+        self._known.unsure.add(name)
+        _good(await self.api.delete(f"/v3/files/public/{self._known.there.pop(name)}"))
+        self._known.unsure.discard(name)
+        self._known.gone.add(name)
+
+    async def pin(self) -> None:
+        if not self._known.pinnable:
+            return
+        name, cid = self._known.pinnable.popitem()
+        self._known.unsure.add(name)
+        _good(await self.api.post("/v3/files/public/pin_by_cid", json={"cid": cid, "name": name}))
+        self._known.pinned.add(name)
+
+    async def look(self, *, whole: bool = False) -> None:
+        """Nothing is lost, and nothing is half there. Whatever was not answered is one or the other by now."""
+        known = self._known
+        found = await self._listed()
+        may_be = known.there.keys() | known.unsure | known.pinned | known.parts.keys()
+        assert found.keys() <= may_be, f"not asked for, or deleted: {found.keys() - may_be}"
+        for name, file_id in known.there.items():
+            assert name in found, f"{name} is lost"
+            assert found[name]["id"] == file_id
+        for name, file in found.items():
+            if whole or name not in known.checked:
+                await self._check(name, file["cid"])
+        for name in known.unsure - known.pinned:
+            if name in found:
+                known.there[name] = found[name]["id"]
+            elif not name.startswith("pin"):
+                known.gone.add(name)
+        known.unsure = {name for name in known.unsure if name.startswith("pin") and name not in found}
+        for name in known.pinned & found.keys():
+            known.pinned.remove(name)
+            known.there[name] = found[name]["id"]
+
+    async def _until_it_dies(self, way: Callable[[], Awaitable[None]]) -> None:
+        try:
+            while not self.over:
+                await way()
+                await asyncio.sleep(0.002)
+        except (httpx.NetworkError, httpx.ProtocolError):
+            assert self.over, "the server broke off by itself"
+
+    async def _check(self, name: str, cid: str) -> None:
+        paths = [(f"{name}/{one}", f"/ipfs/{cid}/{one}") for one in "abc"] if name.startswith("folder") else []
+        for of, path in paths or [(name, f"/ipfs/{cid}")]:
+            answer = await self.visitor.get(path)
+            assert (answer.status_code, answer.content == content_of(of)) == (200, True), f"{of}: {answer.status_code}"
+        self._known.checked.add(name)
+
+    async def _listed(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        token = ""
+        while True:
+            page = _good(await self.api.get("/v3/files/public", params={"limit": "1000", "pageToken": token}))["data"]
+            found |= {file["name"]: file for file in page["files"]}
+            token = page["next_page_token"]
+            if not token:
+                return found
+
+    async def _sent(self, name: str, path: str, files: Any, said: dict[str, str]) -> None:
+        self._known.unsure.add(name)
+        answer = _good(await self.api.post(path, data={"name": name, **said}, files=files))
+        self._known.unsure.discard(name)
+        self._told(name, answer["data"]["id"])
+
+    def _told(self, name: str, file_id: str) -> None:
+        self._known.there[name] = file_id
+        self._known.acknowledged += 1
+
+    def _new(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}-{self._chance.choice(SIZES)}-{self._mark}-{self._count}"
+
+    @staticmethod
+    def _client(host: str, port: int, **headers: str) -> httpx.AsyncClient:
+        headers = {"Host": f"{host}:{port}", **headers}
+        return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30, trust_env=False)
+
+
+def _good(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, f"{answer.status_code} {answer.text}"
+    return answer.json()
+
+
+class Servers:
+    """Servers of one data folder, one after the other, each a process of its own."""
+
+    def __init__(self, folder: Path, database: str | None) -> None:
+        self.folder = folder
+        self.environment = {"ROOST_DATABASE_URL": database} if database else {}
+
+    def start(self, first: Callable[[Running], Awaitable[Any]] | None = None) -> tuple[int, Any]:
+        """The process, and what `first` says; its port where there is none."""
+        ours, theirs = os.pipe()
+
+        async def live() -> None:
+            runtime = FakeRuntime(self.folder)
+            async with running(self.folder, runtime=runtime, stop=False, **self.environment) as house:
+                said = house.port if first is None else await first(house)
+                os.write(theirs, json.dumps(said).encode() + b"\n")
+                await asyncio.Event().wait()
+
+        def run() -> None:
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+            with (self.folder / "server.log").open("ab") as log:
+                os.dup2(log.fileno(), 1)
+            asyncio.run(live())
+
+        assert threading.active_count() == 1, "a fork of threads may hang"
+        child = forked(run)
+        os.close(theirs)
+        with os.fdopen(ours) as lines:
+            line = lines.readline()
+        assert line, "the server did not start"
+        return child, json.loads(line)
+
+    @staticmethod
+    def kill(child: int) -> None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+async def prepare(house: Running) -> dict[str, Any]:
+    """A key, the gateway of its tenant, and content of somebody else's to pin."""
+    key = house.key()
+    rows = (await house.client(key, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    names = [f"pin-{SIZES[number % 3]}-{number}" for number in range(PINS)]
+    files = {name: (await keep(house, "other", Network.PUBLIC, content_of(name))).cid for name in names}
+    return {"key": key, "gateway": rows[0]["domain"], "pinnable": files}
+
+
+async def a_life(port: int, known: Known, chance: random.Random, mark: int, kill: Callable[[], None]) -> None:
+    clients = Clients(port, known, chance, mark)
+    await clients.look()
+    working = asyncio.create_task(clients.work())
+    enough = asyncio.create_task(clients.done(chance.randrange(8)))
+    await asyncio.wait({working, enough}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({working}, timeout=chance.random() * 0.03)  # its death comes anywhere in what is under way
+    clients.over = True
+    kill()
+    enough.cancel()
+    await working
+    await clients.close()
+
+
+async def last_look(port: int, known: Known) -> None:
+    """Pins that were acknowledged become files, and all of everything is there."""
+    clients = Clients(port, known, random.Random(0), -1)
+    async with asyncio.timeout(60):
+        await clients.look()
+        while known.pinned:
+            await asyncio.sleep(0.1)
+            await clients.look()
+    await clients.look(whole=True)
+    await clients.close()
+
+
+async def examine(folder: Path, database: str | None) -> None:
+    """When all that is unfinished is over, there are exactly the bytes that rows name, each counted and whole."""
+    moment = clock.now() + timedelta(days=3)
+    clock.now = lambda: moment  # in this process, which does nothing else
+    db = Database(database or f"sqlite:///{folder / 'roost.db'}")
+    blobs = FolderStore(folder / "blobs")
+    content, files = Content(db, blobs), Files(db)
+    drafts = Drafts(folder / "uploads", blobs)
+    uploads = Uploads(db, content, files, dict.fromkeys(Plan, 1 << 30))
+    transfers = Transfers(db, drafts, content, uploads, "")
+    while await transfers.expire():
+        pass
+    await content.sweep()
+    scrub = Scrub(db, content.reader, float("inf"))
+    while await scrub.next():
+        pass
+    await scrub.look()
+    assert scrub.damaged == 0, "half a pack is there"
+    packs, holders, present, counted, summed = await db.read(_rows)
+    assert {blob.key async for blob in blobs.list()} == packs, "objects leak, or are lost"
+    assert holders == present, "content is held by nobody, or files hold nothing"
+    assert counted == summed, f"what is kept is counted wrong: {counted}, {summed}"
+    assert not list((folder / "blobs" / "new").iterdir()), "unfinished objects leak"
+    assert not list((folder / "uploads").iterdir()), "drafts leak"
+    db.close()
+
+
+def _rows(connection: Connection) -> tuple[set[str], set[str], set[str], dict[str, int], dict[str, int]]:
+    packs = set(connection.execute(sa.select(store.packs.c.id)).scalars())
+    holders = set(connection.execute(sa.select(store.holds.c.holder)).scalars())
+    present = sa.select(files_store.files.c.id).where(files_store.files.c.deleted_at.is_(None))
+    ids = {f"file/{file_id}" for file_id in connection.execute(present).scalars()}
+    counted = {row.tenant_id: row.size for row in connection.execute(sa.select(store.stored)) if row.size}
+    sums = sa.select(store.holds.c.tenant_id, sa.func.sum(store.packs.c.size))
+    sums = sums.join(store.packs, store.packs.c.id == store.holds.c.pack_id).group_by(store.holds.c.tenant_id)
+    summed = {tenant: int(size) for tenant, size in connection.execute(sums) if size}
+    return packs, holders, ids, counted, summed
+
+
+def main(folder: Path, rounds: int, seed: int, database: str | None = None) -> None:
+    chance = random.Random(seed)
+    servers = Servers(folder, database)
+
+    def examined() -> None:
+        child = forked(lambda: asyncio.run(examine(folder, database)))
+        assert os.waitpid(child, 0)[1] == 0
+
+    child, said = servers.start(prepare)
+    servers.kill(child)
+    known = Known(**said)
+    for number in range(rounds):
+        if number % EXAMINE_EVERY == EXAMINE_EVERY - 1:
+            examined()
+            known.unsure |= known.parts.keys()
+            known.parts.clear()
+        child, port = servers.start()
+        print(f"round {number}", file=sys.stderr)
+        asyncio.run(a_life(port, known, chance, number, lambda child=child: servers.kill(child)))
+    child, port = servers.start()
+    asyncio.run(last_look(port, known))
+    servers.kill(child)
+    examined()
+    print(known.acknowledged, known.resumed)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -1,0 +1,12 @@
+"""`kill -9` of a whole server while clients use every way in: forms, signed addresses, folders, CARs, parts, pins."""
+
+from pathlib import Path
+
+from tests.storage.killed import killed
+
+ROUNDS = {"sqlite": 10, "postgresql": 5}
+
+
+def test_killed_at_random_moments(quick_folder: Path, dialect: str, database_url: str) -> None:
+    acknowledged, _ = killed("server_crash", quick_folder, ROUNDS[dialect], database_url)
+    assert acknowledged > 10
