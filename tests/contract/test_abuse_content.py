@@ -1,0 +1,309 @@
+"""Content, reached for in every way that should not lead to it: networks and CIDs that are none, private content by
+public addresses, blocks that are damaged, pages that would run, signatures of somebody else.
+"""
+
+import hashlib
+import itertools
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from roost.storage.content.model import Network
+from roost.storage.signatures.model import milliseconds
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.profile import V0
+from tests.contract.storage import keep
+from tests.contract.test_storage_content import gateway_of
+from tests.server import Running, running
+from tests.storage.signatures.test_ethereum import account, sign_typed
+
+SECRET = hashlib.shake_128(b"a secret").hexdigest(400_000).encode()
+FORMS = (
+    "",
+    "/",
+    "?format=raw",
+    "?format=car",
+    "?format=car&car-dups=y",
+    "?format=tar",
+    "?img-width=5",
+    "?download=true",
+)
+HEADERS = (
+    {},
+    {"Range": "bytes=0-9"},
+    {"Range": "bytes=0-1,5-9"},
+    {"Accept": "application/vnd.ipld.raw"},
+    {"Accept": "application/vnd.ipld.car"},
+    {"Accept": "application/x-tar"},
+    {"If-Match": "*"},
+    {"If-None-Match": "*"},
+    {"Authorization": "Bearer x"},
+)
+
+
+@pytest.fixture
+def api(house: Running) -> httpx.AsyncClient:
+    return house.client(house.key("content"), "api.localhost")
+
+
+# What is no network and no CID
+
+NETWORKS = ["Public", "PRIVATE", "prod", "all", "public%00", "public,private", "null", "0", "%E2%80%8Bpublic"]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_networks_that_are_none(house: Running, api: httpx.AsyncClient, network: str) -> None:
+    file = await keep(house, "content", Network.PUBLIC, b"there")
+    for method, path in (
+        ("GET", f"/v3/files/{network}"),
+        ("GET", f"/v3/files/{network}/{file.id}"),
+        ("DELETE", f"/v3/files/{network}/{file.id}"),
+        ("GET", f"/v3/files/{network}/swap/{file.cid}"),
+        ("GET", f"/v3/files/{network}/signature/{file.cid}"),
+        ("GET", f"/v3/groups/{network}"),
+        ("POST", f"/v3/groups/{network}"),
+    ):
+        answer = await api.request(method, path, json={"name": "g"} if method == "POST" else None)
+        assert answer.status_code in {400, 404, 405}, (path, answer.text)
+    uploaded = await api.post("/v3/files", data={"network": network}, files={"file": b"x"})
+    assert uploaded.status_code == 400
+    assert (await api.post("/v3/files", json={"network": network, "expires": 5})).status_code == 400
+    assert (await api.get(f"/v3/files/public/{file.id}")).status_code == 200
+
+
+GOOD = Cid.of(RAW, b"there")
+CIDS = {
+    "empty": "%20",
+    "word": "nonsense",
+    "cut": str(GOOD)[:-1],
+    "longer": f"{GOOD}a",
+    "mixed": str(GOOD)[:20] + str(GOOD)[20:].upper(),
+    "no alphabet": str(GOOD)[1:],
+    "version 0 in small letters": str(Cid.of(DAG_PB, b"there", 0)).lower(),
+    "version 0 with an alphabet": f"z{Cid.of(DAG_PB, b'there', 0)}",
+    "version 2": "b" + "aidq" + str(GOOD)[5:],
+    "identity": str(Cid(1, RAW, IDENTITY, b"there")),
+    "another hash": str(Cid(1, RAW, 0x13, bytes(64))),
+    "short digest": str(Cid(1, RAW, 0x12, bytes(20))),
+    "long": "b" + "a" * 10_000,
+    "path": "..%2f..%2f",
+    "text": "%E2%98%83" * 10,
+}
+
+
+@pytest.mark.parametrize("kind", CIDS)
+async def test_cids_that_are_none(house: Running, api: httpx.AsyncClient, kind: str) -> None:
+    cid, (_, visitor) = CIDS[kind], await gateway_of(house, house.key("content"))
+    await keep(house, "content", Network.PUBLIC, b"there")
+    for path in (f"/v3/files/public/swap/{cid}", f"/v3/files/private/signature/{cid}", f"/v3/ipfs/signature/{cid}"):
+        assert (await api.get(path)).status_code in {400, 404}, path
+    assert (await api.delete(f"/pinning/unpin/{cid}")).status_code in {400, 404}
+    answer = await api.put(f"/v3/files/public/swap/{GOOD}", json={"swap_cid": cid})
+    assert answer.status_code in {400, 404}, answer.text
+    listed = await api.get(f"/v3/files/public?cid={cid}")
+    assert listed.status_code == 400 or listed.json()["data"]["files"] == []
+    for form in FORMS:
+        assert (await visitor.get(f"/ipfs/{cid}{form}")).status_code in {400, 404}, form
+        assert (await visitor.get(f"/files/{cid}{form}")).status_code in {400, 403, 404}, form
+
+
+# Private content
+
+
+@pytest.fixture
+async def private(house: Running) -> tuple[str, str, str]:
+    """A private file of three blocks, the CID of one of them, and of the same file by its version 0."""
+    file = await keep(house, "content", Network.PRIVATE, SECRET)
+    old = await keep(house, "content", Network.PRIVATE, SECRET, V0)
+    return file.cid, str(Cid.of(RAW, SECRET[:262_144])), old.cid
+
+
+async def test_private_content_has_no_public_address(house: Running, private: tuple[str, str, str]) -> None:
+    """By path, by an origin of its own, in every form, in parts, to its owner too: no answer tells it from none."""
+    name, visitor = await gateway_of(house, house.key("content"))
+    _, others = await gateway_of(house, house.key("another"))
+    nowhere = str(Cid.of(DAG_PB, b"nowhere"))
+    for form, headers, method in itertools.product(FORMS, HEADERS, ("GET", "HEAD")):
+        absent = await visitor.request(method, f"/ipfs/{nowhere}{form}", headers=headers)
+        for client, cid in ((visitor, private[0]), (visitor, private[1]), (visitor, private[2]), (others, private[0])):
+            seen = await client.request(method, f"/ipfs/{cid}{form}", headers=headers)
+            assert seen.status_code == 404, (form, headers, seen.status_code)
+            assert (seen.text, _told(seen)) == (absent.text, _told(absent))
+    for cid in private:
+        unsigned = await visitor.get(f"/files/{cid}")
+        assert (unsigned.status_code, SECRET[:20] in unsigned.content) == (403, False)
+    own = house.client(None, f"{private[0]}.ipfs.{name}.gateways.localhost")
+    for form in ("/", "/?format=raw", "/?format=tar"):
+        assert (await own.get(form)).status_code == 404
+
+
+def _told(answer: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name not in {"x-request-id", "date"}}
+
+
+async def test_nothing_public_can_be_made_of_what_one_does_not_have(
+    house: Running, api: httpx.AsyncClient, private: tuple[str, str, str]
+) -> None:
+    """Who knows a private CID, or a block's, cannot have it served by naming it in a folder or a CAR of his own."""
+    villain = house.client(house.key("villain"), "uploads.localhost")
+    for cid in private:
+        node = dagpb.encode([Link(Cid.parse(cid), "mine", 5)], Unixfs(Kind.DIRECTORY))
+        root = Cid.of(DAG_PB, node)
+        for roots, blocks in (([root], [(root, node)]), ([Cid.parse(cid)], [])):
+            content = b"".join(car.written(roots, blocks))
+            form = {"network": "public", "car": "true"}
+            answer = await villain.post("/v3/files", data=form, files={"file": ("a.car", content)})
+            assert answer.status_code == 400, answer.text
+        for method, path, body in (
+            ("PUT", f"/v3/files/public/swap/{cid}", {"swap_cid": str(GOOD)}),
+            (
+                "POST",
+                f"/v3/files/private/signature/{cid}",
+                {"signature": "0x" + "11" * 65, "address": account().address},
+            ),
+            (
+                "POST",
+                "/v3/files/private/download_link",
+                {"url": f"http://x.gateways.localhost/files/{cid}", "expires": 9},
+            ),
+        ):
+            answer = await villain.request(method, path, json=body)
+            assert SECRET[:20] not in answer.content
+    name, visitor = await gateway_of(house, house.key("content"))
+    link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{private[0]}", "expires": 60}
+    forged = (await villain.post("/v3/files/private/download_link", json=link)).json()
+    if "data" in forged:  # signed by a key that has no say there
+        assert (await visitor.get(forged["data"].partition(f":{house.port}")[2])).status_code == 403
+    mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
+    assert (await visitor.get(mine.partition(f":{house.port}")[2])).content == SECRET
+
+
+async def test_the_same_bytes_of_two_tenants_tell_neither_of_the_other(
+    house: Running, api: httpx.AsyncClient, private: tuple[str, str, str]
+) -> None:
+    other = house.client(house.key("same"), "uploads.localhost")
+    sent = (await other.post("/v3/files", data={"network": "private"}, files={"file": ("n", SECRET)})).json()["data"]
+    assert (sent["cid"], sent["is_duplicate"]) == (private[0], False)
+    assert (await other.delete(f"/v3/files/private/{sent['id']}")).status_code == 200
+    name, visitor = await gateway_of(house, house.key("content"))
+    link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{private[0]}", "expires": 60}
+    mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
+    assert (await visitor.get(mine.partition(f":{house.port}")[2])).content == SECRET
+
+
+# Damage
+
+
+async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
+    """In no form and no part; what is whole still does, and a scrub says where the damage is."""
+    content = hashlib.shake_128(b"to be damaged").digest(1_000_001)
+    async with running(tmp_path) as house:
+        key = house.key()
+        file = await keep(house, "acme", Network.PUBLIC, content)
+        (pack,) = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+        data = bytearray(pack.read_bytes())
+        data[data.index(content[:100]) + 300_000] ^= 1
+        pack.chmod(0o600)
+        pack.write_bytes(data)
+        name, visitor = await gateway_of(house, key)
+        own = house.client(None, f"{file.cid}.ipfs.{name}.gateways.localhost")
+        for client, target in ((visitor, f"/ipfs/{file.cid}"), (own, "/")):
+            for form in ("", "?format=car", "?format=car&dag-scope=entity", "?format=tar", "?download=true"):
+                assert await _fails(client, f"{target}{form}", content), form
+            for asked in ("bytes=299999-300001", "bytes=0-1,300000-300001", "bytes=262144-"):
+                assert await _fails(client, target, content, asked), asked
+        leaf = Cid.of(RAW, content[262_144 : 2 * 262_144])
+        assert (await visitor.get(f"/ipfs/{leaf}?format=raw")).status_code == 500
+        part = await visitor.get(f"/ipfs/{file.cid}", headers={"Range": "bytes=600000-600009"})
+        assert (part.status_code, part.content) == (206, content[600_000:600_010])
+        assert (await visitor.get(f"/ipfs/{file.cid}", headers={"Range": "bytes=0-9"})).content == content[:10]
+        again = await house.client(key, "uploads.localhost").post(
+            "/v3/files", data={"network": "public"}, files={"file": ("n", content)}
+        )
+        assert again.status_code == 200
+        assert (await visitor.get(f"/ipfs/{file.cid}")).content == content  # what came again is what is served
+
+
+async def _fails(client: httpx.AsyncClient, target: str, content: bytes, asked: str | None = None) -> bool:
+    """Whether an answer is 500 or broken off, and what came of it is right."""
+    got = bytearray()
+    try:
+        async with client.stream("GET", target, headers={"Range": asked} if asked else {}) as answer:
+            if answer.status_code == 500:
+                return True
+            async for piece in answer.aiter_bytes():
+                got += piece
+    except httpx.RemoteProtocolError:
+        wrong = bytearray(content)
+        wrong[300_000] ^= 1
+        return bytes(wrong[299_990:300_010]) not in got
+    return False
+
+
+# Pages
+
+PAGES = {
+    "page.html": b"<!doctype html><script>alert(document.cookie)</script>",
+    "image.svg": b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
+    "page.xhtml": b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><script>alert(1)</script></html>',
+    "style.xsl": b'<?xml version="1.0"?><xsl:stylesheet xmlns:xsl="http://www.w3.org/1999/XSL/Transform"/>',
+    "noname": b"<script>alert(1)</script>",
+    "mail.mhtml": b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<script>alert(1)</script>",
+    "image.png": b"<html><script>alert(1)</script>",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_no_page_runs_on_a_shared_origin(house: Running, api: httpx.AsyncClient, name: str) -> None:
+    _, visitor = await gateway_of(house, house.key("content"))
+    form = {"files": {"file": (name, PAGES[name])}, "data": {"network": "public"}}
+    cid = (await api.post("/v3/files", **form)).json()["data"]["cid"]
+    for query in (
+        "",
+        f"?filename={name}",
+        f"?filename={name}&download=false",
+        "?filename=a.html",
+        "?img-onerror=redirect",
+    ):
+        mime = (await visitor.get(f"/ipfs/{cid}{query}")).headers["content-type"].partition(";")[0]
+        for headers in ({}, {"Range": "bytes=0-20"}, {"Range": "bytes=0-5,7-9"}):
+            answer = await visitor.get(f"/ipfs/{cid}{query}", headers=headers)
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "set-cookie" not in answer.headers
+            assert "access-control-allow-credentials" not in answer.headers
+            if mime not in {"text/plain", "application/octet-stream", "image/png"}:
+                assert answer.headers["content-security-policy"] == "sandbox", mime
+                assert answer.headers["content-disposition"].startswith("attachment"), mime
+
+
+# Signatures
+
+
+async def test_signatures_that_sign_nothing_here(house: Running, api: httpx.AsyncClient) -> None:
+    file = await keep(house, "content", Network.PRIVATE, b"to sign")
+    other = await keep(house, "content", Network.PRIVATE, b"to sign too")
+    me, date = account().address, milliseconds(file.created_at)
+    good = sign_typed(account(), file.cid, date)
+    of_another = sign_typed(account(), other.cid, milliseconds(other.created_at))
+    raw = bytes.fromhex(good.removeprefix("0x"))
+    order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+    high = raw[:32] + (order - int.from_bytes(raw[32:64], "big")).to_bytes(32, "big") + bytes([55 - raw[64]])
+    path = f"/v3/files/private/signature/{file.cid}"
+    for signature, address in (
+        *((good[:-2], me), (good + "00", me), (good.removeprefix("0x")[:-1], me), ("0x" + "zz" * 65, me), ("", me)),
+        *(("0x" + "00" * 65, me), (good[:-2] + "1d", me), (f"0x{high.hex()}", me), (of_another, me)),
+        *((good, account(2).address), (good, "0x" + me[2:].swapcase()), (good, me[:-1]), (good, ""), (good, "0x")),
+        (sign_typed(account(2), file.cid, date), me),
+        (sign_typed(account(), file.cid, "2001-01-01T00:00:00.000Z"), me),
+    ):
+        answer = await api.post(path, json={"signature": signature, "address": address})
+        assert answer.status_code == 400, (signature, address, answer.text)
+    assert (await api.get(path)).status_code == 404
+    reader = house.client(house.key("content", scopes=frozenset({"org:files:read"})), "api.localhost")
+    assert (await reader.post(path, json={"signature": good, "address": me})).status_code == 403
+    assert (await api.post(path, json={"signature": good, "address": me})).status_code == 200
+    assert (await api.post(path, json={"signature": good, "address": me})).status_code == 409
+    assert (await api.get(path)).json()["data"]["signature"] == good
