@@ -80,6 +80,10 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_EGRESS_HOSTS", "=10.1.2.3", "egress_hosts"),
         ("ROOST_MODEL_URL", "models.example", "model_url"),
         ("ROOST_PUBLIC_SCHEME", "gopher", "public_scheme"),
+        ("ROOST_NETWORK", "dht", "none, trustless, kubo"),
+        ("ROOST_KUBO_API", "127.0.0.1:5001", "kubo_api"),
+        ("ROOST_KUBO_AUTH", "token", "^kubo_auth: `bearer:TOKEN` or `basic:USER:PASSWORD`, please$"),
+        ("ROOST_KUBO_AUTH", "basic:user", "kubo_auth"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(tmp_path: Path, variable: str, value: str, message: str) -> None:

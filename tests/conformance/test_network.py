@@ -175,7 +175,7 @@ LIES: dict[str, tuple[tuple[Cid, Blocks], Manner, Status]] = {
     "a block missing": ((FOLDER, BLOCKS[1:]), Manner.HONEST, Status.SEARCHING),
     "a circle": (_circle(), Manner.HONEST, Status.SEARCHING),
     "too deep": (_tower(100, 1), Manner.HONEST, Status.SEARCHING),
-    "too large in few blocks": (_tower(8, 100), Manner.HONEST, Status.OVER_MAX_SIZE),
+    "too large in few blocks": (_tower(7, 100), Manner.HONEST, Status.OVER_MAX_SIZE),
     "a size beyond all numbers": (_tower(10, 80), Manner.HONEST, Status.SEARCHING),
 }
 

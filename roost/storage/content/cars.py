@@ -26,7 +26,7 @@ T = TypeVar("T")
 MOST_BLOCKS = 250_000
 MOST_LINKS = 500_000
 """Both are held in memory while a CAR comes; at 256 KiB a block this is 61 GiB."""
-_MOST_FILES = 2**31 - 1
+_MOST_FILES, _MOST_BYTES = 2**31 - 1, 2**53 - 1  # what every client of JSON can count
 _FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
 _FILES = frozenset({Kind.FILE, Kind.RAW})
 
@@ -138,6 +138,8 @@ class CarReceiver:
         kind = self._nodes[root].kind if root in self._nodes else Kind.RAW
         if kind not in _FOLDERS | _FILES:
             raise Malformed("The root of the CAR is neither a file nor a folder")
+        if part.size > _MOST_BYTES:
+            raise Malformed("The CAR holds the same blocks more often than can be counted")
         return Kept(roots[0], kind, part.size, part.files)
 
     def _reach(self, root: Cid) -> _Part:

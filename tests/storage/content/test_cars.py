@@ -123,6 +123,19 @@ async def test_a_folder_of_folders_twice_each_is_counted(place: House) -> None:
     assert kept.files == 2**31 - 1
 
 
+async def test_more_bytes_than_can_be_counted(place: House) -> None:
+    block = b"x" * 100
+    blocks: Blocks = [(Cid.of(RAW, block), block)]
+    for level in range(40):
+        below = [Link(blocks[-1][0], name, 0) for name in ("a", "b", "c")]
+        folder = dagpb.encode(below, Unixfs(Kind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, folder), folder))
+        if level == 10:
+            await take(place, b"".join(written([blocks[-1][0]], blocks)))
+    with pytest.raises(Malformed, match="counted"):
+        await take(place, b"".join(written([blocks[-1][0]], blocks)))
+
+
 async def test_content_in_cids(place: House) -> None:
     tiny = Cid(1, RAW, IDENTITY, b"tiny")
     node = dagpb.encode([Link(tiny, "", 4)], Unixfs(Kind.FILE, size=4, sizes=[4]))
