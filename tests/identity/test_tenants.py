@@ -1,0 +1,52 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from roost.core.db import Database
+from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.identity.errors import MissingUser
+from roost.identity.model import DEFAULT_TENANT
+
+
+def ensure(database: Database, name: str, plan: Plan | None = None) -> tuple[str, Plan]:
+    tenant = database.run(lambda connection: tenants.ensure(connection, name, plan))
+    return tenant.id, tenant.plan
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "first"),
+    [
+        ("acme", None, Plan.FREE),
+        ("acme", Plan.PAID, Plan.PAID),
+        (DEFAULT_TENANT, None, Plan.PAID),  # the operator's own
+        (DEFAULT_TENANT, Plan.FREE, Plan.FREE),
+    ],
+)
+def test_the_first_plan(database: Database, name: str, plan: Plan | None, first: Plan) -> None:
+    tenant_id, found = ensure(database, name, plan)
+    assert found is first
+    assert ensure(database, name) == (tenant_id, first)
+
+
+def test_a_plan_is_set_when_it_is_given(database: Database) -> None:
+    tenant_id, _ = ensure(database, "acme")
+    assert ensure(database, "acme", Plan.PAID) == (tenant_id, Plan.PAID)
+    assert ensure(database, "acme") == (tenant_id, Plan.PAID)
+    assert database.run(lambda connection: tenants.get(connection, tenant_id)).plan is Plan.PAID
+
+
+def test_names_tell_tenants_apart(database: Database) -> None:
+    assert len({ensure(database, name)[0] for name in ("acme", "Acme", "acme ", "\u00e4cme")}) == 4
+
+
+def test_the_same_name_at_once_is_one_tenant(database: Database) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: ensure(database, "acme"), range(16)))
+    assert len(set(made)) == 1
+
+
+def test_one_that_is_not_there(database: Database) -> None:
+    for act in (tenants.get, tenants.hold):
+        with pytest.raises(MissingUser):
+            database.run(lambda connection, act=act: act(connection, "nobody"))

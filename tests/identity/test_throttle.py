@@ -1,0 +1,59 @@
+import pytest
+
+from roost.core import clock
+from roost.identity.errors import TooManyAttempts
+from roost.identity.throttle import Throttle
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of the clock, for tests to set."""
+    seconds = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+def refused(throttle: Throttle, peer: str = "a") -> float | None:
+    """After how many seconds the peer may try again, if it is refused."""
+    try:
+        throttle.failed(peer)
+    except TooManyAttempts as error:
+        return error.retry_after
+    return None
+
+
+@pytest.mark.usefixtures("now")
+def test_one_peer_has_so_many_attempts() -> None:
+    throttle = Throttle(attempts=3)
+    assert [refused(throttle) for _ in range(3)] == [None] * 3
+    assert refused(throttle) == 60.0
+    assert refused(throttle, "b") is None
+
+
+def test_a_minute_later_it_may_try_again(now: list[float]) -> None:
+    throttle = Throttle(attempts=1)
+    refused(throttle)
+    now[0] += 59
+    assert refused(throttle) == 1.0
+    now[0] += 2
+    assert refused(throttle) is None
+    assert refused(throttle) == 60.0
+
+
+def test_attempts_while_refused_do_not_make_it_longer(now: list[float]) -> None:
+    throttle = Throttle(attempts=1)
+    refused(throttle)
+    for _ in range(50):
+        now[0] += 1
+        assert refused(throttle) is not None
+    now[0] += 11
+    assert refused(throttle) is None
+
+
+@pytest.mark.usefixtures("now")
+def test_it_remembers_so_many_peers() -> None:
+    throttle = Throttle(attempts=1, size=2)
+    for peer in ("a", "b", "c"):
+        assert refused(throttle, peer) is None
+    assert refused(throttle, "c") is not None
+    assert refused(throttle, "a") is None  # whoever has that many addresses is not stopped by counting
