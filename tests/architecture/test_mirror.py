@@ -14,11 +14,11 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
+    "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages; whoever raises them is tried there
     "roost/hosts/mount.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/legacy/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
-    "roost/storage/files/wire.py": "tests/contract/test_storage_uploads.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
@@ -40,10 +40,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
-    "roost/identity/store.py": "tests/identity/test_keys.py",
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
-    "roost/identity/wire.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/agents/platform/wire.py": "tests/contract/test_platform.py",
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
@@ -56,8 +54,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
-    "roost/storage/links/wire.py": "tests/storage/links/test_api.py",
-    "roost/storage/pins/store.py": "tests/storage/pins/test_retrieve.py",
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
@@ -65,17 +61,12 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
     "roost/drivers/courier/http.py": "tests/conformance/test_courier.py",  # its contract's suite, and more
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
-    "roost/storage/pins/wire.py": "tests/contract/test_pins.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
-    "roost/storage/files/store.py": "tests/storage/files/test_service.py",
-    "roost/storage/groups/store.py": "tests/storage/groups/test_service.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
-    "roost/storage/swaps/store.py": "tests/storage/swaps/test_service.py",
     "roost/storage/analytics/*.py": "tests/contract/test_analytics.py",
     "roost/storage/analytics/store.py": "tests/storage/analytics/test_service.py",
     "roost/storage/gateways/*.py": "tests/contract/test_storage_gateways.py",
-    "roost/storage/gateways/store.py": "tests/storage/gateways/test_service.py",
     "roost/migrations/versions/0008_storage.py": "tests/migrations/test_match.py",
     "roost/migrations/__init__.py": "tests/migrations/test_upgrade.py",
 }
