@@ -16,6 +16,9 @@ from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
+from roost.core import log
+from roost.core.problem import Unavailable
+
 T = TypeVar("T")
 
 metadata = MetaData(
@@ -29,7 +32,8 @@ metadata = MetaData(
 )
 
 _POSTGRES_THREADS = 8
-_DEADLOCK = "40P01"
+_DEADLOCK, _DISK_FULL = "40P01", "53100"
+_FULL_OR_BROKEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _PRAGMAS = (
     "case_sensitive_like=ON",  # as PostgreSQL has it
     "busy_timeout=5000",
@@ -39,6 +43,14 @@ _PRAGMAS = (
     "temp_store=MEMORY",
     "journal_size_limit=16777216",
 )
+
+_log = log.get("database")
+
+
+class CannotWrite(Unavailable):
+    """The disk is full, or broken. Nothing of the transaction is there; what was there before can be read."""
+
+    message = "The database cannot be written"
 
 
 class Database:
@@ -74,7 +86,7 @@ class Database:
         """The result of `fn(connection)` inside one transaction; committed and on disk when this returns.
 
         `fn` can run again (after a deadlock on PostgreSQL): it must not change anything but the database. A caller
-        that is cancelled while it waits does not stop the transaction.
+        that is cancelled while it waits does not stop the transaction. Raises CannotWrite.
         """
         return await self._in_thread(self.writer, fn)
 
@@ -100,9 +112,18 @@ def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> 
         with engine.begin() as connection:
             return fn(connection)
     except OperationalError as error:
+        if _is_refused(error):
+            _log.error("the database cannot be written", reason=str(error.orig))
+            raise CannotWrite from None
         if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
     return _transact(engine, fn, tries - 1)
+
+
+def _is_refused(error: OperationalError) -> bool:
+    """Whether the disk refused it. SQLite tells of some writes that found no room as of any failed one."""
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    return code & 0xFF in _FULL_OR_BROKEN or getattr(error.orig, "sqlstate", None) == _DISK_FULL
 
 
 def _postgres(url: URL) -> Engine:

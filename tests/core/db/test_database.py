@@ -208,6 +208,6 @@ async def test_a_deadlock_is_tried_again(db: Database) -> None:
         return work
 
     await asyncio.gather(db.write(cross(1, 2)), db.write(cross(2, 1)))
-    assert len(runs) == 3
+    assert 3 <= len(runs) <= 4  # the one that tries again may be in the way of the other once more
     counts = await db.read(lambda connection: connection.execute(sa.select(_things.c.count)).scalars().all())
     assert counts == [2, 2]
