@@ -241,6 +241,7 @@ RULES: tuple[Rule, ...] = (
             "roost/storage/tus/sitting.py",  # the same
             "roost/storage/content/cars.py",  # the same
             "roost/storage/webhooks/sending.py",  # deliveries are leased rows; slow receivers must not delay operations
+            "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
             "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
             "roost/agents/models/meter.py",  # counts are written behind, in batches
             "roost/storage/analytics/counter.py",  # the same

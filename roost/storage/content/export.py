@@ -10,8 +10,8 @@ from typing import Self
 
 from roost.storage.content.errors import InvalidSpan, TooManyBlocks
 from roost.storage.content.model import Scope
-from roost.storage.content.reader import Reader, Stat
-from roost.storage.unixfs import car, dagpb
+from roost.storage.content.reader import Reader, Stat, decoded
+from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, Cid
 from roost.storage.unixfs.dagpb import Kind, Node
 
@@ -108,7 +108,7 @@ class _Walk:
                 for piece in _framed(cid, block):
                     yield piece
             if cid.codec == DAG_PB and self._dag_scope is not DagScope.BLOCK:
-                waiting += reversed(self._links(dagpb.decode(block), part))
+                waiting += reversed(self._links(await decoded(block), part))
 
     def _note(self, cid: Cid, *, whole: bool) -> None:
         self._count += 1

@@ -26,6 +26,7 @@ _DIGEST = 32
 _PAGE = 64  # chunks whose digests are asked for at a time
 _TURN = 64
 """Blocks that are read before others have a turn: those at hand come without waiting for anything."""
+_LARGE = 64 * 1024
 _EMPTY, _FOR_EACH = 64, 16
 """Shards that a folder may have without an entry, and with each one more."""
 
@@ -72,7 +73,7 @@ class Reader:
         if cid.codec != DAG_PB:
             whole = found.row.where is not Where.FRAMED  # else it is somebody's leaf, asked for as plain bytes
             return Stat(cid, Kind.RAW, found.row.length if whole else len(await self._load(found)), found)
-        node = dagpb.decode(await self._load(found))
+        node = await decoded(await self._load(found))
         return Stat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
 
     async def resolve(self, scope: Scope, root: Cid, path: Sequence[str]) -> Sequence[Stat]:
@@ -144,7 +145,7 @@ class Reader:
         if cid.codec != DAG_PB:
             yield block[begin:end]
             return
-        node = dagpb.decode(block)
+        node = await decoded(block)
         if node.unixfs.kind not in {Kind.FILE, Kind.RAW} or len(node.links) != len(node.unixfs.sizes):
             raise NotAFile
         own = node.unixfs.data
@@ -171,7 +172,7 @@ class Reader:
             if below is None:
                 return _named(node, label + name), via
             via.append(below.cid)
-            node = dagpb.decode(await self.block(scope, below.cid))
+            node = await decoded(await self.block(scope, below.cid))
         return _named(node, name), via
 
     async def _links(self, scope: Scope, node: Node, depth: int, purse: "_Purse") -> AsyncGenerator[Link]:
@@ -185,7 +186,7 @@ class Reader:
                 yield Link(link.cid, link.name[2:], link.size)
             else:
                 purse.pay()
-                shard = dagpb.decode(await self.block(scope, link.cid))
+                shard = await decoded(await self.block(scope, link.cid))
                 async for below in self._links(scope, shard, depth + 1, purse):
                     yield below
 
@@ -220,6 +221,11 @@ class Reader:
         _log.error("stored content is damaged", pack=pack_id)
         await self._db.write(lambda connection: store.mark_damaged(connection, pack_id))
         raise ContentDamaged
+
+
+async def decoded(block: bytes) -> Node:
+    """The node in a block; of a large one, which can take a quarter of a second, beside the loop. Raises Malformed."""
+    return dagpb.decode(block) if len(block) < _LARGE else await asyncio.to_thread(dagpb.decode, block)
 
 
 class _Purse:
