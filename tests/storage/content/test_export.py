@@ -95,14 +95,14 @@ async def test_it_ends(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_there_many_times_goes_out_once(place: House) -> None:
-    """2^60 files by 61 blocks."""
+    """2^50 files by 51 blocks."""
     blocks: Blocks = [(Cid.of(RAW, b"x"), b"x")]
-    for _ in range(60):
+    for _ in range(50):
         below = blocks[-1][0]
         node = dagpb.encode([Link(below, "a", 1), Link(below, "b", 1)], Unixfs(Kind.DIRECTORY))
         blocks.append((Cid.of(DAG_PB, node), node))
     kept = await take(place, b"".join(written([blocks[-1][0]], blocks)))
-    assert len(await sent(place, kept.cid, [])) == 61
+    assert len(await sent(place, kept.cid, [])) == 51
 
 
 async def test_content_in_cids_is_no_block(place: House) -> None:
