@@ -178,7 +178,7 @@ async def test_what_was_deleted_before_its_turn_is_not_given(place: House, datab
 
 
 async def test_it_is_tried_until_the_network_can_be_reached(place: House, database: Database) -> None:
-    async with market(database, place, SourceFailed(), RuntimeError("unexpected")) as desk:
+    async with market(database, place, SourceFailed()) as desk:
         file = await desk.keep(CONTENT)
         await desk.settled(file)
         assert list(desk.town.given) == [file.cid]
