@@ -127,6 +127,7 @@ async def test_a_pin_of_json_has_its_own_bound(api: httpx.AsyncClient) -> None:
         b'GET /ipfs/x HTTP/1.1\r\n@If-None-Match: "a"\rX: b\r\n\r\n',
         b"GET /ipfs/x HTTP/1.1\r\n@Accept: \0\r\n\r\n",
         b"GET /ipfs/\0 HTTP/1.1\r\n@\r\n",
+        b"GET /ipfs/\xc3\xa9 HTTP/1.1\r\n@\r\n",
     ],
 )  # fmt: skip
 async def test_what_can_be_read_in_two_ways(house: Running, api: httpx.AsyncClient, host: str, raw: bytes) -> None:

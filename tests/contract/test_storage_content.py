@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,44 @@ async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
         small = await visitor.get(f"/ipfs/{picture}?img-width=30")
         assert Image.open(io.BytesIO(small.content)).size == (30, 20)
         assert (await visitor.post(f"/ipfs/{cid}", content=b"x")).status_code == 405
+
+
+async def test_what_programs_and_pages_are_told(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        token = house.key()
+        _, visitor = await gateway_of(house, token)
+        client = house.client(token, "uploads.localhost")
+        form = [("file", (f"folder/größe {name}", data)) for name, data in (("a.bin", BIG), ("b.txt", b"text"))]
+        cid = (await client.post("/v3/files", data={"network": "public"}, files=form)).json()["data"]["cid"]
+
+        for query in ("", "?format=raw", "?format=car", "?format=tar"):
+            answer = await visitor.get(f"/ipfs/{cid}/{query}", headers={"Origin": "https://page.example"})
+            assert answer.status_code == 200
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["access-control-allow-origin"] == "*"
+            exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
+            assert {"content-range", "content-length", "etag", "x-ipfs-path", "x-ipfs-roots"} <= set(exposed)
+            head = await visitor.head(f"/ipfs/{cid}/{query}")
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers.get("content-length") == answer.headers.get("content-length")
+        asked = {
+            "Origin": "https://page.example",
+            "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": "range, if-none-match, x-pinata-gateway-token",
+        }
+        allowed = await visitor.options(f"/ipfs/{cid}", headers=asked)
+        assert allowed.status_code == 204
+        names = {name.strip().lower() for name in allowed.headers["access-control-allow-headers"].split(",")}
+        assert set(asked["Access-Control-Request-Headers"].split(", ")) <= names
+        assert "access-control-allow-credentials" not in allowed.headers
+
+        tar = await visitor.get(f"/ipfs/{cid}?format=tar")
+        with tarfile.open(fileobj=io.BytesIO(tar.content)) as found:
+            assert found.getnames() == [cid, f"{cid}/größe a.bin", f"{cid}/größe b.txt"]
+        parts = await visitor.get(f"/ipfs/{cid}/größe a.bin", headers={"Range": "bytes=0-4,-5"})
+        assert parts.status_code == 206
+        assert BIG[:5] in parts.content
+        assert BIG[-5:] in parts.content
 
 
 async def test_a_client_sees_that_an_answer_broke_off(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _segments(rest: str) -> Sequence[str]:
             raise InvalidUrl
         return ()
     try:
-        names = [unquote_to_bytes(segment.encode("latin-1")).decode() for segment in body.split("/")]
+        names = [unquote_to_bytes(segment).decode() for segment in body.split("/")]
     except UnicodeDecodeError:
         raise InvalidUrl from None
     if any(name in {"", ".", ".."} for name in names):

@@ -52,7 +52,7 @@ def parts(asked: str | None, if_range: str | None, etag: str, size: int) -> Sequ
 
 
 def _specs(asked: str) -> Sequence[tuple[int | None, int | None]]:
-    """First and last byte of each range as written; the first is None where it counts from the end. Empty: no ranges."""
+    """First and last byte of each range as written; the first is None where it counts from the end. Empty: no range."""
     unit, _, ranges = asked.partition("=")
     written = [text for text in (text.strip(" \t") for text in ranges.split(",")) if text]
     found: list[tuple[int | None, int | None]] = []

@@ -57,6 +57,5 @@ def keep(found: Found) -> str:
 
 
 def address(path: str, query: str) -> str:
-    """A path and a query as they were sent, for a header. Bytes that should have been encoded are."""
-    target = f"{path}?{query}" if query else path
-    return quote(target.encode("latin-1"), safe=_ADDRESS)
+    """A path and a query as they were sent, for a header."""
+    return quote(f"{path}?{query}" if query else path, safe=_ADDRESS)

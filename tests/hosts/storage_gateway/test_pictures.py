@@ -64,6 +64,36 @@ async def test_wishes_that_cannot_be_granted(visit: Visits, query: str) -> None:
     assert sent.headers["content-type"].startswith("text/plain")
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("img-width=30", (30, 20)),
+        ("img-height=10", (15, 10)),
+        ("img-width=10&img-height=10&img-dpr=2", (20, 13)),
+        ("img-width=600", (60, 40)),
+        ("img-width=600&img-fit=contain", (600, 400)),
+        ("img-width=20&img-height=20&img-fit=scale-down", (20, 13)),
+        ("img-width=20&img-height=20&img-fit=scaleDown", (20, 13)),
+        ("img-width=20&img-height=20&img-fit=cover", (20, 20)),
+        ("img-width=20&img-height=20&img-fit=crop", (20, 20)),
+        ("img-width=20&img-height=20&img-fit=pad", (20, 20)),
+        *(
+            (f"img-width=20&img-height=20&img-fit=cover&img-gravity={side}", (20, 20))
+            for side in ("auto", "left", "top")
+        ),
+        ("img-width=20&img-height=20&img-fit=cover&img-gravity=0.9x1", (20, 20)),
+        *((f"img-quality={quality}&img-format=webp", (60, 40)) for quality in (1, 85, 100)),
+        *((f"img-sharpen={sharpen}", (60, 40)) for sharpen in ("0", "2.5", "10")),
+        *((f"img-anim={anim}", (60, 40)) for anim in ("true", "false")),
+        *((f"img-metadata={metadata}", (60, 40)) for metadata in ("keep", "copyright", "none")),
+        ("img-onerror=redirect", (60, 40)),
+    ],
+)
+async def test_each_wish_is_granted(visit: Visits, query: str, expected: tuple[int, int]) -> None:
+    sent = await visit.get(f"/ipfs/{await visit.file(picture())}?{query}")
+    assert (sent.status, size(sent.body)) == (200, expected)
+
+
 async def test_what_cannot_be_resized(visit: Visits) -> None:
     text, broken = await visit.file(b"text"), await visit.file(picture()[:60])
     assert (await visit.get(f"/ipfs/{text}?img-width=5")).status == 415
