@@ -52,7 +52,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
-    "roost/storage/content/store.py": "tests/storage/content/test_reader.py",  # SQL, through the verbs that use it
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/psa/*.py": "tests/contract/test_psa.py",

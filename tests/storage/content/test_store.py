@@ -1,0 +1,205 @@
+"""The index of content, alike on both databases: whose it is, which copy is read, what may go."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from roost.storage.content import store
+from roost.storage.content.model import BlockRow, Found, Hold, Network, Pack, Scope, TreeRow, Where
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from tests.storage.house import House
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+PUBLIC, PRIVATE = Network.PUBLIC, Network.PRIVATE
+A, B, NODE = Cid.of(RAW, b"a"), Cid.of(RAW, b"b"), Cid.of(DAG_PB, b"node")
+ROWS = (
+    BlockRow(A, Where.SLICE, 0, 1),
+    BlockRow(B, Where.FRAMED, 1 << 40, 1),
+    BlockRow(NODE, Where.INLINE, length=4, data=b"node"),
+)
+LEAVES = b"".join(bytes([number]) * 32 for number in range(5))
+
+
+def keep(place: House, number: int = 1, *, size: int = 10, rows: Sequence[BlockRow] = ROWS) -> str:
+    pack = Pack(f"{number:032}", size, NOW + timedelta(seconds=number))
+    trees = [TreeRow(NODE, "v1", 7, 1 << 41, LEAVES)]
+    place.db.run(lambda connection: store.add_pack(connection, pack, rows, trees))
+    return pack.id
+
+
+def hold(
+    place: House, pack_id: str, holder: str = "file/1", network: Network = PRIVATE, tenant: str | None = None
+) -> None:
+    one = Hold(pack_id, holder, tenant or place.tenant_id, network)
+    place.db.run(lambda connection: store.hold(connection, one))
+
+
+def find(place: House, cid: Cid, scope: Scope | None = None) -> Found | None:
+    return place.db.run(lambda connection: store.find(connection, scope or place.scope, cid))
+
+
+def stored(place: House, tenant: str | None = None) -> int:
+    return place.db.run(lambda connection: store.stored_by(connection, tenant or place.tenant_id))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=("slice", "framed", "inline"))
+def test_a_block_is_found_where_it_is(place: House, row: BlockRow) -> None:
+    pack_id = keep(place)
+    hold(place, pack_id)
+    assert find(place, row.cid) == Found(pack_id, row)
+
+
+def test_its_bytes_are_the_same_under_any_codec(place: House) -> None:
+    hold(place, keep(place))
+    as_node = Cid(1, DAG_PB, A.hash, A.digest)
+    found = find(place, as_node)
+    assert found is not None
+    assert (found.row.cid, found.row.length) == (as_node, 1)
+    assert find(place, Cid(1, RAW, IDENTITY, A.digest)) is None
+
+
+def test_nobody_sees_what_nobody_holds(place: House) -> None:
+    keep(place)
+    assert find(place, A) is None
+
+
+@pytest.mark.parametrize(
+    ("network", "scopes"),
+    [
+        (PRIVATE, {"mine private"}),
+        (PUBLIC, {"mine public", "all public"}),
+    ],
+)
+def test_who_sees_what_is_held(place: House, network: Network, scopes: set[str]) -> None:
+    hold(place, keep(place), network=network)
+    every = {
+        "mine private": Scope(PRIVATE, place.tenant_id),
+        "mine public": Scope(PUBLIC, place.tenant_id),
+        "all public": Scope(PUBLIC),
+        "their private": Scope(PRIVATE, place.other_id),
+        "their public": Scope(PUBLIC, place.other_id),
+    }
+    assert {name for name, scope in every.items() if find(place, A, scope)} == scopes
+
+
+def test_the_copy_that_is_whole_is_read(place: House) -> None:
+    for number in (1, 2):
+        hold(place, keep(place, number), f"file/{number}")
+    for damaged, found in ((1, 2), (2, 1)):
+        place.db.run(lambda connection, n=damaged: store.mark_damaged(connection, f"{n:032}"))
+        other = place.db.run(lambda connection, n=found: store.mark_checked(connection, f"{n:032}", NOW, damaged=False))
+        assert other is None
+        block = find(place, A)
+        assert block is not None
+        assert block.pack_id == f"{found:032}"
+
+
+def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
+    again = (
+        ROWS[0],
+        BlockRow(A, Where.SLICE, 5, 1),
+        *(BlockRow(Cid.of(RAW, bytes([n])), Where.SLICE, n, 1) for n in range(9)),
+    )
+    pack_id = keep(place, rows=again)
+    rows = place.db.run(lambda connection: store.rows_of(connection, pack_id, b"", 100))
+    assert len(rows) == 10
+    with pytest.raises(IntegrityError):
+        keep(place)
+
+
+def test_many_blocks_at_once(place: House) -> None:
+    rows = [BlockRow(Cid.of(RAW, str(number).encode()), Where.SLICE, number, 1) for number in range(4001)]
+    pack_id = keep(place, rows=rows)
+    seen: list[bytes] = []
+    after = b""
+    while page := place.db.run(lambda connection, after=after: store.rows_of(connection, pack_id, after, 1500)):
+        seen += [row.cid.digest for row in page]
+        after = seen[-1]
+    assert seen == sorted(row.cid.digest for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "numbers"), [(0, 5, [0, 1, 2, 3, 4]), (1, 2, [1, 2]), (4, 9, [4]), (5, 1, []), (0, 0, [])]
+)
+def test_some_of_a_file_s_digests(place: House, first: int, count: int, numbers: list[int]) -> None:
+    pack_id = keep(place)
+    found = place.db.run(lambda connection: store.leaves(connection, pack_id, NODE, first, count))
+    assert bytes(found) == b"".join(bytes([number]) * 32 for number in numbers)
+
+
+def test_a_file_is_told_without_its_digests(place: House) -> None:
+    pack_id = keep(place)
+    tree = place.db.run(lambda connection: store.tree(connection, pack_id, NODE))
+    assert tree == TreeRow(NODE, "v1", 7, 1 << 41, b"")
+    assert place.db.run(lambda connection: store.tree(connection, pack_id, A)) is None
+
+
+def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(place: House) -> None:
+    assert stored(place) == 0
+    pack_id = keep(place, size=1 << 50)
+    hold(place, pack_id, "file/1")
+    hold(place, pack_id, "file/2", PUBLIC)
+    hold(place, keep(place, 2, size=5), "file/3", tenant=place.other_id)
+    assert (stored(place), stored(place, place.other_id)) == (2 << 50, 5)
+    place.db.run(lambda connection: store.release(connection, "file/1"))
+    assert (stored(place), stored(place, place.other_id)) == (1 << 50, 5)
+    place.db.run(lambda connection: store.release(connection, "nobody"))
+    place.db.run(lambda connection: store.release(connection, "file/2"))
+    assert stored(place) == 0
+
+
+def test_what_nobody_holds_may_go(place: House) -> None:
+    held, free, young = (keep(place, number) for number in (1, 2, 3))
+    hold(place, held)
+    before = NOW + timedelta(seconds=3)
+    assert place.db.run(lambda connection: store.unheld(connection, before, 10)) == [free]
+    assert place.db.run(lambda connection: store.unheld(connection, before + timedelta(1), 1)) in ([free], [young])
+    assert place.db.run(lambda connection: store.remove_unheld(connection, held)) is False
+    assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is True
+    assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is False
+    assert place.db.run(lambda connection: store.known(connection, [held, free, young, "x"])) == {held, young}
+    assert place.db.run(lambda connection: store.rows_of(connection, free, b"", 10)) == []
+    assert place.db.run(lambda connection: store.tree(connection, free, NODE)) is None
+
+
+def test_a_pack_that_somebody_took_meanwhile_stays(place: House) -> None:
+    pack_id = keep(place)
+    assert place.db.run(lambda connection: store.unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
+    hold(place, pack_id)
+    assert place.db.run(lambda connection: store.remove_unheld(connection, pack_id)) is False
+    assert find(place, A) is not None
+
+
+def test_which_pack_is_checked_next(place: House) -> None:
+    for number in (1, 2, 3):
+        hold(place, keep(place, number), f"file/{number}")
+    keep(place, 4)  # nobody's
+    order: list[int] = []
+    for hours in range(4):
+        pack = place.db.run(lambda connection: store.next_to_check(connection, NOW + timedelta(hours=2)))
+        if pack is None:
+            break
+        order.append(int(pack.id))
+        at = NOW + timedelta(hours=hours)
+        place.db.run(lambda connection, p=pack, at=at: store.mark_checked(connection, p.id, at, damaged=False))
+    assert order == [1, 2, 3, 1]
+
+
+def test_who_is_hurt(place: House) -> None:
+    first, second = keep(place, 1), keep(place, 2)
+    for holder, pack_id in (("file/b", first), ("file/a", first), ("file/c", second)):
+        hold(place, pack_id, holder)
+    free = keep(place, 3)
+    for pack_id in (first, free):
+        place.db.run(lambda connection, p=pack_id: store.mark_damaged(connection, p))
+    assert place.db.run(store.damaged) == 1
+    assert place.db.run(lambda connection: store.holders(connection, first, 10)) == ["file/a", "file/b"]
+    assert place.db.run(lambda connection: store.holders(connection, first, 1)) == ["file/a"]
+    assert place.db.run(lambda connection: store.holders_of_damaged(connection, "", 10)) == ["file/a", "file/b"]
+    assert place.db.run(lambda connection: store.holders_of_damaged(connection, "file/a", 10)) == ["file/b"]
+    hurt = [place.db.run(lambda connection, h=h: store.holds_damaged(connection, h)) for h in ("file/a", "file/c", "x")]
+    assert hurt == [True, False, False]
+    place.db.run(lambda connection: store.mark_checked(connection, first, NOW, damaged=False))
+    assert place.db.run(store.damaged) == 0
