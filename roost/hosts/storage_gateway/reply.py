@@ -10,6 +10,7 @@ from roost.core.problem import Limited, Problem
 
 _STALL = 120.0
 """Seconds that a client may take for one piece."""
+_PIECE = 1024**2
 
 
 class TooSlow(Limited):
@@ -64,12 +65,20 @@ async def deliver(reply: Reply, *, head: bool, receive: Receive, send: Send) -> 
     if reply.length is not None:
         headers.append((b"Content-Length", str(reply.length).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if head or reply.rest is None:
+    if reply.rest is not None and not head:
+        await _stream(reply.first, reply.rest, receive, send)
+    elif len(reply.first) > _PIECE and not head:
+        await _stream(reply.first[:_PIECE], _beyond(reply.first), receive, send)
+    else:
         if reply.rest is not None:
             await reply.rest.aclose()
         await send({"type": "http.response.body", "body": b"" if head else reply.first})
-        return
-    await _stream(reply.first, reply.rest, receive, send)
+
+
+async def _beyond(body: bytes) -> AsyncGenerator[bytes]:
+    """What follows the first piece. At once, it would lie there for as long as the slowest client takes."""
+    for at in range(_PIECE, len(body), _PIECE):
+        yield body[at : at + _PIECE]
 
 
 async def _stream(first: bytes, rest: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
