@@ -14,6 +14,7 @@ from roost.storage.analytics.counter import Counter
 from roost.storage.analytics.service import Analytics
 from roost.storage.content.keeper import Keeper
 from roost.storage.content.service import Content
+from roost.storage.files import damage
 from roost.storage.files.service import Files
 from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.service import Gateways
@@ -42,7 +43,7 @@ class StorageWing:
         self.groups = Groups(ground.db)
         capacities = {Plan.FREE: ground.settings.storage_free, Plan.PAID: ground.settings.storage_paid}
         self.files = Files(ground.db, capacities)
-        self.content.scrub.describe = self.files.describe
+        self.content.scrub.describe = damage.describe
         self._keeper = Keeper(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
         damaged.set_function(lambda: self.content.scrub.damaged)

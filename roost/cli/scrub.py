@@ -48,13 +48,13 @@ async def _damaged(
 ) -> Sequence[Mapping[str, Any]]:
     from roost.storage.content.reader import Reader
     from roost.storage.content.scrub import Scrub
-    from roost.storage.files.service import Files
+    from roost.storage.files.damage import damaged
 
     try:
         if not known:
             scrub = Scrub(db, Reader(db, blobs), rate * _MIB if rate else float("inf"))
             await _read_all(scrub)
-        return [_row(db, file) async for file in Files(db).damaged()]
+        return [_row(db, file) async for file in damaged(db)]
     finally:
         await blobs.close()
 

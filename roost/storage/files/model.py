@@ -108,6 +108,19 @@ def written(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+_HOLDER = "file/"
+
+
+def holder_of(file_id: str) -> str:
+    """By what name a file holds its content."""
+    return f"{_HOLDER}{file_id}"
+
+
+def held_by(holders: Sequence[str]) -> Sequence[str]:
+    """The ids of the files among holders of content."""
+    return [holder.removeprefix(_HOLDER) for holder in holders if holder.startswith(_HOLDER)]
+
+
 def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
     """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
     if len(given) > KEYVALUES_LIMIT:

@@ -1,6 +1,6 @@
 """Files: add, find, list, note, delete. A file holds its pack as long as it is there."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -9,27 +9,20 @@ from roost.core import clock, ids, place
 from roost.core.db import Database
 from roost.core.place import Place
 from roost.identity import tenants
-from roost.identity.caller import Plan
-from roost.identity.model import Tenant
 from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
-from roost.storage.files.errors import FileMissing, FileThere, GroupMissing, StorageFull
-from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter
+from roost.storage.files.capacity import UNLIMITED, Capacities, Capacity
+from roost.storage.files.errors import FileMissing, FileThere, GroupMissing
+from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter, holder_of
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
-_DAMAGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 500
-_HOLDER = "file/"
 
 Watch = Callable[[Connection, Change, File, File | None], None]
 """Told of a change inside its transaction: the file as it is now, and what it was before an update."""
-
-Capacities = Mapping[Plan, int | None]
-"""Bytes that a tenant may keep, None being any number."""
-UNLIMITED: Capacities = dict.fromkeys(Plan)
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Arrival:
 class Files:
     def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
         self._db = db
-        self._capacities = capacities
+        self.capacity = Capacity(db, capacities)
         self._watches: list[Watch] = []
 
     def watch(self, watch: Watch) -> None:
@@ -65,8 +58,8 @@ class Files:
         tenant = tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if present is not None:
-            if content.mend(connection, Hold(pack_id, _holder(present.id), present.tenant_id, present.network)):
-                self._check_room(connection, tenant)
+            if content.mend(connection, Hold(pack_id, holder_of(present.id), present.tenant_id, present.network)):
+                self.capacity.check(connection, tenant)
             return replace(present, is_duplicate=True)
         if file_id is not None and store.is_taken(connection, file_id):
             raise FileThere
@@ -84,24 +77,10 @@ class Files:
             updated_at=now,
         )
         store.add(connection, file)
-        content.hold(connection, Hold(pack_id, _holder(file.id), file.tenant_id, file.network))
-        self._check_room(connection, tenant)
+        content.hold(connection, Hold(pack_id, holder_of(file.id), file.tenant_id, file.network))
+        self.capacity.check(connection, tenant)
         self._tell(connection, Change.ADDED, file)
         return file
-
-    def room(self, connection: Connection, tenant: Tenant) -> int | None:
-        """How many more bytes the tenant may keep; None for any number."""
-        capacity = self._capacities[tenant.plan]
-        return None if capacity is None else max(0, capacity - content.stored(connection, tenant.id))
-
-    async def capacity(self, tenant_id: str) -> tuple[int, int | None]:
-        """How many bytes a tenant keeps, and how many it may; None for any number."""
-
-        def read(connection: Connection) -> tuple[int, int | None]:
-            plan = tenants.get(connection, tenant_id).plan
-            return content.stored(connection, tenant_id), self._capacities[plan]
-
-        return await self._db.read(read)
 
     @staticmethod
     def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
@@ -191,33 +170,6 @@ class Files:
 
         return await self._db.write(remove)
 
-    async def damaged(self) -> AsyncGenerator[File]:
-        """Every file, of all tenants, whose content is known to be damaged."""
-        after = ""
-        while holders := await self._db.read(
-            lambda connection, after=after: content.holders_of_damaged(connection, after, _DAMAGED_AT_ONCE)
-        ):
-            after = holders[-1]
-            found = await self._db.read(lambda connection, holders=holders: _held_by(connection, holders))
-            for file in found:
-                yield file
-
-    @staticmethod
-    def is_damaged(connection: Connection, file: File) -> bool:
-        """Whether its content is known to be damaged."""
-        return content.is_damaged(connection, _holder(file.id))
-
-    @staticmethod
-    def describe(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
-        """Holders of content in words for an operator."""
-        files = {_holder(file.id): file for file in _held_by(connection, holders)}
-        return [_described(files[holder]) if holder in files else holder for holder in holders]
-
-    def _check_room(self, connection: Connection, tenant: Tenant) -> None:
-        capacity = self._capacities[tenant.plan]
-        if capacity is not None and content.stored(connection, tenant.id) > capacity:
-            raise StorageFull
-
     def _place(self, connection: Connection, file: File, group_id: str | None) -> None:
         now = clock.now()
         store.set_group(connection, file.id, group_id, now)
@@ -226,7 +178,7 @@ class Files:
 
     def _forget(self, connection: Connection, file: File) -> None:
         store.mark_deleted(connection, file.id, clock.now())
-        content.release(connection, _holder(file.id))
+        content.release(connection, holder_of(file.id))
         self._tell(connection, Change.DELETED, file)
 
     def _tell(self, connection: Connection, change: Change, file: File, before: File | None = None) -> None:
@@ -253,18 +205,3 @@ def _found(connection: Connection, tenant_id: str, network: Network, which: str 
     if file is None:
         raise FileMissing
     return file
-
-
-def _holder(file_id: str) -> str:
-    """By what name a file holds its pack."""
-    return f"{_HOLDER}{file_id}"
-
-
-def _held_by(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
-    """The files among the holders."""
-    ids = [holder.removeprefix(_HOLDER) for holder in holders if holder.startswith(_HOLDER)]
-    return store.with_ids(connection, ids)
-
-
-def _described(file: File) -> str:
-    return f"file {file.id} {file.note.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter, written
+from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter, held_by, written
 
 files = sa.Table(
     "files",
@@ -86,9 +86,9 @@ def names(connection: Connection, tenant_id: str, network: Network, cids: Sequen
     return {row.cid: row.name for row in connection.execute(query) if row.name is not None}
 
 
-def with_ids(connection: Connection, ids: Sequence[str]) -> Sequence[File]:
-    """Files of any tenant's, deleted ones too."""
-    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(ids)))]
+def holding(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
+    """The files, of any tenant's, among holders of content."""
+    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(held_by(holders))))]
 
 
 def is_taken(connection: Connection, file_id: str) -> bool:

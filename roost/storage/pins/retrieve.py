@@ -23,6 +23,7 @@ from roost.storage.content.export import blocks_car
 from roost.storage.content.model import Network, Scope
 from roost.storage.content.reader import Reader
 from roost.storage.content.service import Content
+from roost.storage.files.damage import is_damaged
 from roost.storage.files.errors import StorageFull
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Arrival, Files
@@ -172,7 +173,7 @@ class Retrieval:
         chosen = Filter(cid=[pin.ask.cid])
         found, _ = await self._files.list(pin.tenant_id, Network.PUBLIC, chosen, None, 1)
         for file in found:
-            if not await self._db.read(lambda connection, file=file: self._files.is_damaged(connection, file)):
+            if not await self._db.read(lambda connection, file=file: is_damaged(connection, file)):
                 return file
         return None
 

@@ -45,13 +45,11 @@ class Uploads:
 
     async def usage(self, tenant_id: str) -> tuple[int, int | None]:
         """How many bytes the tenant keeps, and how many it may; None for any number."""
-        return await self._files.capacity(tenant_id)
+        return await self._files.capacity.usage(tenant_id)
 
     def expect(self, connection: Connection, tenant: Tenant, size: int) -> None:
         """Refuse what will not fit. Raises StorageFull."""
-        room = self._files.room(connection, tenant)
-        if room is not None and size > room:
-            raise StorageFull
+        self._files.capacity.check(connection, tenant, size)
 
     @asynccontextmanager
     async def begin(self, order: Order) -> AsyncGenerator["Upload"]:
@@ -91,7 +89,7 @@ class Uploads:
     def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Of one upload, and of all together: what room there is when it is published is what counts."""
         tenant = tenants.get(connection, tenant_id)
-        return self._limits[tenant.plan], self._files.room(connection, tenant)
+        return self._limits[tenant.plan], self._files.capacity.room(connection, tenant)
 
     def _add(self, connection: Connection, order: Order, arrival: Arrival, pack_id: str) -> File:
         group_id = arrival.note.group_id

@@ -7,6 +7,7 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import Network, Scope
+from roost.storage.files.damage import damaged, describe
 from roost.storage.files.model import File, Note
 from roost.storage.files.service import Arrival, Files
 from roost.storage.unixfs.car import written
@@ -50,16 +51,16 @@ async def test_the_same_content_heals_a_damaged_file(place: House, files: Files)
     flip(path)
     with pytest.raises(ContentDamaged):
         await read(place, first)
-    assert [one.id async for one in files.damaged()] == [first.id]
+    assert [one.id async for one in damaged(place.db)] == [first.id]
     await place.content.scrub.look()
     assert place.content.scrub.damaged == 1
     again, _ = await add(place, files)
     assert (again.id, again.created_at, again.is_duplicate) == (first.id, first.created_at, True)
     assert await read(place, first) == CONTENT
-    assert [one.id async for one in files.damaged()] == []
+    assert [one.id async for one in damaged(place.db)] == []
     await place.content.scrub.look()
     assert place.content.scrub.damaged == 0
-    assert await files.capacity(place.tenant_id) == (len(CONTENT), None)
+    assert await files.capacity.usage(place.tenant_id) == (len(CONTENT), None)
 
 
 async def test_a_whole_one_is_kept_as_it_is(place: House, files: Files) -> None:
@@ -96,18 +97,18 @@ async def test_another_tenants_stays_as_it_is(place: House, files: Files) -> Non
     assert await read(place, mine) == CONTENT
     with pytest.raises(ContentDamaged):
         await read(place, theirs)
-    assert [one.id async for one in files.damaged()] == [theirs.id]
+    assert [one.id async for one in damaged(place.db)] == [theirs.id]
 
 
 async def test_whose_it_is_is_told_in_words(place: House, files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     file, path = await add(place, files)
     flip(path)
-    place.content.scrub.describe = files.describe
+    place.content.scrub.describe = describe
     while await place.content.scrub.next():
         pass
     said = "".join(capsys.readouterr())
     for word in (file.id, file.cid, file.tenant_id, "'n'"):
         assert word in said
-    described = await place.db.read(lambda connection: files.describe(connection, ["snapshot/1", f"file/{file.id}"]))
+    described = await place.db.read(lambda connection: describe(connection, ["snapshot/1", f"file/{file.id}"]))
     assert described[0] == "snapshot/1"
     assert file.cid in described[1]
