@@ -33,7 +33,7 @@ class Allowance:
 
 
 Rules = Sequence[tuple[re.Pattern[str], Allowance]]
-"""The first pattern that matches the whole path counts; of none, the plain allowance."""
+"""The first pattern that matches all of `METHOD /path` counts; of none, the plain allowance."""
 
 
 class Bodies:
@@ -51,7 +51,7 @@ class Bodies:
         if length is None and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        intake = _Intake(self._allowance(scope["path"]), receive, send)
+        intake = _Intake(self._allowance(f"{scope['method']} {scope['path']}"), receive, send)
         intake.check(length, headers.get(b"content-encoding", b"identity"))
         try:
             if intake.refusal is None:
@@ -63,8 +63,8 @@ class Bodies:
             status, message = intake.refusal
             await JSONResponse(errors.body(scope["path"], status, message), status)(scope, receive, send)
 
-    def _allowance(self, path: str) -> Allowance:
-        return next((allowance for pattern, allowance in self._rules if pattern.fullmatch(path)), self._usual)
+    def _allowance(self, asked: str) -> Allowance:
+        return next((allowance for pattern, allowance in self._rules if pattern.fullmatch(asked)), self._usual)
 
 
 class _Cut(Exception):  # noqa: N818 - it tells the reader that no more comes

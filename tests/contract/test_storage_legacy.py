@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2 as httpx
@@ -154,6 +154,21 @@ async def test_paths_without_a_network_are_of_private_files(
         assert (told(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
         assert told(await api.get(path))[0] == 404
     assert told(await api.get("/v3/files/neither"))[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/v3/files/{}", "/v3/files/private/{}", "/groups/{}/cids", "/groups/{}"])
+async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
+    house: Running, api: httpx.AsyncClient, tenant: str, path: str
+) -> None:
+    file = await keep(house, tenant, Network.PRIVATE, b"private")
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b'{"name": "'
+        for _ in range(1025):
+            yield b"x" * 1024
+        yield b'"}'
+
+    assert (await api.put(path.format(file.id), content=endless())).status_code == 413
 
 
 async def test_swaps_under_their_old_paths(house: Running, api: httpx.AsyncClient, tenant: str) -> None:

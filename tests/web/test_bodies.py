@@ -27,8 +27,10 @@ async def counted(_scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-async def post(app: Any, *parts: bytes, headers: tuple[tuple[str, str], ...] = (), path: str = "/v0/x") -> Sent:
-    return await call(app, path, method="POST", headers=headers, body=parts)
+async def post(
+    app: Any, *parts: bytes, headers: tuple[tuple[str, str], ...] = (), path: str = "/v0/x", method: str = "POST"
+) -> Sent:
+    return await call(app, path, method=method, headers=headers, body=parts)
 
 
 def chunked() -> tuple[tuple[str, str], ...]:
@@ -64,13 +66,14 @@ async def test_no_body_costs_nothing_and_passes() -> None:
     assert (await post(Bodies(counted, usual=SMALL))).body == b"0"
 
 
-async def test_rules_go_by_path() -> None:
-    rules = ((re.compile(r"/big/.*"), Allowance(size=20, message="File too large")),)
+async def test_rules_go_by_method_and_path() -> None:
+    rules = ((re.compile(r"POST /big/.*"), Allowance(size=20, message="File too large")),)
     app = Bodies(counted, rules, SMALL)
     assert (await post(app, b"x" * 20, headers=chunked(), path="/big/a")).body == b"20"
     refused = await post(app, b"x" * 21, headers=chunked(), path="/big/a")
     assert json.loads(refused.body) == {"error": "File too large"}
     assert (await post(app, b"x" * 11, headers=chunked(), path="/bigger")).status == 413
+    assert (await post(app, b"x" * 11, headers=chunked(), path="/big/a", method="PUT")).status == 413
 
 
 async def test_a_reader_that_counts_for_itself_has_no_limit() -> None:
@@ -100,7 +103,7 @@ async def dripping(app: Any, parts: AsyncIterator[bytes]) -> Sent:
     async def send(message: dict[str, Any]) -> None:
         sent.messages.append(message)
 
-    scope = {"type": "http", "path": "/v0/x", "headers": [(b"transfer-encoding", b"chunked")]}
+    scope = {"type": "http", "method": "POST", "path": "/v0/x", "headers": [(b"transfer-encoding", b"chunked")]}
     await app(scope, receive, send)
     return sent
 
