@@ -6,7 +6,9 @@ from roost.agents.roster.model import Agent, AgentState
 from roost.agents.roster.reach import Reach
 from roost.agents.roster.service import Roster
 from roost.agents.scripts.service import Scripts
+from roost.agents.scripts.shape import ScriptRecords
 from roost.agents.secrets.service import Secrets
+from roost.agents.secrets.shape import AgentSecret
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
@@ -33,15 +35,15 @@ class Details:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         status, pid = await self.process(agent)
-        lifecycle = wire.lifecycle(await self._scripts.show(agent_id))
+        lifecycle = ScriptRecords.of(await self._scripts.show(agent_id))
         record = wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
-        secrets = [wire.attached(one) for one in await self._secrets.of(agent_id)]
+        secrets = [AgentSecret.of(one) for one in await self._secrets.of(agent_id)]
         return wire.AgentDetail(
             agent=record, process_status=status, process_id=pid, lifecycle=lifecycle, secrets=secrets
         )
 
     async def record(self, caller: Caller, agent: Agent) -> wire.AgentRecord:
-        lifecycle = wire.lifecycle(await self._scripts.show(agent.id))
+        lifecycle = ScriptRecords.of(await self._scripts.show(agent.id))
         return wire.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
     async def process(self, agent: Agent) -> tuple[str, int | None]:

@@ -17,11 +17,11 @@ from roost.agents.roster.model import (
     checked_name,
 )
 from roost.agents.roster.shape import AgentShape
-from roost.agents.scripts.model import BUILD, START, Script, ScriptState
-from roost.agents.secrets.model import Attached, SecretKind
+from roost.agents.scripts.shape import ScriptRecords
+from roost.agents.secrets.shape import AgentSecret
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import DmPolicy
-from roost.web.wire import Moment, Text, Wire
+from roost.web.wire import Text, Wire
 
 _Id = Annotated[Text, Field(min_length=1, max_length=256)]
 
@@ -87,7 +87,7 @@ class AgentRecord(AgentShape):
     status_reason: str | None
     gateway_token: str | None = None
     lifecycle_json: str | None = None
-    """`Lifecycle` as a text, as clients of the reference service look for it; never in lists."""
+    """The scripts as a text, as clients of the reference service look for it; never in lists."""
 
 
 class AgentList(Wire):
@@ -108,39 +108,13 @@ class StartFailure(Wire):
     agent: AgentRecord
 
 
-class AttachedSecret(Wire):
-    """As in the list of an agent's secrets."""
-
-    id: str
-    name: str
-    type: SecretKind
-    created_at: Moment
-    updated_at: Moment
-    synced: bool
-
-
-class ScriptRecord(Wire):
-    """As in the list of an agent's scripts."""
-
-    state: ScriptState
-    reason: str | None
-    exit_code: int | None
-    started_at: Moment | None
-    finished_at: Moment | None
-
-
-class Lifecycle(Wire):
-    build: ScriptRecord
-    start: ScriptRecord
-
-
 class AgentDetail(Wire):
     agent: AgentRecord
     process_status: str
     process_id: int | None = None
-    lifecycle: Lifecycle
+    lifecycle: ScriptRecords
     skills: Sequence[Any] = ()
-    secrets: Sequence[AttachedSecret] = ()
+    secrets: Sequence[AgentSecret] = ()
     snapshots: Sequence[Any] = ()
     port_forwarding: Sequence[Any] = ()
 
@@ -171,7 +145,7 @@ class GatewayToken(Wire):
 
 
 def record(
-    agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: Lifecycle | None = None
+    agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: ScriptRecords | None = None
 ) -> AgentRecord:
     return AgentRecord.of(
         agent,
@@ -182,28 +156,9 @@ def record(
     )
 
 
-def attached(one: Attached) -> AttachedSecret:
-    return AttachedSecret(
-        id=one.secret.id,
-        name=one.secret.name,
-        type=one.secret.kind,
-        created_at=one.secret.created_at,
-        updated_at=one.secret.updated_at,
-        synced=one.synced,
-    )
-
-
 def token(value: Sensitive[str]) -> GatewayToken:
     return GatewayToken(token=value.reveal(), gateway_token=value.reveal())
 
 
 def updated(update: Updated) -> AgentUpdated:
     return AgentUpdated(**vars(update))
-
-
-def lifecycle(scripts: Mapping[str, Script]) -> Lifecycle:
-    return Lifecycle(build=_script(scripts[BUILD]), start=_script(scripts[START]))
-
-
-def _script(script: Script) -> ScriptRecord:
-    return ScriptRecord(**{name: value for name, value in vars(script).items() if name != "digest"})

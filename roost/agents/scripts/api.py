@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends
 
 from roost.agents.scripts import wire
 from roost.agents.scripts.service import Scripts
+from roost.agents.scripts.shape import ScriptRecords
 from roost.identity.door import AgentCaller, AgentId
 from roost.web.provide import provide
 
@@ -14,9 +15,9 @@ router = APIRouter(prefix="/v0/agents/{agentId}/scripts", tags=["scripts"])
 
 
 @router.get("")
-async def show_scripts(_: AgentCaller, agent_id: AgentId, scripts: Service) -> wire.ScriptRecords:
+async def show_scripts(_: AgentCaller, agent_id: AgentId, scripts: Service) -> ScriptRecords:
     """What became of the build and start scripts."""
-    return wire.records(await scripts.show(agent_id))
+    return ScriptRecords.of(await scripts.show(agent_id))
 
 
 @router.post("/retry")

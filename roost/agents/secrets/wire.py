@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from roost.agents.secrets.model import Attached, Listed, Secret, SecretKind
+from roost.agents.secrets.shape import AgentSecret
 from roost.web.wire import Moment, Text, Wire
 
 _Value = Annotated[Text, Field(repr=False)]
@@ -56,15 +57,6 @@ class SecretList(Wire):
     secret_limit: int
 
 
-class AgentSecret(Wire):
-    id: str
-    name: str
-    type: SecretKind
-    created_at: Moment
-    updated_at: Moment
-    synced: bool
-
-
 class AgentSecretList(Wire):
     secrets: Sequence[AgentSecret]
 
@@ -87,19 +79,7 @@ def listed(found: Sequence[Listed], limit: int) -> SecretList:
 
 
 def of_agent(found: Sequence[Attached]) -> AgentSecretList:
-    return AgentSecretList(
-        secrets=[
-            AgentSecret(
-                id=one.secret.id,
-                name=one.secret.name,
-                type=one.secret.kind,
-                created_at=one.secret.created_at,
-                updated_at=one.secret.updated_at,
-                synced=one.synced,
-            )
-            for one in found
-        ]
-    )
+    return AgentSecretList(secrets=[AgentSecret.of(one) for one in found])
 
 
 def _record(secret: Secret) -> SecretRecord:
