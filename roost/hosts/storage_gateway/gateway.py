@@ -110,7 +110,8 @@ def _told(problem: Problem, asked: Asked | None) -> Reply:
         and "only-if-cached" in asked.headers.get("cache-control", "")
     ):
         status = 412
-    return text(status, problem.message)
+    again = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
+    return text(status, problem.message, again)
 
 
 def _with(reply: Reply, headers: Mapping[str, str]) -> Reply:

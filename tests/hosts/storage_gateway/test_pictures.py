@@ -178,3 +178,12 @@ async def test_what_comes_out_too_large_is_not_served(visit: Visits) -> None:
         await pictures.make(
             visit.house.scope, await visit.house.reader.stat(visit.house.scope, tree.cid), Wanted(width=5)
         )
+
+
+async def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
+    visit: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cid = await visit.file(picture())
+    monkeypatch.setattr("roost.hosts.storage_gateway.pictures._WAITING", -4)
+    sent = await visit.get(f"/ipfs/{cid}?img-width=30")
+    assert (sent.status, sent.headers["retry-after"], sent.headers["cache-control"]) == (429, "1", "no-store")
