@@ -1,0 +1,49 @@
+"""A whole server as a process of its own: `python -m tests.storage.server_process FOLDER`.
+
+It says its port and a key of a tenant, and serves until it is killed.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.core import log
+from roost.drivers.runtime.fake import FakeRuntime
+from tests.server import running
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    port: int
+    key: str
+
+
+@contextmanager
+def server_process(folder: Path) -> Iterator[Process]:
+    argv = [sys.executable, "-m", "tests.storage.server_process", str(folder)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    try:
+        said = json.loads(process.stdout.readline())
+        yield Process(process.pid, said["port"], said["key"])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+async def main(folder: Path) -> None:
+    async with running(folder, runtime=FakeRuntime(folder)) as house:
+        print(json.dumps({"port": house.port, "key": house.key()}), flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    log.setup("error")
+    asyncio.run(main(Path(sys.argv[1])))
