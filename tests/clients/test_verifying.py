@@ -22,7 +22,7 @@ BIG = hashlib.shake_128(b"verified").digest(3_000_001)
 MANY = {f"{number}{'-' * 200}": b"%d" % number for number in range(1500)}
 ONE = [*MANY][700]
 CHUNK = V1.chunk
-SHORT, LONG = 3.0, 30.0  # seconds until nothing more is waited for
+SHORT, LONG = 2.0, 30.0  # seconds until nothing more is waited for
 
 
 @dataclass

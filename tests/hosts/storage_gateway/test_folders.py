@@ -33,8 +33,10 @@ async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
     assert (proof[0].cid, proof[-1].data) == (root, b"other")
 
 
-async def test_an_index_is_found_among_ten_thousand(visit: Visits) -> None:
-    root = await visit.folder({**MANY, "index.html": b"<!doctype html><p>hi"})
+async def test_an_index_is_found_among_many(visit: Visits) -> None:
+    many = {f"{number}{'-' * 100}": b"same" for number in range(2000)}
+    root = await visit.folder({**many, "index.html": b"<!doctype html><p>hi"})
+    assert (await visit.house.reader.stat(Scope(Network.PUBLIC), root)).kind is Kind.SHARD
     sent = await visit.get("/", f"{root}.ipfs.mine-gate")
     assert (sent.status, sent.body) == (200, b"<!doctype html><p>hi")
 

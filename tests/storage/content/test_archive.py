@@ -120,7 +120,7 @@ async def test_a_file_goes_out_by_its_cid(place: House, profile: Profile, data: 
 
 
 async def test_a_folder_in_many_parts_goes_out_whole(place: House) -> None:
-    names = [f"{number}-{'x' * 100}" for number in range(3000)]
+    names = [f"{number}-{'x' * 100}" for number in range(2000)]
     cid = await kept(place, V1, dict.fromkeys(names, b"same"))
     assert (await place.reader.stat(place.scope, cid)).kind is Kind.SHARD
     found = unpacked(await packed(place, cid))
