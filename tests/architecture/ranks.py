@@ -66,7 +66,7 @@ PRIVATE = ("store", "wire", "api")
 """Modules that only their own room imports. `hosts/` imports every `api`, because mounting them is what it is for."""
 
 WEB_OF_A_ROOM = ("api", "wire", "door", "shape")
-"""Modules of a slice or of identity that may know HTTP. A `shape` is what answers of higher slices have too."""
+"""Modules of a slice or of identity that may know HTTP. A `shape` is what higher slices are asked or answer, too."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody

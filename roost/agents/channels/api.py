@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends
 
 from roost.agents.channels import wire
 from roost.agents.channels.service import Channels
+from roost.agents.channels.shape import ChannelConfiguration
 from roost.identity.door import AgentCaller, AgentId
 from roost.web.provide import provide
 
@@ -21,7 +22,7 @@ async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> wire.Cha
 
 @router.post("/{channel}")
 async def configure(
-    _: AgentCaller, agent_id: AgentId, channel: str, body: wire.ChannelConfiguration, channels: Service
+    _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
 ) -> wire.ChannelDone:
     """Configure a channel, or change what is said of it; a token that is not given stays."""
     return wire.done(await channels.configure(agent_id, channel, body.order()))

@@ -1,43 +1,15 @@
 """Shapes of channels (contract: Channel configuration object); what it leaves open follows the reference's clients."""
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from pydantic import Field
 
 from roost.agents.channels.model import (
-    ALLOW_FROM_LIMIT,
-    ID_LIMIT,
-    TOKEN_LIMIT,
     Done,
-    Order,
     Overview,
     Shown,
     hint,
 )
-from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import WHATSAPP, DmPolicy
-from roost.web.wire import Text, Wire
-
-_Token = Annotated[Text, Field(max_length=TOKEN_LIMIT)]
-_UserId = Annotated[Text, Field(min_length=1, max_length=ID_LIMIT)]
-
-
-class ChannelConfiguration(Wire):
-    bot_token: _Token | None = None
-    app_token: _Token | None = None
-    dm_policy: DmPolicy | None = None
-    allow_from: Annotated[Sequence[_UserId], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
-    enabled: bool | None = None
-
-    def order(self) -> Order:
-        return Order(
-            bot_token=Sensitive(self.bot_token) if self.bot_token else None,
-            app_token=Sensitive(self.app_token) if self.app_token else None,
-            dm_policy=self.dm_policy,
-            allow_from=self.allow_from,
-            enabled=self.enabled,
-        )
+from roost.web.wire import Wire
 
 
 class ChannelRecord(Wire):

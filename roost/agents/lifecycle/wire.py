@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from roost.agents.channels.model import ALLOW_FROM_LIMIT, TOKEN_LIMIT
-from roost.agents.channels.model import Order as ChannelOrder
+from roost.agents.channels.shape import ChannelConfiguration
 from roost.agents.lifecycle.model import Order, Updated
 from roost.agents.roster.model import (
     DESCRIPTION_LIMIT,
@@ -20,24 +19,9 @@ from roost.agents.roster.shape import AgentShape
 from roost.agents.scripts.shape import ScriptRecords
 from roost.agents.secrets.shape import AgentSecret
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.channels import DmPolicy
 from roost.web.wire import Text, Wire
 
 _Id = Annotated[Text, Field(min_length=1, max_length=256)]
-
-
-class ChannelConfiguration(Wire):
-    """The contract's object, as at `channels/{channel}`; the room of channels says what is wrong with it."""
-
-    bot_token: Annotated[Text, Field(max_length=TOKEN_LIMIT)] | None = None
-    app_token: Annotated[Text, Field(max_length=TOKEN_LIMIT)] | None = None
-    dm_policy: DmPolicy | None = None
-    allow_from: Annotated[Sequence[_Id], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
-    enabled: bool | None = None
-
-    def order(self) -> ChannelOrder:
-        bot, app = (Sensitive(token) if token else None for token in (self.bot_token, self.app_token))
-        return ChannelOrder(bot, app, self.dm_policy, self.allow_from, self.enabled)
 
 
 class CreateAgent(Wire):
