@@ -1,6 +1,6 @@
 """A program that receives, commits, lets go and sweeps until it is killed, again and again, and looks what is there.
 
-`python -m tests.storage.crash FOLDER ROUNDS SEED`. It forks before anything has a thread: a round takes moments.
+`python -m tests.storage.crash FOLDER ROUNDS SEED [BUCKET]`. It forks before it has threads: a round takes moments.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from roost.core.db import Connection, Database
 from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.objects import ObjectStore
 from roost.identity import tenants
 from roost.migrations import upgrade
 from roost.storage.content import service, store
@@ -31,9 +32,10 @@ LOOK_EVERY = 3
 
 
 class Place:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bucket: str | None) -> None:
         self.db = Database(f"sqlite:///{folder / 'roost.db'}")
-        self.blobs = FolderStore(folder / "blobs")
+        self.blobs = ObjectStore(bucket) if bucket else FolderStore(folder / "blobs")
+        self.sizes = [0, 10, 300_000, 9_000_000 if bucket else 900_000]  # a bucket gets the largest in parts
         self.content = Content(self.db, self.blobs)
         self.folder = folder
         self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
@@ -47,7 +49,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
     """Tell what is done when it is done: `+` it is kept, `-` it may go, `x` it is gone."""
     mine: list[str] = []
     for number in range(10_000):
-        holder, size = f"file/{mark}-{number}", chance.choice([0, 10, 300_000, 900_000])
+        holder, size = f"file/{mark}-{number}", chance.choice(place.sizes)
         async with place.content.receive(chance.choice(list(PROFILES.values()))) as pack:
             await pack.write(content_of(holder, size))
             tree = await pack.end_file()
@@ -92,7 +94,7 @@ async def look(place: Place, said: Iterable[str]) -> None:
     assert scrub.damaged == 0, "half a pack is there"
     keys = {blob.key async for blob in place.blobs.list()}
     assert keys == await place.db.read(everything), "objects leak"
-    assert not list((place.folder / "blobs" / "new").iterdir()), "drafts leak"
+    assert not list(place.folder.glob("blobs/new/*")), "drafts leak"
 
 
 def everything(connection: Connection) -> set[str]:
@@ -111,7 +113,7 @@ def forked(run: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def a_round(folder: Path, number: int, chance: random.Random, said: list[str]) -> None:
+def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random, said: list[str]) -> None:
     ours, theirs = os.pipe()
     seed = chance.random()
 
@@ -119,7 +121,7 @@ def a_round(folder: Path, number: int, chance: random.Random, said: list[str]) -
         def say(line: str) -> None:
             os.write(theirs, line.encode() + b"\n")
 
-        place = Place(folder)
+        place = Place(folder, bucket)
         say("ready")
         asyncio.run(work(place, say, random.Random(seed), number))
 
@@ -134,18 +136,18 @@ def a_round(folder: Path, number: int, chance: random.Random, said: list[str]) -
         said += lines.read().splitlines()
     if number % LOOK_EVERY:
         return
-    _, status = os.waitpid(forked(lambda: asyncio.run(look(Place(folder), said))), 0)
+    _, status = os.waitpid(forked(lambda: asyncio.run(look(Place(folder, bucket), said))), 0)
     assert status == 0, f"round {number}"
 
 
-def main(folder: Path, rounds: int, seed: int) -> None:
+def main(folder: Path, rounds: int, seed: int, bucket: str | None = None) -> None:
     assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
     chance = random.Random(seed)
     said: list[str] = []
     for number in range(rounds):
-        a_round(folder, number, chance, said)
+        a_round(folder, bucket, number, chance, said)
     print(sum(line.startswith("+") for line in said), sum(line.startswith("x") for line in said))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

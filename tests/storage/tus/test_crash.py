@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.storage.killed import killed
 
-ROUNDS = 35
+ROUNDS = 30
 
 
 def test_killed_at_random_moments(quick_folder: Path) -> None:
