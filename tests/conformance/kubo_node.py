@@ -208,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
         boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
         _, _, part = bytes(body).partition(b"--" + boundary + b"\r\n")
         content = part.partition(b"\r\n\r\n")[2]
-        return content[: content.rindex(b"\r\n--" + boundary + b"--")]
+        return content[: content.index(b"\r\n--" + boundary)]
 
 
 def _configure(path: Path) -> None:
