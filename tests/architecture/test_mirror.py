@@ -39,11 +39,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
-    "roost/agents/secrets/wire.py": "tests/contract/test_secrets.py",
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
-    "roost/agents/platform/wire.py": "tests/contract/test_platform.py",
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_gateway.py",  # asked and answered
