@@ -28,11 +28,14 @@ def found(path: Path) -> Sequence[Found]:
     """
     path = path.absolute()
     name = path.resolve().name
-    if path.is_file():
-        return [Found(path, name, path.stat().st_size)]
-    files = list(_below(path, name)) if path.is_dir() else []
+    files = [Found(path, name, path.stat().st_size)] if path.is_file() else []
+    if path.is_dir():
+        files = list(_below(path, name))
     if not files:
         fail(f"{path}: there is no file.", Exit.USAGE)
+    for file in files:
+        if any("\ud800" <= sign <= "\udfff" for sign in file.name):
+            fail(f"{file.place}: its name is no text (UTF-8).", Exit.USAGE)
     return files
 
 
@@ -111,9 +114,7 @@ def _below(folder: Path, name: str) -> Iterator[Found]:
 
 
 def _quoted(name: str) -> str:
-    """As browsers write it (HTML, multipart/form-data encoding algorithm), which has no way to write these codes, nor
-    names that are no text.
-    """
-    if any(code in name for code in ("%22", "%0A", "%0D")) or any("\ud800" <= sign <= "\udfff" for sign in name):
+    """As browsers write it (HTML, multipart/form-data encoding algorithm), which has no way to write these codes."""
+    if any(code in name for code in ("%22", "%0A", "%0D")):
         fail(f"{name}: an upload cannot carry this name.", Exit.USAGE)
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")

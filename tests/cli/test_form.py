@@ -110,9 +110,10 @@ def test_names_that_a_form_cannot_carry(capsys: pytest.CaptureFixture[str], name
 
 def test_a_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As old disks have them: bytes that are no UTF-8."""
-    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"a")
-    made = Form({}, form.found(tmp_path))
-    assert "cannot carry this name" in refused(capsys, Exit.USAGE, lambda: made.headers)
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_bytes(b"a")
+    for given in (path, tmp_path):
+        assert "its name is no text" in refused(capsys, Exit.USAGE, lambda given=given: form.found(given))
 
 
 @pytest.mark.parametrize("name", ['say "hi".txt', "a\nb", "a\rb", "tab\t", "a;b=c"])
