@@ -140,6 +140,22 @@ async def test_who_is_hurt_is_named_and_the_same_upload_heals(stage: Stage) -> N
     assert [row["id"] for row in rows] == [theirs["id"]]
 
 
+async def test_a_pin_of_what_is_damaged_fetches_it_again(stage: Stage) -> None:
+    content = b"pinned" * 1000
+    file = await stage.keep(content)
+    stage.flip(content, 99)
+    assert (await _scrub(stage))[0] == 1
+    other = stage.house.client(stage.house.key("other"), "uploads.localhost")
+    theirs = await other.post("/v3/files", files={"file": ("a.bin", content)}, data={"network": "public"})
+    assert theirs.json()["data"]["cid"] == file["cid"]
+    answer = await stage.api.post("/v3/files/public/pin_by_cid", json={"cid": file["cid"]})
+    assert answer.status_code == 200, answer.text
+    async with asyncio.timeout(20):
+        while await stage.got(f"/ipfs/{file['cid']}") != (200, content, True):
+            await asyncio.sleep(0.02)
+    assert await _scrub(stage, "--known") == (0, [])
+
+
 async def _scrub(stage: Stage, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
     done = await asyncio.to_thread(run, "scrub", *arguments, "--data", str(stage.folder), "-o", "json")
     return done.exit_code, json.loads(done.stdout)

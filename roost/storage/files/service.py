@@ -154,7 +154,8 @@ class Files:
 
         def remove(connection: Connection) -> File:
             file = _found(connection, tenant_id, network, file_id)
-            self._forget(connection, file)
+            if not self._forget(connection, file):
+                raise FileMissing
             return file
 
         return await self._db.write(remove)
@@ -176,10 +177,13 @@ class Files:
         changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
         self._tell(connection, Change.UPDATED, changed, file)
 
-    def _forget(self, connection: Connection, file: File) -> None:
-        store.mark_deleted(connection, file.id, clock.now())
+    def _forget(self, connection: Connection, file: File) -> bool:
+        """False where somebody else was first."""
+        if not store.mark_deleted(connection, file.id, clock.now()):
+            return False
         content.release(connection, holder_of(file.id))
         self._tell(connection, Change.DELETED, file)
+        return True
 
     def _tell(self, connection: Connection, change: Change, file: File, before: File | None = None) -> None:
         for watch in self._watches:

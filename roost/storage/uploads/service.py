@@ -63,7 +63,7 @@ class Uploads:
     async def publish(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
         """The file, or folder, of parts that are all in the receiver.
 
-        Raises InvalidUpload, TypeRefused, GroupMissing, StorageFull, Malformed, BlobFailed.
+        Raises InvalidUpload, UploadTooLarge, TypeRefused, GroupMissing, StorageFull, Malformed, BlobFailed.
         """
         if not parts:
             raise InvalidUpload("A file is required")
@@ -82,6 +82,9 @@ class Uploads:
             raise InvalidUpload("A CAR is one file")
         car = await self._content.again.as_car(receiver)
         kept = await car.end()
+        limit = await self.limit(order.tenant_id)
+        if kept.size > min(limit, limit if order.max_size is None else order.max_size):
+            raise UploadTooLarge  # few blocks, each of which is in it very often
         kind = DIRECTORY if kept.kind in {Kind.DIRECTORY, Kind.SHARD} else sniff.UNKNOWN
         arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
         return await car.commit(lambda connection: self._add(connection, order, arrival, car.pack_id))

@@ -1,5 +1,6 @@
 """Files: found by their tenant alone, listed in pages, gone when they are deleted or their time is over."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -129,6 +130,16 @@ async def test_who_watches_is_told_inside_the_transaction(place: House, files: F
     await files.delete(place.tenant_id, PRIVATE, file.id)
     expected = [(Change.ADDED, "one", None), (Change.UPDATED, "two", "one"), (Change.DELETED, "two", None)]
     assert told == [(change, file.id, name, before) for change, name, before in expected]
+
+
+async def test_one_that_is_deleted_twice_at_once_is_told_of_once(place: House, files: Files) -> None:
+    told: list[str] = []
+    file = await add(place, files, b"one")
+    files.watch(lambda _connection, _change, file, _before: told.append(file.id))
+    leaving = [files.delete(place.tenant_id, PRIVATE, file.id) for _ in range(4)]
+    done = await asyncio.gather(*leaving, return_exceptions=True)
+    assert sum(isinstance(one, FileMissing) for one in done) == 3
+    assert told == [file.id]
 
 
 async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) -> None:

@@ -12,13 +12,16 @@ from roost.storage.content.model import Network
 from roost.storage.files.errors import GroupMissing
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Files
+from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidName
-from roost.storage.unixfs.profile import V0
+from roost.storage.unixfs.folder import folder
+from roost.storage.unixfs.profile import V0, V1
 from roost.storage.uploads.errors import InvalidUpload, TypeRefused, UploadTooLarge
 from roost.storage.uploads.model import Label, Order
 from roost.storage.uploads.service import Uploads
-from tests.storage.house import CONTENT, House
+from tests.storage.cars import blocks_of
+from tests.storage.house import CONTENT, House, entry
 
 
 @pytest.fixture
@@ -89,6 +92,18 @@ async def test_types(place: House, uploads: Uploads) -> None:
     with pytest.raises(TypeRefused):
         await send(uploads, images, {"top/a.png": b"\x89PNG\r\n\x1a\n"})
     assert (await send(uploads, images, {"a": b"\x89PNG\r\n\x1a\n" + bytes(16)})).mime_type == "image/png"
+
+
+@pytest.mark.parametrize("levels", [40, 58])
+async def test_a_small_car_of_something_without_end(place: House, uploads: Uploads, levels: int) -> None:
+    """Each folder holds the one below it twice."""
+    tree, blocks = blocks_of(V1, b"again and again")
+    for _ in range(levels):
+        tree = folder(V1, [entry("a", tree), entry("b", tree)])
+        blocks += [(node.cid, node.data) for node in tree.nodes]
+    car = b"".join(written([tree.cid], blocks))
+    with pytest.raises(UploadTooLarge):
+        await send(uploads, Order(place.tenant_id), {"a.car": car}, Label(car=True))
 
 
 async def test_a_group_that_is_not_there(place: House, uploads: Uploads, database: Database) -> None:
