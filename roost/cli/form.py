@@ -8,6 +8,7 @@ from pathlib import Path
 
 from roost.cli.output import Exit, fail
 from roost.core import ids
+from roost.core.plain import is_storable
 
 _PIECE = 1024 * 1024
 
@@ -34,7 +35,7 @@ def found(path: Path) -> Sequence[Found]:
     if not files:
         fail(f"{path}: there is no file.", Exit.USAGE)
     for file in files:
-        if any("\ud800" <= sign <= "\udfff" for sign in file.name):
+        if not is_storable(file.name):
             fail(f"{file.place}: its name is no text (UTF-8).", Exit.USAGE)
     return files
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from roost.core import clock
+from roost.core.plain import is_storable
 
 T = TypeVar("T")
 
@@ -16,8 +17,7 @@ class Wire(BaseModel):
 
 
 def _storable(text: str) -> str:
-    """Every database and every file keeps it: no NUL, no half of a surrogate pair."""
-    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+    if not is_storable(text):
         raise ValueError("text must not contain NUL or lone surrogates")
     return text
 

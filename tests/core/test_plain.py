@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.plain import plain, plain_lines
+from roost.core.plain import is_storable, plain, plain_lines
 
 MARK = "\N{REPLACEMENT CHARACTER}"
 
@@ -52,3 +52,22 @@ def test_nothing_is_left_that_steers(text: str) -> None:
     assert not any("\x7f" <= sign <= "\x9f" for sign in shown)
     shown.encode()
     assert plain_lines(shown) == shown
+
+
+@pytest.mark.parametrize("text", ["", "a", "\u00fc\u6f22\U0001f600", "\x01\x7f\u202e\n", "\ufffe\ue000\U0010ffff"])
+def test_what_is_kept_everywhere(text: str) -> None:
+    assert is_storable(text)
+    assert text.encode().decode() == text
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udc00b", "\udfff"])
+def test_what_some_database_cannot_keep(text: str) -> None:
+    assert not is_storable(text)
+
+
+@given(st.text())
+def test_what_is_kept_can_be_written(text: str) -> None:
+    if is_storable(text):
+        text.encode()
+    else:
+        assert "\0" in text or text.encode("utf-8", "replace").decode() != text

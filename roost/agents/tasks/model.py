@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from roost.agents.tasks import schedules
 from roost.agents.tasks.errors import InvalidParameters, UnknownTask
+from roost.core.plain import is_storable
 from roost.drivers.engine.abilities.tasks import (
     AGENT_TURN,
     SYSTEM_EVENT,
@@ -135,9 +136,7 @@ def _object(found: object) -> Fields:
 
 def _text(limit: int) -> Callable[[object], str]:
     def read(found: object) -> str:
-        if not isinstance(found, str) or not found.strip() or len(found) > limit:
-            raise InvalidParameters
-        if "\0" in found or any("\ud800" <= sign <= "\udfff" for sign in found):
+        if not isinstance(found, str) or not found.strip() or len(found) > limit or not is_storable(found):
             raise InvalidParameters
         return found.strip()
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from roost.core import clock
+from roost.core.plain import is_storable
 from roost.storage.content.model import Network
 from roost.storage.files.errors import InvalidMetadata
 from roost.storage.files.model import NAME_LIMIT, Keyvalues, checked_keyvalues
@@ -26,14 +27,14 @@ def network(text: str) -> Network:
 
 def name(text: str | None) -> str | None:
     """A name of a file; none for an empty one. Raises InvalidMetadata."""
-    if text is not None and (len(text) > NAME_LIMIT or not _can_be_kept(text)):
+    if text is not None and (len(text) > NAME_LIMIT or not is_storable(text)):
         raise InvalidMetadata(f"name is a text of at most {NAME_LIMIT} characters")
     return text or None
 
 
 def group(text: str | None) -> str | None:
     """The id of a group; none for an empty one. Raises InvalidMetadata."""
-    if text is not None and not _can_be_kept(text):
+    if text is not None and not is_storable(text):
         raise InvalidMetadata("group_id is the id of a group")
     return text or None
 
@@ -48,9 +49,7 @@ def keyvalues(said: object) -> Keyvalues:
     if isinstance(inner := pairs.get("keyvalues"), Mapping) and len(pairs) == 1:
         pairs = cast("Mapping[str, Any]", inner)
     pairs = {key: value for key, value in pairs.items() if value is not None}
-    if not all(
-        _can_be_kept(key) and (not isinstance(value, str) or _can_be_kept(value)) for key, value in pairs.items()
-    ):
+    if not all(is_storable(key) and (not isinstance(value, str) or is_storable(value)) for key, value in pairs.items()):
         raise InvalidMetadata("keyvalues must not contain NUL or lone surrogates")
     return checked_keyvalues(pairs)
 
@@ -93,7 +92,3 @@ def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         raise InvalidMetadata("keyvalues must not have a key twice")
     return found
-
-
-def _can_be_kept(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
