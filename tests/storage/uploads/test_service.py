@@ -94,7 +94,7 @@ async def test_types(place: House, uploads: Uploads) -> None:
     assert (await send(uploads, images, {"a": b"\x89PNG\r\n\x1a\n" + bytes(16)})).mime_type == "image/png"
 
 
-@pytest.mark.parametrize("levels", [20, 50])
+@pytest.mark.parametrize("levels", [20, 30])
 async def test_a_small_car_of_something_without_end(place: House, uploads: Uploads, levels: int) -> None:
     """Each folder holds the one below it twice."""
     tree, blocks = blocks_of(V1, b"again and again")
