@@ -31,6 +31,7 @@ from roost.drivers.model.openai import OpenAI
 from roost.drivers.model.scripted import Scripted
 from roost.drivers.network.contract import PublicNetwork
 from roost.drivers.network.kubo import Address, Kubo
+from roost.drivers.network.kubo import version as kubo_version
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import Trustless
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
@@ -92,6 +93,17 @@ def guarded(settings: Settings, dialer: Dialer, subject: str) -> Callable[[], Gu
     """Makes transports to addresses that tenants name; names are resolved on behalf of `subject`."""
     trust = _trust(settings)
     return lambda: GuardedTransport(dialer, subject, trust)
+
+
+async def describe_network(settings: Settings) -> str:
+    """Whom the settings name for content of others. Raises SourceFailed, Refused."""
+    match settings.network:
+        case "none":
+            return "none; pins by CID find what is on this server"
+        case "trustless":
+            return f"gateways: {', '.join(settings.network_urls)}"
+        case "kubo":
+            return f"kubo {await kubo_version(settings.kubo_api, settings.kubo_auth)} at {settings.kubo_api}"
 
 
 def courier(settings: Settings, policy: Policy, dialer: Dialer) -> Courier:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from roost import __version__, app, config
 from roost.drivers.blob.contract import BlobFailed
+from roost.drivers.network.contract import Refused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
 
 Row = dict[str, str]
@@ -21,6 +22,7 @@ def examine(settings: config.Settings) -> Sequence[Row]:
         *_engines(settings),
         _database(settings),
         _blobs(settings),
+        _network(settings),
         *_models(settings),
     ]
 
@@ -64,6 +66,13 @@ def _blobs(settings: config.Settings) -> Row:
     except (config.BadSettings, BlobFailed) as error:
         return _row("blobs", "fail", str(error))
     return _row("blobs", "no" if remark else "ok", remark or f"objects are kept in {settings.blobs}")
+
+
+def _network(settings: config.Settings) -> Row:
+    try:
+        return _row("public network", "ok", asyncio.run(app.describe_network(settings)))
+    except (SourceFailed, Refused) as problem:
+        return _row("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
 
 
 def _models(settings: config.Settings) -> Sequence[Row]:

@@ -1,5 +1,6 @@
 """What the doctor finds, part by part: what is fine, what is missing, and what stops agents from running."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from roost import config
 from roost.cli import examine
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from tests.cli.terminal import on_a_terminal, run
+from tests.conformance.kubo import kubo
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
@@ -83,3 +85,19 @@ def test_the_doctor_ends_with_what_it_found(tmp_path: Path) -> None:
 def test_rows_stand_in_columns_on_a_narrow_terminal() -> None:
     code = "from roost.cli.output import say_field; say_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
     assert all(len(line) < 120 for line in on_a_terminal(code).splitlines())
+
+
+async def test_the_public_network(tmp_path: Path) -> None:
+    async def network(**environment: str) -> tuple[str, str]:
+        row = await asyncio.to_thread(examine._network, settings(tmp_path, **environment))
+        return row["status"], row["detail"]
+
+    assert await network() == ("ok", "none; pins by CID find what is on this server")
+    assert await network(ROOST_NETWORK="trustless") == ("ok", "gateways: https://trustless-gateway.link")
+    async with kubo(tmp_path / "node", "bearer:secret") as node:
+        ours = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": node.url}
+        found = await network(**ours, ROOST_KUBO_AUTH="bearer:secret")
+        assert found == ("ok", f"kubo 0.22.0 at {node.url}")
+        status, detail = await network(**ours)
+        assert (status, "403" in detail) == ("no", True)
+    assert (await network(**ours))[0] == "no"

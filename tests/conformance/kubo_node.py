@@ -152,6 +152,7 @@ class Handler(BaseHTTPRequestHandler):
     def _do(self, verb: str, cid: str, body: bytes) -> None:
         verbs: dict[str, Callable[[], Any]] = {
             "id": self.node.id,
+            "version": lambda: {"Version": "0.22.0"},
             "swarm/connect": lambda: self.node.connect(cid),
             "add": lambda: self.node.add(body),
             "dag/import": lambda: self.node.import_car(body),

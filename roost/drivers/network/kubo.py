@@ -31,8 +31,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
 """Where a host and port are that a tenant named. Raises a Problem for what may not be reached."""
 
-IDLE, ANSWER, SLOW = 60.0, 10.0, 300.0
-"""Seconds between two pieces of content, of which the first has to be found; for an answer; for one that takes work."""
+IDLE, ANSWER, BRIEF, SLOW = 60.0, 10.0, 3.0, 300.0
+"""Seconds between two pieces of content, of which the first has to be found; for an answer; for one that somebody waits
+for; for one that takes work."""
 LONGEST = 2 * 3600.0
 """Seconds that one announcement may take."""
 _FRESH = 60.0
@@ -113,7 +114,7 @@ class Kubo(PublicNetwork, Announcer):
 
     async def _look(self) -> Sequence[str]:
         try:
-            match await self._rpc.call("id", idle=ANSWER):
+            match await self._rpc.call("id", idle=BRIEF):
                 case [{"Addresses": [*addresses]}]:
                     found = [one for one in cast("list[object]", addresses) if isinstance(one, str)]
                 case _:
@@ -129,6 +130,15 @@ class Kubo(PublicNetwork, Announcer):
             return "/p2p/" in address and (number is None or self._admits(ipaddress.ip_address(number[1])))
         except ValueError:
             return False
+
+
+async def version(url: str, credential: Sensitive[str] | None) -> str:
+    """Which kubo a node is. Raises SourceFailed, Refused."""
+    match await Rpc(url, credential).call("version", idle=BRIEF):
+        case [{"Version": str(told)}]:
+            return told
+        case _:
+            raise Refused("The node does not tell its version")
 
 
 class _Node(Source):
