@@ -51,6 +51,7 @@ OPTIONS: Sequence[Option] = (
     Option("domain", "The domain under which agents and APIs have their addresses.", "localhost"),
     Option("public_scheme", "`https` when a proxy in front of Roost terminates TLS.", "http"),
     Option("public_port", "The port in generated addresses, when a proxy in front has another one.", "the port"),
+    Option("trusted_proxies", "Addresses or networks of proxies whose `X-Forwarded-For` is believed, comma-separated."),
     Option(
         "allow_plain_http", "Listen on more than loopback without TLS in front: `true` to accept the risk.", "false"
     ),
@@ -109,6 +110,7 @@ class Settings:
     domain: str
     public_scheme: Literal["http", "https"]
     public_port: int
+    trusted_proxies: tuple[Network, ...]
     database_url: Sensitive[str]
     blobs: str
     kek: Sensitive[bytes] | None
@@ -167,6 +169,7 @@ class _Reader:
             domain=self._domain(),
             public_scheme=cast("Literal['http', 'https']", self._one_of("public_scheme", ("http", "https"))),
             public_port=self._number("public_port", port, low=0, high=65535),
+            trusted_proxies=self._networks("trusted_proxies"),
             database_url=Sensitive(self._text("database_url") or f"sqlite:///{data / 'roost.db'}"),
             blobs=self._blobs(),
             kek=self._kek("kek"),

@@ -72,6 +72,7 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_KEK", "short", "kek"),
         ("ROOST_KEK_FILE", "/nowhere/at/all", "ROOST_KEK_FILE"),
         ("ROOST_EGRESS_ALLOW", "10.0.0.1/8", "egress_allow"),
+        ("ROOST_TRUSTED_PROXIES", "proxy.example", "trusted_proxies"),
         ("ROOST_EGRESS_HOSTS", "git.example", "egress_hosts"),
         ("ROOST_EGRESS_HOSTS", "git.example=elsewhere.example", "egress_hosts"),
         ("ROOST_EGRESS_HOSTS", "git.example=10.1.2.300", "egress_hosts"),

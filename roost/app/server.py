@@ -1,12 +1,14 @@
 """A server: ground, wings, and the addresses in front of them, made one."""
 
+from collections.abc import Sequence
+
 from prometheus_client import Counter, Histogram
 
 from roost.app.agents import AgentsWing
 from roost.app.ground import Ground
 from roost.app.outside import Drivers, blobs
 from roost.app.storage import StorageWing
-from roost.config import Settings
+from roost.config import Network, Settings
 from roost.drivers.image.pillow import PillowImages
 from roost.hosts.edge.gate import Gate
 from roost.hosts.edge.protocol import edge_protocol
@@ -44,9 +46,10 @@ class Roost:
         answers = Answers(self.storage.content.reader, pictures)
         served = StorageGatewayHost(api, self.storage.serving, answers, self.storage.counter)
         self._observed = self._count()
-        self.asgi = front(served, ground.addresses, ground.door.anyone, observe=self._observed)
+        trusted = settings.trusted_proxies
+        self.asgi = front(served, ground.addresses, ground.door.anyone, trusted=trusted, observe=self._observed)
         self.agents.connect(self.asgi)
-        self.edge = edge_protocol(self._gate())
+        self.edge = edge_protocol(self._gate(trusted))
         self.http = HttpServer(self.asgi, self.edge)
 
     async def start(self) -> None:
@@ -70,7 +73,7 @@ class Roost:
 
         return {"database": self.db.ping, "containers": containers}
 
-    def _gate(self) -> Gate:
+    def _gate(self, trusted: Sequence[Network]) -> Gate:
         return Gate(
             addresses=self.addresses,
             admit=self._ground.door.holder,
@@ -78,6 +81,7 @@ class Roost:
             credential=self.reach.credential,
             subscribe=self.gateways.subscribe,
             observe=self._observed,
+            trusted=trusted,
         )
 
     def _count(self) -> Observe:

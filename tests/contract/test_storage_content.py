@@ -133,3 +133,21 @@ async def test_who_leaves_is_not_sent_to_any_more(tmp_path: Path) -> None:
             while len(asyncio.all_tasks()) > before:
                 await asyncio.sleep(0.02)
         assert (await visitor.get(f"/ipfs/{cid}")).content == BIG
+
+
+@pytest.mark.parametrize(("proxies", "status"), [("127.0.0.0/8", 200), ("10.0.0.0/8", 401), ("", 401)])
+async def test_an_address_is_believed_from_a_proxy_that_is_trusted(tmp_path: Path, proxies: str, status: int) -> None:
+    async with running(tmp_path, ROOST_TRUSTED_PROXIES=proxies) as house:
+        token = house.key()
+        name, visitor = await gateway_of(house, token)
+        cid = await upload(house, token, b"for those who are let in")
+        api = house.client(token, "api.localhost")
+        rows: Any = (await api.get("/v3/gateways")).json()["data"]["rows"]
+        [mine] = [row["id"] for row in rows if row["domain"] == name]
+        allowed = await api.post(f"/v3/gateways/{mine}/ips", json={"ip": "203.0.113.0/24"})
+        assert allowed.status_code == 200, allowed.text
+
+        said = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
+        assert (await visitor.get(f"/ipfs/{cid}", headers=said)).status_code == status
+        lied = {"X-Forwarded-For": "203.0.113.7, 198.51.100.1"}
+        assert (await visitor.get(f"/ipfs/{cid}", headers=lied)).status_code == 401
