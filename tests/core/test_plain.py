@@ -60,7 +60,7 @@ def test_what_is_kept_everywhere(text: str) -> None:
     assert text.encode().decode() == text
 
 
-@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udc00b", "\udfff"])
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udc00b"])
 def test_what_some_database_cannot_keep(text: str) -> None:
     assert not is_storable(text)
 
