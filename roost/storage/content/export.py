@@ -100,10 +100,10 @@ class _Walk:
         while waiting:
             cid, part = waiting.pop()
             known = self._sent.get(cid.digest)
-            if known:
+            if known or (known is not None and cid.codec != DAG_PB):
                 continue
             block = await self._reader.block(self._scope, cid)
-            self._note(cid, whole=part is None)
+            self._note(cid, whole=part is None and cid.codec == DAG_PB)  # as plain bytes it has nothing below it
             if known is None:
                 for piece in _framed(cid, block):
                     yield piece

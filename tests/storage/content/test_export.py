@@ -105,6 +105,18 @@ async def test_what_is_there_many_times_goes_out_once(place: House) -> None:
     assert len(await sent(place, kept.cid, [])) == 51
 
 
+@pytest.mark.parametrize("first", [RAW, DAG_PB])
+async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(place: House, first: int) -> None:
+    leaf = (Cid.of(RAW, b"x"), b"x")
+    node = dagpb.encode([Link(leaf[0], "", 1)], Unixfs(Kind.FILE, size=1, sizes=[1]))
+    both = [Cid.of(codec, node) for codec in ((RAW, DAG_PB) if first == RAW else (DAG_PB, RAW))]
+    links = [Link(cid, name, len(node)) for cid, name in zip(both, "ab", strict=True)]
+    folder = dagpb.encode(links, Unixfs(Kind.DIRECTORY))
+    root = Cid.of(DAG_PB, folder)
+    await take(place, b"".join(written([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
+    assert sorted(data for _, data in await sent(place, root, [])) == sorted([folder, node, b"x"])
+
+
 async def test_content_in_cids_is_no_block(place: House) -> None:
     node = dagpb.encode([Link(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], Unixfs(Kind.FILE, size=4, sizes=[4]))
     cid = Cid.of(DAG_PB, node)
