@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.storage.gateways import model
 from roost.storage.gateways.errors import InvalidControl, InvalidDomain
@@ -99,3 +101,85 @@ def test_domains_that_cannot_be(domain: str) -> None:
 
 def test_a_domain() -> None:
     assert model.checked_custom_domain("Files.Example.org.") == "files.example.org"
+
+
+TOKEN, HOST, ADDRESS = ControlKind.TOKEN, ControlKind.HOST, ControlKind.ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "token", "ip", "origin", "admitted"),
+    [
+        (TOKEN, "rgw_1", "rgw_1", None, None, True),
+        (TOKEN, "rgw_1", "", None, None, False),
+        (TOKEN, "rgw_1", "rgw_1 ", None, None, False),
+        (TOKEN, "rgw_1", "\ud800", None, None, False),
+        (TOKEN, "rgw_1", None, "192.0.2.1", "https://rgw_1", False),
+        (ADDRESS, "192.0.2.1", None, "192.0.2.1", None, True),
+        (ADDRESS, "192.0.2.1", None, "192.0.2.10", None, False),
+        (ADDRESS, "192.0.2.0/31", None, "192.0.2.1", None, True),
+        (ADDRESS, "192.0.2.0/31", None, "::ffff:192.0.2.1", None, True),
+        (ADDRESS, "0.0.0.0/0", None, "2001:db8::1", None, False),
+        (ADDRESS, "2001:db8::/32", None, "2001:DB8::1", None, True),
+        (ADDRESS, "2001:db8::/32", None, "192.0.2.1", None, False),
+        (ADDRESS, "192.0.2.1", None, "192.0.2.1:80", None, False),
+        (HOST, "a.example", None, None, "https://a.example", True),
+        (HOST, "a.example", None, None, "http://A.Example:8080", True),
+        (HOST, "a.example", None, None, "https://a.example/page?x=https://b.example", True),
+        (HOST, "a.example", None, None, "https://user@a.example", True),
+        (HOST, "a.example", None, None, "https://a.example@b.example", False),
+        (HOST, "a.example", None, None, "https://b.example/https://a.example", False),
+        (HOST, "a.example", None, None, "https://b.a.example", False),
+        (HOST, "*.a.example", None, None, "https://b.a.example", True),
+        (HOST, "*.a.example", None, None, "https://ba.example", False),
+        (HOST, "*.a.example", None, None, "https://b.a.example.evil", False),
+        (HOST, "a.example", None, None, "file:///a.example", False),
+        (HOST, "a.example", None, None, "a.example", False),
+    ],
+)
+def test_who_is_let_in(
+    kind: ControlKind, value: str, token: str | None, ip: str | None, origin: str | None, admitted: bool
+) -> None:
+    assert admits(gateway((kind, value)), token, ip, origin) is admitted
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=30))
+def test_nothing_that_comes_breaks_it(token: str, ip: str, origin: str) -> None:
+    controlled = gateway((TOKEN, "rgw_1"), (ADDRESS, "192.0.2.1"), (HOST, "a.example"))
+    assert admits(controlled, token, ip, origin) is (token == "rgw_1" or ip == "192.0.2.1")
+
+
+@given(st.text(max_size=70))
+def test_any_name_is_a_label_or_refused(given_: str) -> None:
+    try:
+        label = model.checked_label(given_)
+    except InvalidDomain:
+        return
+    assert 3 <= len(label) <= 63
+    assert label.isascii()
+    assert label == label.lower().strip("-")
+    assert model.checked_label(label) == label
+
+
+@given(st.text(max_size=30))
+def test_any_host_is_one_that_is_matched_or_refused(given_: str) -> None:
+    try:
+        host = model.checked_host(given_)
+    except InvalidControl:
+        return
+    asked = f"https://{host.replace('*', 'sub')}/x"
+    assert admits(gateway((HOST, host)), None, None, asked)
+    assert model.checked_host(host) == host
+
+
+@given(st.ip_addresses(), st.integers(0, 32))
+def test_any_range_lets_its_own_in(address: object, prefix: int) -> None:
+    checked = model.checked_range(f"{address}/{prefix}")
+    assert admits(gateway((ADDRESS, checked)), None, str(address), None) or "::ffff:" in str(address)
+    assert model.checked_range(checked) == checked
+
+
+def test_what_is_shown_of_a_token_is_not_the_token() -> None:
+    token = "rgw_" + "0123456789abcdef" * 4
+    assert model.shown(token) == "rgw_01234567\u2026"
+    assert token not in model.shown(token)
+    assert model.digest(token) != model.digest(token + "0")

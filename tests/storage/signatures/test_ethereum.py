@@ -1,6 +1,8 @@
 """Signatures are checked as another implementation makes them, and everything a byte beside is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.storage.signatures import ethereum
 from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
@@ -101,3 +103,71 @@ def test_addresses_in_any_case_but_a_wrong_one() -> None:
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(InvalidAddress):
         ethereum.parse_address(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"),
+        *("0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"),
+        *("0x52908400098527886E0F7030069857D2E4169EE7", "0xde709f2102306220921060314715629080e2fb77"),
+    ],
+)
+def test_addresses_as_the_standard_prints_them(text: str) -> None:
+    """The examples of EIP-55."""
+    assert ethereum.checksummed(ethereum.parse_address(text)) == text
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_any_address_there_and_back(address: bytes) -> None:
+    written = ethereum.checksummed(address)
+    assert ethereum.parse_address(written) == ethereum.parse_address(written.lower()) == address
+
+
+@given(st.binary(min_size=20, max_size=20), st.integers(2, 41))
+def test_one_letter_in_another_case_is_a_wrong_checksum(address: bytes, at: int) -> None:
+    right = ethereum.checksummed(address)
+    wrong = right[:at] + right[at].swapcase() + right[at + 1 :]
+    if wrong == right or wrong[2:] in (wrong[2:].lower(), wrong[2:].upper()):
+        assert ethereum.parse_address(wrong) == address
+        return
+    with pytest.raises(InvalidAddress):
+        ethereum.parse_address(wrong)
+
+
+def test_a_digest_as_the_standards_print_them() -> None:
+    assert ethereum.keccak256(b"").hex() == "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+    greeting = "d9eba16ed0ecae432b71fe008c98cc872bb4cc214d3220a36f365326cf807d68"
+    assert ethereum.personal("hello world").hex() == greeting
+
+
+def test_the_length_in_a_digest_is_in_bytes() -> None:
+    data = b"\x19Ethereum Signed Message:\n2\xc3\xbc"
+    assert ethereum.personal("\u00fc") == ethereum.keccak256(data)
+
+
+@given(st.binary(min_size=65, max_size=65))
+def test_any_bytes_are_somebody_s_signature_or_none(signature: bytes) -> None:
+    try:
+        parsed = ethereum.parse_signature("0x" + signature.hex())
+    except InvalidSignature:
+        return
+    assert not ethereum.is_signer(address(), parsed, [ethereum.personal(CID), ethereum.typed(address(), CID, DATE)])
+
+
+def test_a_contract_s_signature_is_none() -> None:
+    """ERC-1271 ones are of any length: nobody here could check them."""
+    for length in (0, 64, 66, 96, 128):
+        with pytest.raises(InvalidSignature):
+            ethereum.parse_signature("0x" + "11" * length)
+
+
+@pytest.mark.parametrize("at", [0, 31, 32, 63])
+def test_every_byte_of_a_signature_counts(at: int) -> None:
+    raw = bytearray.fromhex(sign_typed(account())[2:])
+    raw[at] ^= 1
+    assert not checks("0x" + raw.hex(), address(), ethereum.typed(address(), CID, DATE))
+
+
+def test_nothing_to_sign_is_signed_by_nobody() -> None:
+    assert not ethereum.is_signer(address(), ethereum.parse_signature(sign_typed(account())), [])
