@@ -113,7 +113,8 @@ class Work:
             if operation.finished or left <= 0:
                 return operation
             with suppress(TimeoutError):  # the poll sees what another process finishes
-                await asyncio.wait_for(event.wait(), min(left, _POLL))
+                async with asyncio.timeout(min(left, _POLL)):
+                    await event.wait()
 
     async def _claim_always(self) -> None:
         while not self._stopping:
@@ -123,7 +124,8 @@ class Work:
             except Exception:  # noqa: BLE001 - the edge of the loop: the database may come back
                 _log.exception("operations.claim_failed")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _POLL)
+                async with asyncio.timeout(_POLL):
+                    await self._wake.wait()
 
     async def _claim(self) -> None:
         limit = self._limit - len(self._runs)
