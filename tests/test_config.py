@@ -62,6 +62,8 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_AGENT_MEMORY", "M", "agent_memory"),
         ("ROOST_AGENT_MEMORY", "\u00b2G", "agent_memory"),
         ("ROOST_AGENT_MEMORY", "63M", "at least 64M"),
+        ("ROOST_STORAGE_FREE", "0", "storage_free"),
+        ("ROOST_STORAGE_PAID", "lots", "storage_paid"),
         ("ROOST_AGENT_PIDS", "\u0663\u0663", "agent_pids"),
         ("ROOST_DOMAIN", "exa mple", "domain"),
         ("ROOST_DOMAIN", "-x.example", "domain"),
@@ -178,6 +180,12 @@ def test_a_public_address_without_tls_has_to_be_meant(tmp_path: Path) -> None:
 )
 def test_sizes(tmp_path: Path, text: str, size: int) -> None:
     assert settings(tmp_path, ROOST_AGENT_MEMORY=text).agent_memory == size
+
+
+@pytest.mark.parametrize(("text", "size"), [("", None), ("none", None), ("None", None), ("2G", 2 * 1024**3)])
+def test_what_a_tenant_may_keep(tmp_path: Path, text: str, size: int | None) -> None:
+    found = settings(tmp_path, ROOST_STORAGE_FREE=text, ROOST_STORAGE_PAID=text)
+    assert (found.storage_free, found.storage_paid) == (size if text else 10 * 1024**3, size)
 
 
 def test_every_setting_is_documented() -> None:

@@ -190,6 +190,13 @@ def test_cid_of_a_file(tmp_path: Path, profile: str, cid: str) -> None:
     assert run("files", "cid", str(path), "--profile", profile).stdout == f"{cid}\n"
 
 
+def test_usage(server: Server) -> None:
+    told = {"max_size": 1024, "max_files": 3, "stored": 17, "max_stored": 2048}
+    server.answers["GET /v3/files/limits"] = (200, {"data": told})
+    done = run("files", "usage", "-o", "json", **server.environment)
+    assert (done.exit_code, json.loads(done.stdout)) == (0, told)
+
+
 def test_cid_of_a_folder_needs_no_server(tree: Path) -> None:
     told = json.loads(run("files", "cid", str(tree), "-o", "json").stdout)
     assert told["cid"].startswith("bafybei")

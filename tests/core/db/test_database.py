@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.core.db import Connection, Database
+from roost.core.db.database import CannotWrite
 
 _things = sa.Table(
     "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)
@@ -211,3 +212,18 @@ async def test_a_deadlock_is_tried_again(db: Database) -> None:
     assert 3 <= len(runs) <= 4  # the one that tries again may be in the way of the other once more
     counts = await db.read(lambda connection: connection.execute(sa.select(_things.c.count)).scalars().all())
     assert counts == [2, 2]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+async def test_a_full_disk_is_told_and_nothing_is_half_written(db: Database) -> None:
+    await db.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=10"))
+
+    def fill(connection: Connection) -> None:
+        for number in range(10_000):
+            _add(number)(connection)
+
+    with pytest.raises(CannotWrite):
+        await db.write(fill)
+    assert await db.read(_count) == 0
+    await db.write(_add(1))
+    assert await db.read(_count) == 1
