@@ -1,0 +1,159 @@
+"""Files that other programs cut and joined in their own ways: read by range, proved by range, all of it checked.
+
+Nothing here is as our importer would make it: nodes have content of their own, branches of any depth, leaves of any
+size, the same leaf many times, content inside CIDs, either version.
+"""
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from roost.storage.content.errors import ContentDamaged
+from roost.storage.content.export import DagScope, Span, blocks_car
+from roost.storage.content.model import FILE_DEPTH
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from tests.storage.cars import take
+from tests.storage.house import House
+
+SEEDS = pytest.mark.parametrize("seed", range(12))
+Graph = dict[Cid, bytes]
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
+
+
+def grown(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, bytes]:
+    """A file of some shape: its root, and its content. Its blocks are added to those that are there."""
+    own = chance.randbytes(chance.choice([0, 0, 1, 50, 700]))
+    form = chance.choice(["raw", "raw", "node", "inline", "branch", "branch", "branch"])
+    if depth == 0 or (form == "branch" and depth < 5):
+        below = [grown(chance, blocks, depth + 1) for _ in range(chance.randint(1 if depth else 2, 5))]
+        if chance.random() < 0.3:
+            below.append(below[0])
+        sizes = [len(data) for _, data in below]
+        data = own + b"".join(data for _, data in below)
+        told = chance.choice([None, len(data)])
+        links = [Link(cid, "", chance.randint(0, 1 << 40)) for cid, _ in below]
+        node = dagpb.encode(links, Unixfs(Kind.FILE, own, told, sizes))
+        cid = Cid.of(DAG_PB, node, chance.choice([0, 1]))
+        blocks[cid] = node
+        return cid, data
+    if form == "inline":
+        return Cid(1, RAW, IDENTITY, own[:40]), own[:40]
+    if form == "node":
+        leaf = dagpb.encode([], Unixfs(chance.choice([Kind.FILE, Kind.RAW]), own, len(own)))
+        cid = Cid.of(DAG_PB, leaf)
+        blocks[cid] = leaf
+    else:
+        cid = Cid.of(RAW, own)
+        blocks[cid] = own
+    return cid, own
+
+
+def ranges(chance: random.Random, size: int) -> list[tuple[int, int]]:
+    some = [tuple(sorted((chance.randint(0, size), chance.randint(0, size)))) for _ in range(6)]
+    return [(0, size), (0, 0), (size, size), (size // 2, size // 2 + 1), *some]
+
+
+async def read(place: House, cid: Cid, begin: int, end: int) -> bytes:
+    stat = await place.reader.stat(place.scope, cid)
+    return b"".join([piece async for piece in place.reader.content(place.scope, stat, begin, end)])
+
+
+def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -> bytes:
+    """The same range as somebody reads it who has these blocks and nothing else."""
+    block = cid.digest if cid.hash == IDENTITY else blocks[cid.digest]
+    if cid.codec != DAG_PB:
+        return block[begin:end]
+    node = dagpb.decode(block)
+    found, at = node.unixfs.data[begin:end], len(node.unixfs.data)
+    for link, size in zip(node.links, node.unixfs.sizes, strict=True):
+        if at < end and at + size > begin:
+            found += read_out_of(blocks, link.cid, max(0, begin - at), min(size, end - at))
+        at += size
+    return found
+
+
+@SEEDS
+async def test_every_range_is_the_file_s(place: House, seed: int) -> None:
+    chance, blocks = random.Random(seed), Graph()
+    root, data = grown(chance, blocks)
+    kept = await take(place, b"".join(written([root], chance.sample(list(blocks.items()), len(blocks)))))
+    assert (kept.cid, kept.kind, kept.size) == (root, Kind.FILE, len(data))
+    for begin, end in ranges(chance, len(data)):
+        assert await read(place, root, begin, end) == data[begin:end]
+
+
+@SEEDS
+async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed: int) -> None:
+    chance, blocks = random.Random(seed), Graph()
+    root, data = grown(chance, blocks)
+    await take(place, b"".join(written([root], blocks.items())))
+    steps = await place.reader.resolve(place.scope, root, [])
+    for begin, end in ranges(chance, len(data)):
+        if begin == end:
+            continue
+        reader, got = car.Reader(), dict[bytes, bytes]()
+        async for piece in blocks_car(place.reader, place.scope, steps, DagScope.ENTITY, Span(begin, end - 1)):
+            got |= {one.cid.digest: one.data for one in reader.feed(piece)}
+        reader.finish()
+        assert read_out_of(got, root, begin, end) == data[begin:end]
+        assert got.keys() <= {cid.digest for cid in blocks}
+
+
+@SEEDS
+async def test_a_byte_that_changed_is_never_read(place: House, seed: int) -> None:
+    """Damage anywhere in the pack: a range is right, or it is refused."""
+    chance, blocks = random.Random(seed), Graph()
+    root, data = grown(chance, blocks)
+    await take(place, b"".join(written([root], blocks.items())))
+    (blob,) = [blob async for blob in place.content._blobs.list()]
+    path = place.blob(blob.key)
+    broken = bytearray(path.read_bytes())
+    broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
+    path.write_bytes(broken)
+    for begin, end in ranges(chance, len(data)):
+        try:
+            assert await read(place, root, begin, end) == data[begin:end]
+        except ContentDamaged:
+            continue
+
+
+async def test_as_deep_as_it_may_be(place: House) -> None:
+    blocks: Graph = {Cid.of(RAW, b"deep"): b"deep"}
+    for _ in range(FILE_DEPTH):
+        below = list(blocks)[-1]
+        node = dagpb.encode([Link(below, "", 4)], Unixfs(Kind.FILE, sizes=[4]))
+        blocks[Cid.of(DAG_PB, node)] = node
+    root = list(blocks)[-1]
+    await take(place, b"".join(written([root], blocks.items())))
+    assert await read(place, root, 1, 3) == b"ee"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "within"),
+    [
+        (0, None, (0, 10)),
+        (0, 0, (0, 1)),
+        (3, 5, (3, 6)),
+        (0, 100, (0, 10)),
+        (-3, None, (7, 10)),
+        (-3, -2, (7, 9)),
+        (-100, -1, (0, 10)),
+        (9, None, (9, 10)),
+    ],
+)
+def test_spans_of_ten_bytes(first: int, last: int | None, within: tuple[int, int]) -> None:
+    assert Span(first, last).within(10) == within
+
+
+@pytest.mark.parametrize(("first", "last"), [(10, None), (5, 4), (100, 200), (-1, -2), (0, -11)])
+def test_spans_with_nothing_in_them(first: int, last: int) -> None:
+    begin, end = Span(first, last).within(10)
+    assert b"0123456789"[begin : max(end, 0)] == b""
