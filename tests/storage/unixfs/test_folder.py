@@ -1,6 +1,8 @@
 """Folders have the CIDs that other implementations give them; the wanted ones are aleph-cid 0.1.0's."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
@@ -8,6 +10,7 @@ from roost.storage.unixfs.dagpb import Kind
 from roost.storage.unixfs.errors import InvalidName, Malformed
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, Profile
 
 
@@ -103,3 +106,54 @@ def test_a_cid_of_another_version_in_a_folder() -> None:
     old = Cid.parse("QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH")
     tree = folder(V1, [Entry("old", old, 0, 6)])
     assert dagpb.decode(tree.nodes[-1].data).links[0].cid == old
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=12)
+
+
+def unfolded(tree: Tree) -> dict[str, Cid]:
+    """What is in a folder, read shard by shard as another program would: each place tells two digits of the hash."""
+    nodes = {node.cid: node.data for node in tree.nodes}
+    found: dict[str, Cid] = {}
+
+    def look(cid: Cid, digits: str) -> None:
+        node = dagpb.decode(nodes[cid])
+        if node.unixfs.kind is Kind.DIRECTORY:
+            found.update({link.name: link.cid for link in node.links})
+            return
+        bits = int.from_bytes(node.unixfs.data, "big")
+        assert bits.bit_count() == len(node.links)
+        assert [link.name[:2] for link in node.links] == sorted(link.name[:2] for link in node.links)
+        for link in node.links:
+            assert bits >> int(link.name[:2], 16) & 1
+            if len(link.name) == 2:
+                look(link.cid, digits + link.name)
+            else:
+                assert hash64(link.name[2:].encode()).hex().upper().startswith(digits + link.name[:2])
+                found[link.name[2:]] = link.cid
+
+    look(tree.cid, "")
+    return found
+
+
+@given(st.dictionaries(NAMES, st.binary(max_size=4), max_size=30), st.booleans())
+def test_any_names_are_found_again(files: dict[str, bytes], sharded: bool) -> None:
+    entries = [entry(V1, name, data) for name, data in files.items()]
+    with pytest.MonkeyPatch.context() as patch:
+        if sharded:
+            patch.setattr("roost.storage.unixfs.folder.SHARD_ABOVE", -1 if entries else 0)
+        tree = folder(V1, entries)
+    assert unfolded(tree) == {one.name: one.cid for one in entries}
+    assert tree.size == sum(map(len, files.values()))
+    assert tree.tsize == sum(len(node.data) for node in tree.nodes) + sum(one.tsize for one in entries)
+    if entries:
+        assert (kind(tree) is Kind.SHARD) is sharded
+
+
+def test_names_that_share_the_first_digits_go_deeper() -> None:
+    """Of so many names some have the same first byte of their hash, and some of these the same second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roost.storage.unixfs.folder.SHARD_ABOVE", 0)
+        tree = folder(V1, [entry(V1, str(number)) for number in range(600)])
+    assert len(tree.nodes) > 100
+    assert set(unfolded(tree)) == {str(number) for number in range(600)}

@@ -7,7 +7,11 @@ import hashlib
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.importer import Importer, Tree
 from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, Profile
 
@@ -108,3 +112,56 @@ def test_sizes_count_all_blocks() -> None:
     tree = imported(V1, CONTENT[: 3 * CHUNK])
     assert tree.tsize == 3 * CHUNK + sum(len(node.data) for node in tree.nodes)
     assert len(tree.leaves) == 3 * 32
+
+
+SMALL = (Profile("raw", 1, 16, 3, raw=True), Profile("nodes", 0, 16, 3, raw=False))
+"""Profiles with leaves and nodes so small that a tree of many levels is made in no time."""
+
+
+@given(st.binary(max_size=2000), st.lists(st.integers(1, 100), max_size=30), st.sampled_from(SMALL))
+def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int], profile: Profile) -> None:
+    importer, at = Importer(profile), 0
+    for step in [*steps, len(data)]:
+        importer.update(data[at : at + step])
+        at += step
+    assert importer.size == len(data)
+    assert importer.finish() == imported(profile, data)
+
+
+@given(st.binary(max_size=2000), st.sampled_from(SMALL))
+def test_any_tree_holds_its_content(data: bytes, profile: Profile) -> None:
+    """Walked link by link, with every node as long as it says, and no node with more links than the profile's width."""
+    tree = imported(profile, data)
+    nodes = {node.cid: node.data for node in tree.nodes}
+    digests = [tree.leaves[at : at + 32] for at in range(0, len(tree.leaves), 32)]
+    starts = {digest: at * profile.chunk for at, digest in enumerate(digests)}
+
+    def walked(cid: Cid) -> tuple[bytes, int]:
+        """The content below, and the bytes of all blocks with it."""
+        if cid not in nodes:
+            leaf = data[starts[cid.digest] :][: profile.chunk]
+            before, after = (b"", b"") if profile.raw else dagpb.leaf_frame(len(leaf))
+            assert cid.names(before + leaf + after)
+            return leaf, len(before + leaf + after)
+        assert cid.names(nodes[cid])
+        node = dagpb.decode(nodes[cid])
+        parts = [walked(link.cid) for link in node.links]
+        assert 1 < len(parts) <= profile.width
+        assert [len(content) for content, _ in parts] == list(node.unixfs.sizes)
+        assert [size for _, size in parts] == [link.size for link in node.links]
+        content = b"".join(content for content, _ in parts)
+        assert node.unixfs.size == len(content)
+        return content, len(nodes[cid]) + sum(size for _, size in parts)
+
+    assert walked(tree.cid) == (data, tree.tsize)
+    assert tree.size == len(data)
+
+
+@given(st.binary(min_size=17, max_size=2000), st.integers(0, 200), st.sampled_from(SMALL))
+def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: Profile) -> None:
+    whole = imported(profile, data)
+    kept = min(leaves, (len(data) - 1) // profile.chunk)  # the last leaf may not be whole
+    later = Importer.resumed(profile, whole.leaves[: kept * 32])
+    assert later.leaves == whole.leaves[: kept * 32]
+    later.update(data[kept * profile.chunk :])
+    assert later.finish() == whole
