@@ -146,7 +146,7 @@ def test_any_tree_holds_its_content(data: bytes, profile: Profile) -> None:
         assert cid.names(nodes[cid])
         node = dagpb.decode(nodes[cid])
         parts = [walked(link.cid) for link in node.links]
-        assert 1 < len(parts) <= profile.width
+        assert (1 if cid == tree.cid else 0) < len(parts) <= profile.width  # a balanced tree may end in thin branches
         assert [len(content) for content, _ in parts] == list(node.unixfs.sizes)
         assert [size for _, size in parts] == [link.size for link in node.links]
         content = b"".join(content for content, _ in parts)
