@@ -21,7 +21,6 @@ _HEADERS = {
     "Strict-Transport-Security": "max-age=31536000; includeSubDomains",  # browsers heed it over HTTPS only
     "X-Content-Type-Options": "nosniff",
 }
-_CLIENT_LEFT = 499
 
 
 class Envelope:
@@ -100,7 +99,7 @@ class _Letter:
         return Passage(
             method=self.method,
             path=self.path,
-            status=self.status or _CLIENT_LEFT,
+            status=self.status or errors.CLIENT_LEFT,
             seconds=clock.monotonic() - self._began,
             received=self._received,
             sent=self._sent,

@@ -10,8 +10,9 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError, ValidationException, WebSocketRequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from roost.core.problem import Kind, Problem
 
@@ -26,6 +27,9 @@ STATUS: Mapping[Kind, int] = {
     Kind.FAILED: 500,
     Kind.UNAVAILABLE: 503,
 }
+
+CLIENT_LEFT = 499
+"""What is noted of a request whose client did not wait for an answer."""
 
 _HTTP_MESSAGES = {
     404: "Not found",
@@ -55,6 +59,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(WebSocketRequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RecursionError, _too_deep)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -104,6 +109,11 @@ def _first_fault(error: ValidationException) -> str:
 async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
     """JSON nested so deeply that one of its readers gave up."""
     return JSONResponse(body(request.url.path, 400, "Invalid JSON body"), 400)
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    """For the log alone: nobody is there to read it."""
+    return Response(status_code=CLIENT_LEFT)
 
 
 async def _unexpected(request: Request, _error: Exception) -> JSONResponse:

@@ -140,6 +140,20 @@ async def test_a_client_that_left_in_its_body_is_no_failure(capsys: pytest.Captu
     assert "unexpected failure" not in capsys.readouterr().out
 
 
+async def test_a_client_that_left_in_the_body_of_a_route_is_499(capsys: pytest.CaptureFixture[str]) -> None:
+    app = FastAPI()
+    errors.install(app)
+
+    @app.post("/")
+    async def take(request: Request) -> int:
+        return len(await request.body())
+
+    told: list[Passage] = []
+    await call(Envelope(app, told.append), method="POST", body=[])
+    assert told[0].status == 499
+    assert "unexpected failure" not in capsys.readouterr().out
+
+
 async def test_a_websocket_carries_the_id_too() -> None:
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "websocket.accept"})
