@@ -5,9 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, inserted, metadata
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, KeyFilter, Tenant
@@ -63,12 +62,7 @@ gateway_tokens = sa.Table(
 def add_tenant(connection: Connection, tenant: Tenant) -> bool:
     """Whether it was added: not when there is one of that name."""
     row = {"id": tenant.id, "name": tenant.name, "plan": tenant.plan.value, "created_at": tenant.created_at}
-    try:
-        with connection.begin_nested():
-            connection.execute(tenants.insert().values(row))
-    except IntegrityError:
-        return False
-    return True
+    return inserted(connection, tenants.insert().values(row))
 
 
 def tenant_named(connection: Connection, name: str) -> Tenant | None:

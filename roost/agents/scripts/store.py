@@ -5,10 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError
 
 from roost.agents.scripts.model import Script, ScriptState
-from roost.core.db import Connection, UtcTime, metadata
+from roost.core.db import Connection, UtcTime, inserted, metadata
 
 agent_scripts = sa.Table(
     "agent_scripts",
@@ -40,12 +39,7 @@ def save(connection: Connection, agent_id: str, name: str, script: Script) -> bo
     values = {**asdict(script), "state": script.state.value}
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_scripts)
     row = insert.values(agent_id=agent_id, script=name, **values)
-    try:
-        with connection.begin_nested():
-            connection.execute(row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
-    except IntegrityError:
-        return False
-    return True
+    return inserted(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
 
 
 def _script(row: dict[str, Any]) -> Script:

@@ -79,7 +79,7 @@ class Chosen(V3):
 
     def _values(self) -> Iterator[tuple[Attribute, Sequence[str]]]:
         if self.cid:
-            yield Attribute.CID, [OTHER] if self.cid == OTHER else [str(one) for one in Cid.parse(self.cid).spellings()]
+            yield Attribute.CID, [OTHER] if self.cid == OTHER else Cid.spelled(self.cid)
         if self.file_name:
             yield Attribute.FILE_NAME, [model.cleaned(self.file_name, LONGEST_NAME)]
         if self.user_agent:

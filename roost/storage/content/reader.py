@@ -23,6 +23,7 @@ from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import named
 
 _DIGEST = 32
+_SHARDS = 8  # one below the other: each has a byte of the hash of a name
 _PAGE = 64  # chunks whose digests are asked for at a time
 _TURN = 64
 """Blocks that are read before others have a turn: those at hand come without waiting for anything."""
@@ -176,7 +177,7 @@ class Reader:
         return _named(node, name), via
 
     async def _links(self, scope: Scope, node: Node, depth: int, purse: "_Purse") -> AsyncGenerator[Link]:
-        if depth > len(hash64(b"")):
+        if depth > _SHARDS:
             raise TooDeep
         for link in node.links:
             if node.unixfs.kind is Kind.DIRECTORY:

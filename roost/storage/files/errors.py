@@ -1,9 +1,6 @@
 """What can go wrong with files, in the words that clients show."""
 
 from roost.core.problem import Kind, Problem
-from roost.storage.groups.errors import GroupMissing
-
-__all__ = ["FileMissing", "GroupMissing", "InvalidMetadata", "NothingToChange", "StorageFull"]
 
 
 class FileMissing(Problem):

@@ -13,8 +13,9 @@ from roost.storage.content import service as content
 from roost.storage.content.model import Hold, Network
 from roost.storage.files import store
 from roost.storage.files.capacity import UNLIMITED, Capacities, Capacity
-from roost.storage.files.errors import FileMissing, FileThere, GroupMissing
+from roost.storage.files.errors import FileMissing, FileThere
 from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter, holder_of
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 

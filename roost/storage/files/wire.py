@@ -41,7 +41,7 @@ class Chosen(V3):
             name=self.name or None,
             group_id=self.group or None,
             mime_type=self.mime_type or None,
-            cid=[str(one) for one in Cid.parse(self.cid).spellings()] if self.cid else None,
+            cid=Cid.spelled(self.cid) if self.cid else None,
             keyvalues=said.keyvalues({**pairs, **said.keyvalues(self.metadata or "")}),
             ascending=self.order == "ASC",
             nothing=self.cid_pending,

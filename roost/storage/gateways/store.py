@@ -6,9 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, inserted, metadata
 from roost.storage.gateways.model import Control, ControlKind, CustomDomain, Plugin, StorageGateway
 
 gateways = sa.Table(
@@ -60,7 +59,7 @@ def add(connection: Connection, gateway: StorageGateway) -> bool:
         "domain": gateway.domain,
         "created_at": gateway.created_at,
     }
-    return _inserted(connection, gateways.insert().values(row))
+    return inserted(connection, gateways.insert().values(row))
 
 
 def is_taken(connection: Connection, domain: str) -> bool:
@@ -127,21 +126,12 @@ def remove_custom_domain(connection: Connection, gateway_id: str, domain_id: str
 def install(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
     """Whether it was not there before."""
     row = {"gateway_id": gateway_id, "plugin_id": int(plugin), "created_at": at}
-    return _inserted(connection, plugins.insert().values(row))
+    return inserted(connection, plugins.insert().values(row))
 
 
 def uninstall(connection: Connection, gateway_id: str, plugin: Plugin) -> bool:
     query = plugins.delete().where(plugins.c.gateway_id == gateway_id, plugins.c.plugin_id == int(plugin))
     return connection.execute(query).rowcount == 1
-
-
-def _inserted(connection: Connection, insert: sa.Insert) -> bool:
-    try:
-        with connection.begin_nested():
-            connection.execute(insert)
-    except IntegrityError:
-        return False
-    return True
 
 
 def _one(connection: Connection, *conditions: Any) -> StorageGateway | None:

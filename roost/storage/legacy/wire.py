@@ -74,7 +74,7 @@ class Chosen(V3):
         """Raises InvalidCid, InvalidRequest, InvalidMetadata."""
         return PinFilter(
             status=self.status,
-            cid=[str(one) for one in Cid.parse(self.cid).spellings()] if self.cid else None,
+            cid=Cid.spelled(self.cid) if self.cid else None,
             hash_contains=self.hash_contains,
             group_id=self.group_id,
             pinned=(self.pin_start, self.pin_end),

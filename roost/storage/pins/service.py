@@ -12,9 +12,9 @@ from roost.core.place import Place
 from roost.drivers.network.contract import Announcer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import Network
-from roost.storage.files.errors import GroupMissing
 from roost.storage.files.model import Change, File
 from roost.storage.files.service import Files
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.groups.service import Groups
 from roost.storage.pins import store
 from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins

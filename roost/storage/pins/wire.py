@@ -43,7 +43,7 @@ def _wanted(cid: str | None, status: str | None, order: str | None) -> Wanted:
     """Raises InvalidCid."""
     return Wanted(
         statuses=QUEUED if status is None else [one for one in QUEUED if one == status],
-        cid=[str(one) for one in Cid.parse(cid).spellings()] if cid else None,
+        cid=Cid.spelled(cid) if cid else None,
         ascending=order == "ASC",
     )
 

@@ -92,7 +92,7 @@ class Chosen(V3):
             raise InvalidQuery(f"cid: at most {_CIDS}")
         return Wanted(
             statuses=[one for status in self.status.split(",") for one in _progress(status)],
-            cid=[str(one) for cid in cids for one in Cid.parse(cid).spellings()] if cids else None,
+            cid=[one for cid in cids for one in Cid.spelled(cid)] if cids else None,
             name=self.name,
             match=self.match,
             before=self.before,

@@ -27,7 +27,7 @@ def digests(file: File, spelling: str, address: bytes) -> Sequence[bytes]:
     The CID is told as the caller wrote it or as the file has it. The date is the file's creation in ISO form, to the
     millisecond, as JavaScript writes it, or as our own answers do. A plain text is the CID alone.
     """
-    cids = dict.fromkeys((spelling, file.cid, *map(str, Cid.parse(file.cid).spellings())))
+    cids = dict.fromkeys((spelling, file.cid, *Cid.spelled(file.cid)))
     dates = (milliseconds(file.created_at), clock.iso(file.created_at))
     return [
         *(ethereum.typed(address, cid, date) for cid in cids for date in dates),

@@ -4,9 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, inserted, metadata
 from roost.storage.signatures.model import Signature
 
 signatures = sa.Table(
@@ -29,12 +28,7 @@ def add(connection: Connection, signature: Signature) -> bool:
         "address": signature.address,
         "created_at": signature.created_at,
     }
-    try:
-        with connection.begin_nested():
-            connection.execute(signatures.insert().values(row))
-    except IntegrityError:
-        return False
-    return True
+    return inserted(connection, signatures.insert().values(row))
 
 
 def get(connection: Connection, file_id: str) -> Signature | None:

@@ -4,6 +4,7 @@ Hashes that we can check are SHA-256 and the identity; a CID under another hash 
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -49,6 +50,11 @@ class Cid:
         if found.version == 0:  # a version 0 has no alphabet in front
             raise InvalidCid
         return found
+
+    @classmethod
+    def spelled(cls, text: str) -> Sequence[str]:
+        """Every canonical way to write what `text` names. Raises InvalidCid."""
+        return [str(one) for one in cls.parse(text).spellings()]
 
     @classmethod
     def read(cls, data: bytes | memoryview, at: int = 0) -> tuple[Self, int]:

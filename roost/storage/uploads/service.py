@@ -15,9 +15,10 @@ from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.receiver import Receiver
 from roost.storage.content.service import Content
-from roost.storage.files.errors import GroupMissing, StorageFull
+from roost.storage.files.errors import StorageFull
 from roost.storage.files.model import NAME_LIMIT, File
 from roost.storage.files.service import Arrival, Files
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import Kind

@@ -4,9 +4,10 @@ import pytest
 
 from roost.core.db import Database
 from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing, GroupMissing
+from roost.storage.files.errors import FileMissing
 from roost.storage.files.model import Condition, File, Filter, Note, PinFilter
 from roost.storage.files.service import Arrival, Files
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.groups.model import Filter as GroupFilter
 from roost.storage.groups.service import Groups
 from roost.storage.unixfs.cid import Cid

@@ -7,7 +7,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.storage.content.model import Network
-from roost.storage.files.errors import GroupMissing
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.pins import model, service
 from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
 from roost.storage.pins.model import Ask, Match, Status, Wanted

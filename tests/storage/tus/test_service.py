@@ -13,8 +13,9 @@ from roost.drivers.blob.drafts import Drafts
 from roost.drivers.blob.folder import FolderStore
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
-from roost.storage.files.errors import GroupMissing, InvalidMetadata
+from roost.storage.files.errors import InvalidMetadata
 from roost.storage.files.service import Files
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.tus import service
 from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
 from roost.storage.tus.model import Opening, Transfer

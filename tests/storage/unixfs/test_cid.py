@@ -133,6 +133,12 @@ def test_all_spellings_of_a_cid(cid: Cid, spellings: list[str]) -> None:
     assert [str(one) for one in cid.spellings()] == spellings
 
 
+def test_all_spellings_of_a_text() -> None:
+    assert Cid.spelled(V0) == Cid.spelled(V1) == Cid.spelled(V1.upper()) == [V1, V0]
+    with pytest.raises(InvalidCid):
+        Cid.spelled("x")
+
+
 def test_more_than_a_cid_is_none() -> None:
     with pytest.raises(Malformed):
         Cid.exactly(bytes(Cid.parse(HELLO)) + b"\0")

@@ -9,9 +9,9 @@ import pytest
 from roost.core.db import Database
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
-from roost.storage.files.errors import GroupMissing
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Files
+from roost.storage.groups.errors import GroupMissing
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidName

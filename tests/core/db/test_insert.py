@@ -1,0 +1,31 @@
+"""An insert that comes second leaves the transaction as it was, on both databases."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from roost.core.db import Database, inserted
+from roost.identity import store
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def add(connection: Connection, tenant_id: str, name: str) -> bool:
+    row = {"id": tenant_id, "name": name, "plan": "free", "created_at": NOW}
+    return inserted(connection, store.tenants.insert().values(row))
+
+
+def test_the_second_of_two(database: Database) -> None:
+    assert database.run(lambda connection: add(connection, "1", "a")) is True
+    assert database.run(lambda connection: add(connection, "1", "b")) is False
+    assert database.run(lambda connection: add(connection, "2", "a")) is False
+    assert database.run(lambda connection: store.tenant(connection, "2")) is None
+
+
+def test_the_transaction_goes_on(database: Database) -> None:
+    def three(connection: Connection) -> list[bool]:
+        return [add(connection, "1", "a"), add(connection, "2", "a"), add(connection, "3", "c")]
+
+    assert database.run(three) == [True, False, True]
+    found = [database.run(lambda connection, i=i: store.tenant(connection, i)) for i in ("1", "2", "3")]
+    assert [one and one.name for one in found] == ["a", None, "c"]
