@@ -11,6 +11,8 @@ from roost.storage.content import service
 from roost.storage.content.model import Hold, Network, Scope
 from roost.storage.content.reader import Reader
 from roost.storage.content.service import Content
+from roost.storage.files.model import File, Note
+from roost.storage.files.service import Arrival, Files
 from roost.storage.unixfs.folder import Entry
 from roost.storage.unixfs.importer import Tree
 from roost.storage.unixfs.profile import V1, Profile
@@ -50,6 +52,25 @@ class House:
             hold = Hold(pack.pack_id, holder, self.tenant_id, network)
             await pack.commit(lambda connection: service.hold(connection, hold))
         return pack.pack_id, trees
+
+    async def file(
+        self,
+        data: bytes,
+        note: Note | None = None,
+        *,
+        network: Network = Network.PRIVATE,
+        profile: Profile = V1,
+        tenant_id: str | None = None,
+        files: Files | None = None,
+    ) -> File:
+        """A file with that content, put there without an upload; the tenant's, unless another is named."""
+        keeper = files or Files(self.db)
+        async with self.content.receive(profile) as pack:
+            await pack.write(data)
+            tree = await pack.end_file()
+            owner = tenant_id or self.tenant_id
+            arrival = Arrival(owner, network, str(tree.cid), tree.size, "text/plain", note or Note("n"))
+            return await pack.commit(lambda connection: keeper.add(connection, arrival, pack.pack_id))
 
 
 def house(db: Database, folder: Path) -> House:

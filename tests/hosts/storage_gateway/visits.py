@@ -19,7 +19,6 @@ from roost.storage.analytics.counter import Counter
 from roost.storage.content import service
 from roost.storage.content.model import Hold, Network
 from roost.storage.files.model import Note
-from roost.storage.files.service import Arrival, Files
 from roost.storage.gateways.service import Gateways
 from roost.storage.links.service import Links
 from roost.storage.serve.service import Serving
@@ -92,14 +91,8 @@ class Visits:
         return cids
 
     async def file(self, data: bytes, network: Network = Network.PUBLIC, tenant: str | None = None) -> Cid:
-        async with self.house.content.receive(V1) as pack:
-            await pack.write(data)
-            tree = await pack.end_file()
-            owner = tenant or self.house.tenant_id
-            arrival = Arrival(owner, network, str(tree.cid), len(data), "text/plain", Note())
-            files = Files(self.house.db)
-            await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
-        return tree.cid
+        file = await self.house.file(data, Note(), network=network, tenant_id=tenant)
+        return Cid.parse(file.cid)
 
 
 async def visits(db: Database, house: House, images: Images) -> Visits:

@@ -12,9 +12,8 @@ from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
 from roost.storage.files.model import Change, File, Filter, Note
-from roost.storage.files.service import Arrival, Files
+from roost.storage.files.service import Files
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V1
 from tests.storage.house import House
 
 PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
@@ -26,11 +25,7 @@ def files(database: Database) -> Files:
 
 
 async def add(place: House, files: Files, data: bytes, note: Note | None = None, network: Network = PRIVATE) -> File:
-    async with place.content.receive(V1) as pack:
-        await pack.write(data)
-        tree = await pack.end_file()
-        arrival = Arrival(place.tenant_id, network, str(tree.cid), tree.size, "text/plain", note or Note("n"))
-        return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
+    return await place.file(data, note, network=network, files=files)
 
 
 async def test_added_found_and_deleted(place: House, files: Files) -> None:

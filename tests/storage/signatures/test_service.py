@@ -9,14 +9,13 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival, Files
+from roost.storage.files.service import Files
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
 from roost.storage.signatures.model import milliseconds
 from roost.storage.signatures.service import Signatures
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import V0, V1, Profile
+from roost.storage.unixfs.profile import V0
 from tests.storage.house import House
 from tests.storage.signatures.test_ethereum import account, sign_typed
 from tests.wallet import encode_defunct
@@ -30,17 +29,8 @@ def signatures(database: Database) -> Signatures:
     return Signatures(database)
 
 
-async def add(place: House, database: Database, data: bytes = b"one", profile: Profile = V1) -> File:
-    files = Files(database)
-    async with place.content.receive(profile) as pack:
-        await pack.write(data)
-        tree = await pack.end_file()
-        arrival = Arrival(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", Note("n"))
-        return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
-
-
-async def test_added_read_and_taken_away(place: House, database: Database, signatures: Signatures) -> None:
-    file, mine = await add(place, database), place.tenant_id
+async def test_added_read_and_taken_away(place: House, signatures: Signatures) -> None:
+    file, mine = await place.file(b"one"), place.tenant_id
     signature = sign_typed(account(), file.cid, milliseconds(file.created_at))
     made = await signatures.add(mine, PRIVATE, file.cid, signature, ME.lower())
     assert (made.cid, made.signature, made.address) == (file.cid, signature, ME)
@@ -54,9 +44,9 @@ async def test_added_read_and_taken_away(place: House, database: Database, signa
             await act(mine, PRIVATE, file.cid)
 
 
-async def test_what_counts_as_signed(place: House, database: Database, signatures: Signatures) -> None:
+async def test_what_counts_as_signed(place: House, signatures: Signatures) -> None:
     """Either date that we print, either spelling of the CID, or the CID as a plain text."""
-    file, mine = await add(place, database, profile=V0), place.tenant_id
+    file, mine = await place.file(b"one", profile=V0), place.tenant_id
     other = str(Cid.parse(file.cid).v1())
     assert other != file.cid
     for said in (
@@ -69,8 +59,8 @@ async def test_what_counts_as_signed(place: House, database: Database, signature
             await signatures.delete(mine, PRIVATE, spelling)
 
 
-async def test_what_does_not(place: House, database: Database, signatures: Signatures) -> None:
-    file, mine = await add(place, database), place.tenant_id
+async def test_what_does_not(place: House, signatures: Signatures) -> None:
+    file, mine = await place.file(b"one"), place.tenant_id
     date = milliseconds(file.created_at)
     for said, who in (
         (sign_typed(account(2), file.cid, date), ME),
@@ -84,8 +74,8 @@ async def test_what_does_not(place: House, database: Database, signatures: Signa
         await signatures.get(mine, PRIVATE, file.cid)
 
 
-async def test_who_does_not_have_it_there(place: House, database: Database, signatures: Signatures) -> None:
-    file = await add(place, database)
+async def test_who_does_not_have_it_there(place: House, signatures: Signatures) -> None:
+    file = await place.file(b"one")
     said = sign_typed(account(), file.cid, milliseconds(file.created_at))
     for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, Network.PUBLIC)):
         with pytest.raises(FileMissing):
@@ -96,8 +86,8 @@ async def test_who_does_not_have_it_there(place: House, database: Database, sign
         await signatures.add(place.tenant_id, PRIVATE, "x", said, ME)
 
 
-async def test_of_many_at_once_one_stays(place: House, database: Database, signatures: Signatures) -> None:
-    file = await add(place, database)
+async def test_of_many_at_once_one_stays(place: House, signatures: Signatures) -> None:
+    file = await place.file(b"one")
     date = milliseconds(file.created_at)
     tries = [
         signatures.add(place.tenant_id, PRIVATE, file.cid, sign_typed(account(n), file.cid, date), account(n).address)
@@ -108,11 +98,11 @@ async def test_of_many_at_once_one_stays(place: House, database: Database, signa
 
 
 async def test_it_goes_with_the_file(place: House, database: Database, signatures: Signatures) -> None:
-    file, mine = await add(place, database), place.tenant_id
+    file, mine = await place.file(b"one"), place.tenant_id
     said = sign_typed(account(), file.cid, milliseconds(file.created_at))
     await signatures.add(mine, PRIVATE, file.cid, said, ME)
     await Files(database).delete(mine, PRIVATE, file.id)
-    again = await add(place, database)
+    again = await place.file(b"one")
     assert replace(again, id=file.id, created_at=file.created_at, updated_at=file.updated_at) == file
     assert await signatures.find(mine, PRIVATE, Cid.parse(file.cid)) is None
     with pytest.raises(InvalidSignature):

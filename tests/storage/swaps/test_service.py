@@ -5,8 +5,6 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import Note
-from roost.storage.files.service import Arrival, Files
 from roost.storage.gateways.errors import GatewayMissing
 from roost.storage.gateways.service import Gateways
 from roost.storage.swaps import service
@@ -29,20 +27,12 @@ def swaps(database: Database, gateways: Gateways) -> Swaps:
     return Swaps(database, gateways)
 
 
-async def add(place: House, database: Database, data: bytes) -> Cid:
-    files = Files(database)
-    async with place.content.receive(V0) as pack:
-        await pack.write(data)
-        tree = await pack.end_file()
-        arrival = Arrival(place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", Note("n"))
-        await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
-    return tree.cid
+async def add(place: House, data: bytes) -> Cid:
+    return Cid.parse((await place.file(data, network=PUBLIC, profile=V0)).cid)
 
 
-async def test_another_is_served_where_the_plugin_is(
-    place: House, database: Database, swaps: Swaps, gateways: Gateways
-) -> None:
-    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+async def test_another_is_served_where_the_plugin_is(place: House, swaps: Swaps, gateways: Gateways) -> None:
+    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     plain, swapping = await gateways.create(mine, "plain"), await gateways.create(mine, "swapping")
     await gateways.install(mine, swapping.id, 2)
     swapping, foreign = await gateways.by_domain("swapping"), await gateways.create(place.other_id, "foreign")
@@ -68,8 +58,8 @@ async def test_another_is_served_where_the_plugin_is(
         await swaps.delete(mine, PUBLIC, str(one))
 
 
-async def test_what_cannot_be_swapped(place: House, database: Database, swaps: Swaps) -> None:
-    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+async def test_what_cannot_be_swapped(place: House, swaps: Swaps) -> None:
+    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     nowhere = str(Cid.of(0x55, b"nowhere"))
     for tenant, network, cid, other in (
         (mine, PUBLIC, str(one), nowhere),
@@ -87,11 +77,9 @@ async def test_what_cannot_be_swapped(place: House, database: Database, swaps: S
             await act
 
 
-async def test_a_history_has_an_end(
-    place: House, database: Database, swaps: Swaps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_history_has_an_end(place: House, swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "HISTORY_LIMIT", 3)
-    mine, one, two = place.tenant_id, await add(place, database, b"one"), await add(place, database, b"two")
+    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     for _ in range(5):
         await swaps.put(mine, PUBLIC, str(one), str(two))
     await swaps.delete(mine, PUBLIC, str(one))
