@@ -124,7 +124,8 @@ class CarReceiver:
         if self._links > MOST_LINKS:
             raise Malformed(f"The CAR has more than {MOST_LINKS:,} links")
         unixfs = node.unixfs
-        return _Outline(unixfs.kind, len(unixfs.data), unixfs.size, links, unixfs.sizes)
+        sizes = unixfs.sizes[: len(links) + 1]  # one too many is as wrong as a million, and takes no room
+        return _Outline(unixfs.kind, len(unixfs.data), unixfs.size, links, sizes)
 
     def _whole(self) -> Kept:
         self._reader.finish()

@@ -58,10 +58,11 @@ class Content:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""
         before = clock.now() - abandoned
         gone = await self._blobs.sweep(abandoned)
-        for pack_id in await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
-            if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
-                await self._blobs.delete(pack_id)
-                gone += 1
+        while unheld := await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
+            for pack_id in unheld:
+                if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
+                    await self._blobs.delete(pack_id)
+                    gone += 1
         async for blob in self._blobs.list():
             if blob.modified_at < before and not await self._db.read(
                 lambda connection, key=blob.key: store.known(connection, [key])

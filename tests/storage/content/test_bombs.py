@@ -15,6 +15,7 @@ from roost.storage.content.reader import Reader
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.errors import Malformed
 from tests.storage.house import House
 
 Block = tuple[Cid, bytes]
@@ -155,3 +156,13 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, mo
             await asyncio.sleep(0.01)
     goes_on.set()
     assert (await asked)[-1].cid == leaf[0]
+
+
+async def test_sizes_without_links_take_no_room(place: House) -> None:
+    block = dagpb.encode((), Unixfs(Kind.FILE, sizes=[0] * 10_000))
+    cid = Cid.of(DAG_PB, block)
+    async with place.content.receive_car() as pack:
+        await pack.write(b"".join(car.written([cid], [(cid, block)])))
+        with pytest.raises(Malformed, match="not as long as it says"):
+            await pack.end()
+        assert [len(node.sizes) for node in pack._nodes.values()] == [1]

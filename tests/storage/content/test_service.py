@@ -5,8 +5,10 @@ from datetime import timedelta
 import pytest
 
 from roost.core import clock
-from roost.storage.content import service
+from roost.core.db import Connection
+from roost.storage.content import service, store
 from roost.storage.content.errors import ContentMissing
+from roost.storage.content.model import Pack
 from tests.storage.house import CONTENT, House
 
 
@@ -28,6 +30,18 @@ async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.F
     assert await place.content.sweep() == 1
     assert not place.blob(gone).exists()
     assert place.blob(kept).exists()
+
+
+@pytest.mark.usefixtures("tomorrow")
+async def test_one_sweep_removes_all_that_nobody_holds(place: House) -> None:
+    packs = [Pack(f"{number:032x}", 1, clock.now() - timedelta(days=2)) for number in range(101)]
+
+    def fill(connection: Connection) -> None:
+        for pack in packs:
+            store.add_pack(connection, pack, (), ())
+
+    await place.db.write(fill)
+    assert await place.content.sweep() == len(packs)
 
 
 @pytest.mark.usefixtures("tomorrow")

@@ -60,6 +60,12 @@ def test_its_bytes_are_the_same_under_any_codec(place: House) -> None:
     assert find(place, Cid(1, RAW, IDENTITY, A.digest)) is None
 
 
+@pytest.mark.parametrize("number", [1 << 31, (1 << 63) - 1])
+def test_nothing_is_found_under_a_hash_of_any_number(place: House, number: int) -> None:
+    hold(place, keep(place))
+    assert find(place, Cid(1, RAW, number, A.digest)) is None
+
+
 def test_nobody_sees_what_nobody_holds(place: House) -> None:
     keep(place)
     assert find(place, A) is None
