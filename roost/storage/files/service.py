@@ -121,6 +121,7 @@ class Files:
         """The file with the note that `to` makes of the one it has. Raises FileMissing, and what `to` raises."""
 
         def change(connection: Connection) -> File:
+            tenants.hold(connection, tenant_id)  # nobody else changes it, its group or whether it is there meanwhile
             file = _found(connection, tenant_id, network, file_id)
             note, now = to(file.note), clock.now()
             store.set_note(connection, file_id, note, now)
@@ -154,6 +155,7 @@ class Files:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""
 
         def remove(connection: Connection) -> File:
+            tenants.hold(connection, tenant_id)
             file = _found(connection, tenant_id, network, file_id)
             if not self._forget(connection, file):
                 raise FileMissing
@@ -165,10 +167,12 @@ class Files:
         """Delete the files whose time is over; how many there were."""
 
         def remove(connection: Connection) -> int:
-            over = store.expired(connection, clock.now(), _EXPIRED_AT_ONCE)
-            for file in over:
-                self._forget(connection, file)
-            return len(over)
+            now = clock.now()
+            concerned = sorted({file.tenant_id for file in store.expired(connection, now, _EXPIRED_AT_ONCE)})
+            for tenant_id in concerned:  # in one order: two servers never wait in a ring
+                tenants.hold(connection, tenant_id)
+            over = store.expired(connection, now, _EXPIRED_AT_ONCE)  # somebody may have given one more time
+            return sum(self._forget(connection, file) for file in over if file.tenant_id in concerned)
 
         return await self._db.write(remove)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.core.db import Database
+from roost.core.threads import aside
 from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.receiver import Receiver
@@ -73,7 +74,7 @@ class Uploads:
         if label.profile not in {None, order.profile}:
             receiver, trees = await self._content.again.under(receiver, label.profile or order.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
-        root, name = _arranged(receiver, parts, wrap=label.wrap)
+        root, name = await aside(lambda: _arranged(receiver, parts, wrap=label.wrap))
         kind = sniff.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
         arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
         return await receiver.commit(lambda connection: self._add(connection, order, arrival, receiver.pack_id))
@@ -96,6 +97,7 @@ class Uploads:
         return self._limits[tenant.plan], self._files.capacity.room(connection, tenant)
 
     def _add(self, connection: Connection, order: Order, arrival: Arrival, pack_id: str) -> File:
+        tenants.hold(connection, order.tenant_id)  # the group stays until the file is in it
         group_id = arrival.note.group_id
         if group_id and not Groups.find(connection, order.tenant_id, arrival.network, group_id):
             raise GroupMissing
@@ -155,8 +157,9 @@ def _arrival(order: Order, label: Label, name: str, cid: Cid, size: int, kind: s
 def _arranged(receiver: Receiver, parts: Sequence[Part], *, wrap: bool) -> tuple[Tree, str]:
     """The root of an upload and its name: the one file, or the one folder that all files are in."""
     top: _Folder = {}
-    for part in parts:
-        _place(top, part)
+    folders = sum(_place(top, part) for part in parts)
+    if folders > FILES_LIMIT:
+        raise TooManyFiles
     (name, root), *others = top.items()
     if others:
         raise InvalidUpload("All files of an upload have to be in one folder")
@@ -165,10 +168,12 @@ def _arranged(receiver: Receiver, parts: Sequence[Part], *, wrap: bool) -> tuple
     return _folded(receiver, root), name
 
 
-def _place(top: _Folder, part: Part) -> None:
+def _place(top: _Folder, part: Part) -> int:
+    """How many folders are new with it."""
     *folders, name = part.path
-    at = top
+    at, new = top, 0
     for folder in folders:
+        new += folder not in at
         below = at.setdefault(folder, {})
         if isinstance(below, Tree):
             raise InvalidUpload("A name is there twice")
@@ -176,6 +181,7 @@ def _place(top: _Folder, part: Part) -> None:
     if name in at:
         raise InvalidUpload("A name is there twice")
     at[name] = part.tree
+    return new
 
 
 def _folded(receiver: Receiver, inside: Mapping[str, "Tree | _Folder"]) -> Tree:

@@ -1,6 +1,7 @@
 """Files: found by their tenant alone, listed in pages, gone when they are deleted or their time is over."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from roost.storage.files.model import Change, File, Filter, Note
 from roost.storage.files.service import Files
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
+from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
 
 PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
 
@@ -147,3 +149,48 @@ async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) 
     with pytest.raises(RuntimeError):
         await files.delete(place.tenant_id, PRIVATE, file.id)
     assert await files.get(place.tenant_id, PRIVATE, file.id) == file
+
+
+@ON_POSTGRESQL
+async def test_of_two_changes_at_once_both_count(place: House, files: Files) -> None:
+    file, loop = await add(place, files, b"one", Note("n")), asyncio.get_running_loop()
+    mine, others = (place.tenant_id, PRIVATE, file.id), []
+
+    def change(note: Note) -> Note:
+        renamed = files.change(*mine, lambda note: replace(note, name="m"))
+        others.append(asyncio.wrap_future(meanwhile(place.db, loop, renamed), loop=loop))
+        return replace(note, keyvalues={"a": 1})
+
+    await files.change(*mine, change)
+    await asyncio.gather(*others)
+    assert (await files.get(*mine)).note == Note("m", {"a": 1})
+
+
+@ON_POSTGRESQL
+async def test_nothing_changes_after_a_delete(place: House, files: Files) -> None:
+    file, loop = await add(place, files, b"one", Note("n")), asyncio.get_running_loop()
+    mine, others, told = (place.tenant_id, PRIVATE, file.id), [], []
+    files.watch(lambda _connection, change, _file, _before: told.append(change))
+
+    def change(note: Note) -> Note:
+        others.append(asyncio.wrap_future(meanwhile(place.db, loop, files.delete(*mine)), loop=loop))
+        return replace(note, name="m")
+
+    await files.change(*mine, change)
+    await asyncio.gather(*others)
+    assert told == [Change.UPDATED, Change.DELETED]
+
+
+@ON_POSTGRESQL
+async def test_time_that_is_given_in_the_last_moment_counts(place: House, files: Files) -> None:
+    now, loop = clock.now(), asyncio.get_running_loop()
+    file = await add(place, files, b"one", Note("n", expires_at=now))
+    mine, others = (place.tenant_id, PRIVATE, file.id), []
+
+    def change(note: Note) -> Note:
+        others.append(asyncio.wrap_future(meanwhile(place.db, loop, files.expire()), loop=loop))
+        return replace(note, expires_at=now + timedelta(hours=1))
+
+    await files.change(*mine, change)
+    assert await asyncio.gather(*others) == [0]
+    assert (await files.get(*mine)).note.expires_at == now + timedelta(hours=1)

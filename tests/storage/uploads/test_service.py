@@ -2,26 +2,33 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from roost.core.db import Database
+from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Files
+from roost.storage.groups import store
 from roost.storage.groups.errors import GroupMissing
+from roost.storage.groups.service import Groups
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidName
 from roost.storage.unixfs.folder import folder
 from roost.storage.unixfs.profile import V0, V1
-from roost.storage.uploads.errors import InvalidUpload, TypeRefused, UploadTooLarge
+from roost.storage.uploads import service
+from roost.storage.uploads.errors import InvalidUpload, TooManyFiles, TypeRefused, UploadTooLarge
 from roost.storage.uploads.model import Label, Order
 from roost.storage.uploads.service import Uploads
 from tests.storage.cars import blocks_of
 from tests.storage.house import CONTENT, House, entry
+from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
 
 
 @pytest.fixture
@@ -126,3 +133,28 @@ async def test_the_same_content_twice_at_once(place: House, uploads: Uploads) ->
     files = await asyncio.gather(*(send(uploads, Order(place.tenant_id), {"a": b"same"}) for _ in range(8)))
     assert len({file.id for file in files}) == 1
     assert sorted(file.is_duplicate for file in files) == [False, *[True] * 7]
+
+
+@ON_POSTGRESQL
+async def test_a_group_that_goes_meanwhile(place: House, uploads: Uploads, database: Database) -> None:
+    group, loop = (
+        await Groups(database).create(place.tenant_id, Network.PRIVATE, "g", is_public=False),
+        asyncio.get_running_loop(),
+    )
+    sent = send(uploads, Order(place.tenant_id), {"a": b"a"}, Label(note=Note(group_id=group.id)))
+
+    def remove(connection: Connection) -> "Future[File]":
+        tenants.hold(connection, place.tenant_id)
+        store.remove(connection, group.id)
+        return meanwhile(database, loop, sent)
+
+    waiting = await database.write(remove)
+    with pytest.raises(GroupMissing):
+        await asyncio.wrap_future(waiting)
+
+
+async def test_folders_are_counted_too(place: House, uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "FILES_LIMIT", 4)
+    assert (await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})).number_of_files == 2
+    with pytest.raises(TooManyFiles):
+        await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})

@@ -1,0 +1,31 @@
+"""What happens at once in two transactions, in an order that does not depend on luck."""
+
+import asyncio
+import concurrent.futures
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Connection, text
+
+from roost.core.db import Database
+
+T = TypeVar("T")
+ON_POSTGRESQL = pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
+"""SQLite has one writer: nothing happens at once there."""
+
+
+def meanwhile(
+    db: Database, loop: asyncio.AbstractEventLoop, act: Coroutine[Any, Any, T]
+) -> "concurrent.futures.Future[T]":
+    """Called inside a transaction: begin to `act`, and return when that is done, or waits for a lock."""
+    doing = asyncio.run_coroutine_threadsafe(act, loop)
+    deadline = time.monotonic() + 20
+    while not doing.done() and not db.run(_somebody_waits):
+        assert time.monotonic() < deadline
+    return doing
+
+
+def _somebody_waits(connection: Connection) -> bool:
+    return bool(connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted")).scalar())
