@@ -15,6 +15,7 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.problem import Kind, Problem
 from roost.core.threads import aside
+from roost.drivers.blob.contract import BlobMissing
 from roost.drivers.blob.drafts import Draft, Drafts
 from roost.identity import tenants
 from roost.storage.content.service import Content
@@ -102,7 +103,7 @@ class Transfers:
                 return present
             transfer = present if length is None else await self._measured(present, length)
             async with self._drafts.open(transfer.id, transfer.offset) as draft:
-                sitting = await Sitting.begin(self._db, draft, transfer)
+                sitting = await Sitting.begin(self._db, draft, transfer, self._expect)
                 advanced = await sitting.take(stream)
             return await self._settled(advanced)
 
@@ -165,10 +166,14 @@ class Transfers:
         store.add(connection, transfer, _digest(token))
 
     def _set_length(self, connection: Connection, transfer: Transfer, length: int) -> None:
+        self._expect(connection, transfer, length)
+        store.set_length(connection, transfer.id, length)
+
+    def _expect(self, connection: Connection, transfer: Transfer, length: int) -> None:
+        """That there is room for so many bytes in place of those that it has. Raises StorageFull."""
         tenant = tenants.hold(connection, transfer.tenant_id)
         _, expected = store.unfinished(connection, tenant.id, clock.now())
         self._uploads.expect(connection, tenant, expected - (transfer.length or transfer.offset) + length)
-        store.set_length(connection, transfer.id, length)
 
     async def _settled(self, transfer: Transfer) -> Transfer:
         """The transfer, a file by now when it is whole. One that can never be a file ends."""
@@ -177,7 +182,7 @@ class Transfers:
         try:
             file = await self._publish(transfer)
         except Problem as problem:
-            if problem.kind in _HOPELESS:
+            if problem.kind in _HOPELESS and not isinstance(problem, BlobMissing):  # another server may have the draft
                 await self._remove(transfer.id)
             raise
         await self._db.write(lambda connection: store.finish(connection, transfer.id, file.cid))

@@ -5,8 +5,10 @@ digest was kept: what follows it, less than two leaves, is read again.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from dataclasses import replace
+
+from sqlalchemy import Connection
 
 from roost.core.db import Database
 from roost.drivers.blob.drafts import Draft
@@ -19,10 +21,14 @@ from roost.storage.uploads.errors import UploadTooLarge
 
 _DIGEST = 32
 
+Expect = Callable[[Connection, Transfer, int], None]
+"""Makes sure, in a transaction, that there is room for so many bytes of a transfer. Raises StorageFull."""
+
 
 class Sitting:
-    def __init__(self, db: Database, draft: Draft, transfer: Transfer, importer: Importer) -> None:
+    def __init__(self, db: Database, draft: Draft, transfer: Transfer, importer: Importer, expect: Expect) -> None:
         self._db = db
+        self._expect = expect
         self._draft = draft
         self._importer = importer
         self._pieces = Pieces(self._work)
@@ -33,11 +39,11 @@ class Sitting:
         self.transfer = transfer
 
     @classmethod
-    async def begin(cls, db: Database, draft: Draft, transfer: Transfer) -> "Sitting":
+    async def begin(cls, db: Database, draft: Draft, transfer: Transfer, expect: Expect) -> "Sitting":
         """Raises BlobMissing, BlobFailed."""
         importer = Importer(transfer.profile)
         importer.update(await draft.read(transfer.hashed, transfer.offset - transfer.hashed))
-        return cls(db, draft, transfer, importer)
+        return cls(db, draft, transfer, importer, expect)
 
     async def take(self, stream: AsyncIterable[bytes]) -> Transfer:
         """All that comes, kept, also when it is cut off. Raises what `write` and the stream raise."""
@@ -49,7 +55,7 @@ class Sitting:
         return self.transfer
 
     async def write(self, data: bytes) -> None:
-        """Raises UploadTooLarge, InvalidTransfer, BlobFailed, OutOfStep."""
+        """Raises UploadTooLarge, InvalidTransfer, StorageFull, BlobFailed, OutOfStep."""
         if self._came + len(data) > self._end:
             raise UploadTooLarge if self.transfer.length is None else InvalidTransfer("More came than Upload-Length")
         self._came += len(data)
@@ -58,7 +64,7 @@ class Sitting:
             await self.keep()
 
     async def keep(self) -> None:
-        """What came is acknowledged from here on. Raises BlobFailed, OutOfStep."""
+        """What came is acknowledged from here on. Raises StorageFull, BlobFailed, OutOfStep."""
         await self._pieces.close()
         if self._is_sound:
             await self._pieces.end()
@@ -69,7 +75,13 @@ class Sitting:
         digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * _DIGEST :]
         hashed = before.hashed + len(digests) // _DIGEST * before.profile.chunk
         after = replace(before, offset=self._draft.size, hashed=hashed)
-        if not await self._db.write(lambda connection: store.advance(connection, before, after, digests)):
+
+        def advance(connection: Connection) -> bool:
+            if before.length is None:  # room for one that told its length is kept since then
+                self._expect(connection, before, after.offset)
+            return store.advance(connection, before, after, digests)
+
+        if not await self._db.write(advance):
             raise OutOfStep(before.offset)
         self.transfer = after
 

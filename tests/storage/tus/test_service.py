@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from roost.core import ids
+from roost.drivers.blob.contract import BlobMissing
 from roost.drivers.blob.drafts import Drafts
 from roost.drivers.blob.folder import FolderStore
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
-from roost.storage.files.errors import InvalidMetadata
+from roost.storage.files.errors import InvalidMetadata, StorageFull
 from roost.storage.files.service import Files
 from roost.storage.groups.errors import GroupMissing
 from roost.storage.tus import service
@@ -59,11 +60,13 @@ class Desk:
         return list((self.place.folder / "drafts").glob("*"))
 
 
-def opened(place: House) -> Desk:
+def opened(place: House, drafts: str = "drafts", capacity: int | None = None) -> Desk:
     """A server over what is there: made anew it knows what its rows and files tell it."""
-    uploads = Uploads(place.db, place.content, Files(place.db), dict.fromkeys(Plan, LIMIT))
+    uploads = Uploads(
+        place.db, place.content, Files(place.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
+    )
     blobs = FolderStore(place.folder / "blobs")
-    return Desk(place, Transfers(place.db, Drafts(place.folder / "drafts", blobs), place.content, uploads, "http://u"))
+    return Desk(place, Transfers(place.db, Drafts(place.folder / drafts, blobs), place.content, uploads, "http://u"))
 
 
 @pytest.fixture
@@ -285,3 +288,25 @@ async def test_a_file_that_is_there_already(place: House, desk: Desk) -> None:
 async def test_the_profile_is_of_its_own(desk: Desk) -> None:
     assert (await desk.begin(1))[0].profile is V1
     assert [(await desk.begin(1, cid_version=name))[0].profile.name for name in PROFILES] == list(PROFILES)
+
+
+async def test_a_server_without_the_draft_ends_nothing(place: House) -> None:
+    mine, other = opened(place), opened(place, drafts="elsewhere")
+    transfer, token = one = await mine.begin(5)
+    with pytest.raises(Cut):
+        await mine.transfers.append(transfer.file_id, token, 0, pieces(b"hello", cut=True))
+    with pytest.raises(BlobMissing):
+        await other.find(one)
+    assert (await mine.find(one)).cid == cid_of(b"hello")
+
+
+async def test_room_is_looked_for_where_no_length_was_told(place: House) -> None:
+    desk = opened(place, capacity=1_000_000)
+    first, second = await desk.begin(None), await desk.begin(None)
+    await desk.add(first, 0, CONTENT[:600_000])
+    with pytest.raises(StorageFull):
+        await desk.add(second, 0, CONTENT[:600_000])
+    assert (await desk.find(second)).offset == 0
+    await desk.add(second, 0, CONTENT[:400_000])
+    with pytest.raises(StorageFull):
+        await desk.add(first, 600_000, b"x")
