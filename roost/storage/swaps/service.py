@@ -1,6 +1,7 @@
 """Hot swaps of a tenant's files. They count on those of its gateways that have the plugin, for one step."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,8 @@ from roost.storage.swaps import store
 from roost.storage.swaps.errors import InvalidSwap, SwapMissing
 from roost.storage.swaps.model import HISTORY_LIMIT, Swap
 from roost.storage.unixfs.cid import Cid
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Swaps:
@@ -77,8 +80,11 @@ class Swaps:
 
 def _add(connection: Connection, tenant_id: str, network: Network, cid: Cid, mapped_cid: str | None) -> Swap:
     """A new line in the history, in place of the oldest where it is full."""
-    swap = Swap(ids.new_id(), tenant_id, network, str(cid.v1()), mapped_cid, clock.now())
-    kept = store.history(connection, tenant_id, network, swap.cid, HISTORY_LIMIT)
+    text, now = str(cid.v1()), clock.now()
+    kept = store.history(connection, tenant_id, network, text, HISTORY_LIMIT)
+    if kept:  # another server's clock may be ahead
+        now = max(now, kept[0].created_at + _MICROSECOND)
+    swap = Swap(ids.new_id(), tenant_id, network, text, mapped_cid, now)
     store.remove(connection, [one.id for one in kept[HISTORY_LIMIT - 1 :]])
     store.add(connection, swap)
     return swap

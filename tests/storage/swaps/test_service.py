@@ -1,14 +1,18 @@
 """What is served in place of a CID: on gateways with the plugin, of files that the tenant has, with its history."""
 
+from datetime import timedelta
+
 import pytest
 
+from roost.core import clock, ids
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
 from roost.storage.gateways.errors import GatewayMissing
 from roost.storage.gateways.service import Gateways
-from roost.storage.swaps import service
+from roost.storage.swaps import service, store
 from roost.storage.swaps.errors import InvalidSwap, SwapMissing
+from roost.storage.swaps.model import Swap
 from roost.storage.swaps.service import Swaps
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0
@@ -85,3 +89,11 @@ async def test_a_history_has_an_end(place: House, swaps: Swaps, monkeypatch: pyt
     await swaps.delete(mine, PUBLIC, str(one))
     history = await swaps.history(mine, PUBLIC, str(one), None)
     assert [line.mapped_cid for line in history] == [None, str(two), str(two)]
+
+
+async def test_a_server_whose_clock_is_behind(place: House, swaps: Swaps, database: Database) -> None:
+    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
+    ahead = Swap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.now() + timedelta(hours=1))
+    await database.write(lambda connection: store.add(connection, ahead))
+    await swaps.delete(mine, PUBLIC, str(one))
+    assert [line.mapped_cid for line in await swaps.history(mine, PUBLIC, str(one), None)] == [None, str(two)]
