@@ -65,6 +65,7 @@ def install(app: FastAPI) -> None:
 
 def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The error body of the API that `path` belongs to."""
+    message = message.encode(errors="replace").decode()  # it may repeat half of a surrogate pair, which no answer can
     if path.startswith("/v0/llm/v1"):
         kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": None, **(extra or {})}}

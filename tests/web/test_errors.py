@@ -5,7 +5,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Invalid, Kind, Problem
 from roost.web import errors
 from tests.hosts.asgi import Sent, call
 
@@ -115,3 +115,8 @@ async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> No
         await application(ValueError("a secret reason"))(scope, receive, send)
     assert messages[0]["status"] == 500
     assert messages[1]["body"] == b'{"error":"Internal error"}'
+
+
+async def test_text_that_no_answer_can_repeat() -> None:
+    sent = await call(application(Invalid("Unknown scope: \ud800")), "/v3/things")
+    assert (sent.status, json.loads(sent.body)) == (400, {"error": {"code": 400, "message": "Unknown scope: ?"}})

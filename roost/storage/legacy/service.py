@@ -55,6 +55,6 @@ class Legacy:
 
 def _encoded(content: object) -> bytes:
     try:
-        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+        return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:  # half of a surrogate pair, or 1e999, which is no number here
         raise InvalidRequest from None

@@ -1,5 +1,7 @@
 """The older API's verbs over real content: by CID, of public files alone."""
 
+import json
+
 import pytest
 
 from roost.identity.caller import Plan
@@ -93,3 +95,8 @@ async def test_what_there_is_together(place: House, legacy: Legacy) -> None:
     await legacy.pin_json(place.tenant_id, [1, 2, 3], Label(Network.PRIVATE))
     assert await legacy.total(place.tenant_id) == (2, 8)
     assert await legacy.total(place.other_id) == (0, 0)
+
+
+async def test_a_number_that_json_has_not(place: House, legacy: Legacy) -> None:
+    with pytest.raises(InvalidRequest):
+        await legacy.pin_json(place.tenant_id, json.loads("1e999"), PUBLIC)
