@@ -163,6 +163,7 @@ async def test_days_and_weeks(house: Running, api: httpx.AsyncClient, tenant: st
         *({"start_date": "yesterday"}, {"start_date": "2026-02-30"}, {"end_date": ""}, {"end_date": "9" * 50}),
         *({"start_date": "2026-01-02", "end_date": "2026-01-01"}, {"cid": "nonsense"}, {"http_status_code": "500"}),
         *({"user_agent": "x" * 2000}, {"gateway_domain": "x" * 300}),
+        *({"gateway_domain": "\0"}, {"referer": "\0"}),
     ],
 )
 async def test_questions_that_make_no_sense(api: httpx.AsyncClient, asked: dict[str, Any]) -> None:

@@ -18,6 +18,24 @@ async def in_thread(fn: Callable[[], T]) -> T:
         return await asyncio.to_thread(fn)
 
 
+async def opened(fn: Callable[[], int]) -> int:
+    """The number of the file that `fn` opens in a thread; for a caller who is cancelled meanwhile it is closed.
+
+    Raises BlobMissing, BlobFailed.
+    """
+    opening = asyncio.create_task(in_thread(fn))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:  # the thread opens it all the same
+        opening.add_done_callback(_close)
+        raise
+
+
+def _close(opening: asyncio.Task[int]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        os.close(opening.result())
+
+
 @contextmanager
 def _translated() -> Generator[None]:
     try:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from roost.core import clock
 from roost.drivers.blob.contract import KEY, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.disk import exactly, in_thread, sync_folder, write_all
+from roost.drivers.blob.disk import exactly, in_thread, opened, sync_folder, write_all
 
 T = TypeVar("T")
 
@@ -33,12 +33,7 @@ class Drafts:
     @asynccontextmanager
     async def open(self, key: str, size: int) -> AsyncGenerator["Draft"]:
         """The draft, of which the first `size` bytes count. Raises BlobMissing, also when it has fewer; BlobFailed."""
-        opening = asyncio.create_task(in_thread(lambda: _open(self._path(key), size)))
-        try:
-            draft = Draft(await asyncio.shield(opening), size)
-        except asyncio.CancelledError:  # the thread opens it all the same
-            os.close(await opening)
-            raise
+        draft = Draft(await opened(lambda: _open(self._path(key), size)), size)
         try:
             yield draft
         finally:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from roost.core import clock, ids
 from roost.drivers.blob.contract import KEY, Blob, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.disk import at_hand, exactly, in_thread, sync_folder, write_all
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all
 
 _SYNC_EVERY = 64 * 1024**2
 _PAGE = 256
@@ -61,7 +61,7 @@ class FolderStore(BlobStore):
         return await in_thread(lambda: _read(path, offset, length)) if found is None else found
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        file = await in_thread(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
+        file = await opened(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
         try:
             end = offset + length
             while offset < end:
@@ -99,10 +99,13 @@ class FolderStore(BlobStore):
                         yield _blob(path)
 
     def _sweep(self, before: datetime) -> int:
-        left = [path for path in self._new.glob("*") if _blob(path).modified_at < before]
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
+        gone = 0
+        for path in self._new.glob("*"):
+            with suppress(FileNotFoundError):  # it has become an object meanwhile
+                if _blob(path).modified_at < before:
+                    path.unlink()
+                    gone += 1
+        return gone
 
 
 class _FileWriter(Writer):
@@ -161,6 +164,7 @@ def _adopt(file: Path, path: Path) -> bool:
     """Whether it could be done on this file system."""
     source = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
+        os.utime(source)  # as an object it is new: a sweep is not to take it before it is in the index
         os.fsync(source)
     finally:
         os.close(source)

@@ -24,10 +24,10 @@ from roost.storage.analytics.model import (
     Tally,
 )
 from roost.storage.unixfs.cid import Cid
-from roost.web.wire import V3
+from roost.web.wire import V3, Text
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_Value = Annotated[str, Field(max_length=1024)]
+_Value = Annotated[Text, Field(max_length=1024)]
 _Status = Literal["200", "206", "301", "302", "304", "307", "308", "404", "499"]
 _By = Annotated[Attribute, BeforeValidator(lambda text: "referer" if text == "referrer" else text)]
 
@@ -49,7 +49,7 @@ _Day = Annotated[date, BeforeValidator(_day)]
 class Chosen(V3):
     """Which answers are meant, and how the result is ordered."""
 
-    gateway_domain: Annotated[str | None, Field(max_length=253)] = None
+    gateway_domain: Annotated[Text, Field(max_length=253)] | None = None
     start_date: _Day | None = None
     end_date: _Day | None = None
     cid: _Value | None = None

@@ -16,7 +16,7 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
 from roost.storage.content.model import FILE_DEPTH, BlockRow, Pack, Where
-from roost.storage.content.pieces import Pieces
+from roost.storage.content.pieces import Pieces, both
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind
@@ -104,7 +104,7 @@ class CarReceiver:
         await self._pieces.close()
 
     async def _work(self, piece: memoryview) -> None:
-        await asyncio.gather(asyncio.to_thread(self._index, piece), self._writer.write(piece))
+        await both(asyncio.to_thread(self._index, piece), self._writer.write(piece))
 
     def _index(self, piece: memoryview) -> None:
         for block in self._reader.feed(piece):

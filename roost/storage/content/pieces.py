@@ -67,6 +67,13 @@ class Pieces:
             self._working = None
 
 
+async def both(one: Awaitable[object], other: Awaitable[object]) -> None:
+    """Both are over when this returns, whichever of them failed: what they work on is used again. Raises its error."""
+    for result in await asyncio.gather(one, other, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+
+
 def _seen(done: asyncio.Future[object]) -> None:
     """Whoever comes next is told; when nobody comes, nobody has to be."""
     if not done.cancelled():

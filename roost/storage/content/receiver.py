@@ -15,7 +15,7 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
 from roost.storage.content.model import BlockRow, Pack, TreeRow, Where
-from roost.storage.content.pieces import PIECE, Pieces
+from roost.storage.content.pieces import PIECE, Pieces, both
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Block, Importer, Tree
@@ -103,7 +103,7 @@ class Receiver:
         await self._pieces.close()
 
     async def _work(self, piece: memoryview) -> None:
-        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
+        await both(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
 
     def _keep(self, tree: Tree) -> None:
         chunk, offset = self._profile.chunk, self._begin

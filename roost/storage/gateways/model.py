@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from hmac import compare_digest
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from roost.storage.gateways.errors import InvalidControl, InvalidDomain
@@ -28,6 +28,7 @@ _HOST = re.compile(
     r"(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII
 )
 _LONGEST_HOST = 253
+_MAPPED = 96  # bits before an IPv4 address in an IPv6 one
 _SHOWN_OF_A_TOKEN = 12
 _RESERVED = frozenset(
     {
@@ -166,7 +167,12 @@ def checked_range(given: str) -> str:
     try:
         found = ip_network(given.strip(), strict=False)
     except ValueError:
-        raise InvalidControl("ip must be an address or a range in CIDR form") from None
+        found = None
+    if found is None or "%" in given:  # what follows that sign is a name of one machine's own
+        raise InvalidControl("ip must be an address or a range in CIDR form")
+    mapped = found.network_address.ipv4_mapped if isinstance(found, IPv6Network) else None
+    if mapped is not None and found.prefixlen >= _MAPPED:  # as clients' addresses are looked at
+        found = ip_network((mapped, found.prefixlen - _MAPPED))
     return str(found.network_address) if found.num_addresses == 1 else str(found)
 
 

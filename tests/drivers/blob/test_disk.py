@@ -1,12 +1,14 @@
 """What is done with files: all of it or nothing, in the words that blob stores fail with."""
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from roost.drivers.blob.contract import BlobFailed, BlobMissing
-from roost.drivers.blob.disk import at_hand, exactly, in_thread, sync_folder, write_all
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all
 
 
 @pytest.fixture
@@ -63,3 +65,24 @@ def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
     sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "nothing")
+
+
+async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+    numbers: list[int] = []
+
+    def slow() -> int:
+        began.set()
+        assert goes_on.wait(20)
+        numbers.append(os.open(file, os.O_RDONLY))
+        return numbers[0]
+
+    opening = asyncio.create_task(opened(slow))
+    await asyncio.to_thread(began.wait, 20)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    goes_on.set()
+    async with asyncio.timeout(20):
+        while not numbers or Path(f"/proc/self/fd/{numbers[0]}").exists():
+            await asyncio.sleep(0.001)

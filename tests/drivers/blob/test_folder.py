@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.core import clock
 from roost.drivers.blob.contract import BlobFailed
 from roost.drivers.blob.folder import FolderStore
 
@@ -74,3 +75,19 @@ async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BlobFailed, match="not available"):
         await FolderStore(tmp_path / "file").probe()
+
+
+async def test_a_file_that_became_an_object_while_it_was_looked_at_stops_no_sweep(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / KEY).symlink_to(tmp_path / "gone")
+    assert await FolderStore(tmp_path).sweep(timedelta(0)) == 0
+
+
+async def test_an_old_file_that_is_adopted_is_a_new_object(tmp_path: Path) -> None:
+    draft = tmp_path / "draft"
+    draft.write_bytes(b"mine")
+    os.utime(draft, (0, 0))
+    store = FolderStore(tmp_path / "blobs")
+    await store.adopt(KEY, draft)
+    (found,) = [blob async for blob in store.list()]
+    assert found.modified_at > clock.now() - timedelta(hours=1)

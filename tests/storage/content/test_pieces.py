@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from roost.storage.content.pieces import PIECE, Pieces
+from roost.storage.content.pieces import PIECE, Pieces, both
 
 
 class Worker:
@@ -109,3 +109,20 @@ async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> N
     worker.may.set()
     await closing
     assert worker.got == [b"x" * PIECE]
+
+
+async def test_of_two_the_one_that_fails_waits_for_the_other() -> None:
+    worker = Worker()
+
+    async def fail() -> None:
+        raise OSError("full")
+
+    two = asyncio.create_task(both(fail(), worker.work(memoryview(b"other"))))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert worker.began
+    assert not two.done()
+    worker.may.set()
+    with pytest.raises(OSError, match="full"):
+        await two
+    assert worker.got == [b"other"]

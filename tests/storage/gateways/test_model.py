@@ -60,11 +60,15 @@ def test_addresses_that_are_none_or_another(address: str) -> None:
 def test_how_controls_are_written() -> None:
     assert model.checked_range(" 10.1.2.3/8 ") == "10.0.0.0/8"
     assert model.checked_range("2001:DB8::1") == "2001:db8::1"
+    assert model.checked_range("::ffff:10.1.2.3") == "10.1.2.3"
+    assert model.checked_range("::ffff:10.1.2.3/104") == "10.0.0.0/8"
+    assert admits(gateway((ControlKind.ADDRESS, model.checked_range("::ffff:10.1.2.3"))), None, "10.1.2.3", None)
+    assert model.checked_range("::ffff:0:0/95") == "::fffe:0:0/95"
     assert model.checked_host("https://Shop.Example:1/x") == "shop.example"
     assert model.checked_host("*.Shop.Example.") == "*.shop.example"
 
 
-@pytest.mark.parametrize("text", ["", "10.1.2.3/33", "x", "10.1.2", "1" * 300])
+@pytest.mark.parametrize("text", ["", "10.1.2.3/33", "x", "10.1.2", "fe80::1%eth0", "1" * 300])
 def test_what_is_no_range(text: str) -> None:
     with pytest.raises(InvalidControl):
         model.checked_range(text)
