@@ -38,6 +38,7 @@ class Sending:
         self._sealer = sealer
         self._courier = courier
         self._running: dict[asyncio.Task[Delivery | None], Job] = {}
+        self._asked = Counter[str]()  # tests that are about to begin
         self._loops: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
 
@@ -61,10 +62,17 @@ class Sending:
 
     async def test(self, tenant_id: str, webhook_id: str) -> Delivery:
         """Send one message that is of no event, once, and tell what became of it. Raises WebhookMissing, TooBusy."""
-        if Counter(job.webhook.id for job in self._running.values())[webhook_id] >= _OF_ONE_WEBHOOK:
+        await self._db.read(lambda connection: found(connection, tenant_id, webhook_id))
+        running = Counter(job.webhook.id for job in self._running.values())[webhook_id]
+        if running + self._asked[webhook_id] >= _OF_ONE_WEBHOOK:
             raise TooBusy
-        job = await self._db.write(lambda connection: _begun(connection, tenant_id, webhook_id))
-        return await asyncio.shield(self._begin(job)) or job.delivery
+        self._asked[webhook_id] += 1
+        try:
+            job = await self._db.write(lambda connection: _begun(connection, tenant_id, webhook_id))
+            attempt = self._begin(job)
+        finally:
+            self._asked -= Counter((webhook_id,))
+        return await asyncio.shield(attempt) or job.delivery
 
     async def _send_always(self) -> None:
         while True:

@@ -283,7 +283,18 @@ async def test_tests_are_bounded(office: Office) -> None:
             await silent.wait(4)
             with pytest.raises(TooBusy):
                 await sender.test(office.tenant, webhook.id)
+            with pytest.raises(WebhookMissing):  # and not that it is busy, which only its owner is told
+                await sender.test(office.place.other_id, webhook.id)
         await asyncio.gather(*begun, return_exceptions=True)
+
+
+async def test_no_more_messages_of_a_test_are_begun_at_once(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    async with office.sending() as sender:
+        begun = [sender.test(office.tenant, webhook.id) for _ in range(9)]
+        ends = await asyncio.gather(*begun, return_exceptions=True)
+        assert sum(isinstance(end, TooBusy) for end in ends) >= 1
+        assert (await sender.test(office.tenant, webhook.id)).state is State.DELIVERED
 
 
 async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, time: Time) -> None:
