@@ -60,10 +60,19 @@ class PillowImages(Images):
         for worker in idle:
             await _end(worker)
 
+    async def _kept(self) -> Process | None:
+        """One of those that are kept, if it did not end meanwhile."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.returncode is None:
+                return worker
+            await _end(worker)
+        return None
+
     @asynccontextmanager
     async def _worker(self) -> AsyncGenerator[Process]:
         """A process for one image; it is kept for the next if it answered."""
-        worker = self._idle.pop() if self._idle else await _begin()
+        worker = await self._kept() or await _begin()
         is_well = False
         try:
             yield worker

@@ -1,14 +1,15 @@
 """The program that looks into images, in a process of its own with little memory and time.
 
 It speaks on its pipes. A question is a line of JSON (`size`, `wanted`, `pixels`, `side`) and `size` bytes of source; an
-answer is a line of JSON (`mime` and `size`, or `refused`: why) and `size` bytes. It ends with its input, and when its
-processor time is over.
+answer is a line of JSON (`mime` and `size`, or `refused`: why) and `size` bytes. It ends with its input, and when the
+processor time for one image is over.
 """
 
 import io
 import json
 import resource
 import sys
+import time
 from typing import Any
 
 from PIL import Image, ImageFilter, ImageOps, ImageSequence
@@ -29,14 +30,21 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     Image.MAX_IMAGE_PIXELS = None  # looked at before anything is decoded, below
     while line := sys.stdin.buffer.readline():
         question = json.loads(line)
+        _limit_time()
         head, data = _answer(question, sys.stdin.buffer.read(question["size"]))
         sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + data)
         sys.stdout.buffer.flush()
+
+
+def _limit_time() -> None:
+    """From now on: the images before it used some."""
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    then = int(time.process_time()) + _SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (then if most == resource.RLIM_INFINITY else min(then, most), most))
 
 
 def _answer(question: dict[str, Any], source: bytes) -> tuple[dict[str, Any], bytes]:
