@@ -1,5 +1,7 @@
 """What every test shares."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -7,6 +9,11 @@ pytest_plugins = ["tests.databases"]
 
 settings.register_profile("any-machine", deadline=None)  # others may be busy on it
 settings.load_profile("any-machine")
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # so in a shell's background; programs that tests start inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

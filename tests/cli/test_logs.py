@@ -122,7 +122,10 @@ def test_ctrl_c_ends_it_quietly() -> None:
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout
             assert process.stderr
-            assert b"line 1" in process.stdout.readline()
-            process.send_signal(signal.SIGINT)
-            assert process.stderr.read() == b""
-            assert process.wait(20) == 130
+            try:
+                assert b"line 1" in process.stdout.readline()
+                process.send_signal(signal.SIGINT)
+                assert process.stderr.read() == b""
+                assert process.wait(20) == 130
+            finally:
+                process.kill()
