@@ -218,9 +218,12 @@ class Reader:
         return data if row.where is Where.SLICE else _framed(data)
 
     async def _report(self, pack_id: str) -> NoReturn:
-        """Raises ContentDamaged. From now on another copy is preferred, if there is one."""
+        """Raises ContentDamaged: from now on another copy is preferred, if there is one. Of a pack that was let go, and
+        swept while it was read, ContentMissing.
+        """
+        if not await self._db.write(lambda connection: store.mark_damaged(connection, pack_id)):
+            raise ContentMissing
         _log.error("stored content is damaged", pack=pack_id)
-        await self._db.write(lambda connection: store.mark_damaged(connection, pack_id))
         raise ContentDamaged
 
 

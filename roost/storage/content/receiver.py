@@ -5,7 +5,7 @@ object of the blob store before one transaction makes it content: a crash leaves
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -35,7 +35,7 @@ class Receiver:
         self._importer = Importer(profile)
         self._pieces = Pieces(self._work)
         self._begin = 0
-        self._blocks: list[BlockRow] = []
+        self._nodes: list[BlockRow] = []
         self._trees: list[TreeRow] = []
         self._is_kept = False
         self.pack_id = key
@@ -89,13 +89,14 @@ class Receiver:
         pack = Pack(self.pack_id, self.size, clock.now())
 
         def publish(connection: Connection) -> T:
-            store.add_pack(connection, pack, self._blocks, self._trees)
+            store.add_pack(connection, pack, self._rows(), self._trees)
             return then(connection)
 
         return await self._db.write(publish)
 
     def _end(self, tree: Tree) -> None:
-        self._keep(tree)
+        self._trees.append(TreeRow(tree.cid, self._profile.name, self._begin, tree.size, tree.leaves))
+        self._inline(tree.nodes)
         self._importer, self._begin = Importer(self._profile), self.size
 
     async def aclose(self) -> None:
@@ -105,15 +106,16 @@ class Receiver:
     async def _work(self, piece: memoryview) -> None:
         await both(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
 
-    def _keep(self, tree: Tree) -> None:
-        chunk, offset = self._profile.chunk, self._begin
+    def _rows(self) -> Iterator[BlockRow]:
+        """Every block. Those of a large file are many: they are made where they are written down, in a thread."""
+        chunk = self._profile.chunk
         codec, where = (RAW, Where.SLICE) if self._profile.raw else (DAG_PB, Where.FRAMED)
-        for at in range(0, len(tree.leaves), _DIGEST):
-            cid = Cid(self._profile.version, codec, SHA2_256, tree.leaves[at : at + _DIGEST])
-            begin = at // _DIGEST * chunk
-            self._blocks.append(BlockRow(cid, where, offset + begin, min(chunk, tree.size - begin)))
-        self._inline(tree.nodes)
-        self._trees.append(TreeRow(tree.cid, self._profile.name, offset, tree.size, tree.leaves))
+        for file in self._trees:
+            for at in range(0, len(file.leaves), _DIGEST):
+                cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + _DIGEST])
+                begin = at // _DIGEST * chunk
+                yield BlockRow(cid, where, file.offset + begin, min(chunk, file.size - begin))
+        yield from self._nodes
 
     def _inline(self, nodes: Iterable[Block]) -> None:
-        self._blocks += [BlockRow(node.cid, Where.INLINE, length=len(node.data), data=node.data) for node in nodes]
+        self._nodes += [BlockRow(node.cid, Where.INLINE, length=len(node.data), data=node.data) for node in nodes]

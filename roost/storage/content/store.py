@@ -130,8 +130,9 @@ def leaves(connection: Connection, pack_id: str, cid: Cid, first: int, count: in
     ).scalar_one()
 
 
-def mark_damaged(connection: Connection, pack_id: str) -> None:
-    connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True))
+def mark_damaged(connection: Connection, pack_id: str) -> bool:
+    """Whether it is there still."""
+    return connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True)).rowcount == 1
 
 
 def mark_checked(connection: Connection, pack_id: str, at: datetime, *, damaged: bool) -> None:

@@ -1,9 +1,12 @@
 """A pack is content all at once, or not at all."""
 
+import gc
+
 import pytest
 
 from roost.core.db import Connection
 from roost.storage.content.errors import ContentMissing
+from roost.storage.content.model import BlockRow
 from roost.storage.unixfs.importer import Importer
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import CONTENT, House
@@ -43,3 +46,17 @@ async def test_the_same_bytes_twice_in_a_pack(place: House) -> None:
     _, (one, two) = await place.keep(b"same", b"same")
     assert one == two
     assert await place.reader.block(place.scope, one.cid) == b"same"
+
+
+async def test_the_blocks_of_a_file_are_made_where_they_are_written_down(place: House) -> None:
+    """For a large one they are more than the loop has time for."""
+
+    def rows() -> int:
+        return sum(isinstance(one, BlockRow) for one in gc.get_objects())
+
+    async with place.content.receive(V1) as pack:
+        await pack.write(CONTENT)
+        before = rows()
+        tree = await pack.end_file()
+        assert len(tree.leaves) // 32 == 20
+        assert rows() - before <= len(tree.nodes)

@@ -32,6 +32,16 @@ async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.F
     assert place.blob(kept).exists()
 
 
+async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(place: House, request: pytest.FixtureRequest) -> None:
+    _, (tree,) = await place.keep(b"one block")
+    found = await place.reader.stat(place.scope, tree.cid)
+    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    request.getfixturevalue("tomorrow")
+    assert await place.content.sweep() == 1
+    with pytest.raises(ContentMissing):
+        await anext(place.reader.content(place.scope, found))
+
+
 @pytest.mark.usefixtures("tomorrow")
 async def test_one_sweep_removes_all_that_nobody_holds(place: House) -> None:
     packs = [Pack(f"{number:032x}", 1, clock.now() - timedelta(days=2)) for number in range(101)]
