@@ -5,7 +5,7 @@ nothing else to show. The draft stays until the file is published, so whatever i
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ class Transfers:
         self._busy: set[str] = set()
 
     async def begin(self, opening: Opening) -> tuple[Transfer, str]:
-        """A transfer and its token.
+        """A transfer and its token. It ends another of the same file: a signed address is leave to upload one.
 
         Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, StorageFull, TooManyTransfers,
         BlobFailed.
@@ -71,10 +71,12 @@ class Transfers:
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
         try:
-            await self._db.write(lambda connection: self._add(connection, transfer, token))
+            replaced = await self._db.write(lambda connection: self._add(connection, transfer, token))
         except (TooManyTransfers, StorageFull):
             await self._drafts.remove(transfer.id)
             raise
+        for transfer_id in replaced:
+            await self._drafts.remove(transfer_id)
         return transfer, token
 
     async def find(self, file_id: str, token: str) -> Transfer:
@@ -157,13 +159,15 @@ class Transfers:
         await self._db.write(lambda connection: self._set_length(connection, transfer, length))
         return replace(transfer, length=length)
 
-    def _add(self, connection: Connection, transfer: Transfer, token: str) -> None:
+    def _add(self, connection: Connection, transfer: Transfer, token: str) -> Sequence[str]:
         tenant = tenants.hold(connection, transfer.tenant_id)
+        replaced = store.remove_unfinished(connection, transfer.file_id)
         count, expected = store.unfinished(connection, tenant.id, transfer.created_at)
         if count >= UNFINISHED_LIMIT:
             raise TooManyTransfers
         self._uploads.expect(connection, tenant, expected + (transfer.length or 0))
         store.add(connection, transfer, _digest(token))
+        return replaced
 
     def _set_length(self, connection: Connection, transfer: Transfer, length: int) -> None:
         self._expect(connection, transfer, length)

@@ -112,6 +112,12 @@ def remove(connection: Connection, transfer_id: str) -> None:
     connection.execute(transfers.delete().where(transfers.c.id == transfer_id))
 
 
+def remove_unfinished(connection: Connection, file_id: str) -> Sequence[str]:
+    """Remove those that would become this file; which they were."""
+    query = transfers.delete().where(transfers.c.file_id == file_id, transfers.c.cid.is_(None))
+    return list(connection.execute(query.returning(transfers.c.id)).scalars())
+
+
 def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
     query = sa.select(transfers.c.id).where(transfers.c.expires_at <= at).order_by(transfers.c.expires_at)
     return list(connection.execute(query.limit(limit)).scalars())

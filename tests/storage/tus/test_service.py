@@ -310,3 +310,13 @@ async def test_room_is_looked_for_where_no_length_was_told(place: House) -> None
     await desk.add(second, 0, CONTENT[:400_000])
     with pytest.raises(StorageFull):
         await desk.add(first, 600_000, b"x")
+
+
+async def test_another_of_the_same_file_ends_the_first(desk: Desk) -> None:
+    first, token = await desk.begin(5)
+    await desk.add((first, token), 0, b"hel")
+    second = await desk.transfers.begin(Opening(first.tenant_id, first.file_id, 5, {}))
+    with pytest.raises(TransferMissing):
+        await desk.find((first, token))
+    assert len(desk.drafts()) == 1
+    assert (await desk.add(second, 0, b"hello")).cid == cid_of(b"hello")
