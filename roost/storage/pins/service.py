@@ -20,6 +20,7 @@ from roost.storage.pins import store
 from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
 from roost.storage.pins.model import (
     ACTIVE,
+    FAILED,
     HOSTS_LIMIT,
     KEPT,
     PAGE_LIMIT,
@@ -174,6 +175,9 @@ def _renewed(connection: Connection, tenant_id: str, pin_id: str, ask: Ask) -> P
     """The same pin under another id, with another note."""
     tenants.hold(connection, tenant_id)
     old = _found(connection, tenant_id, pin_id)
+    if old.status in FAILED:  # it is looked for anew
+        store.remove(connection, old.id)
+        return _added(connection, tenant_id, ask, clock.now())
     stays = old.status in {Status.PINNED, Status.BACKFILLED}
     status = old.status if stays else Status.PRECHECKING
     new = Pin(ids.new_id(), tenant_id, ask, status, old.file_id, old.created_at, clock.now())

@@ -8,7 +8,7 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.groups.errors import GroupMissing
-from roost.storage.pins import model, service
+from roost.storage.pins import model, service, store
 from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
 from roost.storage.pins.model import Ask, Match, Status, Wanted
 from roost.storage.unixfs import car
@@ -148,3 +148,11 @@ async def test_by_time(desk: Counter) -> None:
     mine = first.tenant_id
     assert [one.id for one in (await desk.pins.slice(mine, Wanted(after=first.created_at), 10))[0]] == [second.id]
     assert [one.id for one in (await desk.pins.slice(mine, Wanted(before=second.created_at), 10))[0]] == [first.id]
+
+
+async def test_one_that_came_to_nothing_begins_anew(desk: Counter, database: Database) -> None:
+    pin = await desk.pin(NOWHERE[0])
+    await database.write(lambda connection: store.set_status(connection, pin.id, Status.EXPIRED, pin.updated_at))
+    new = await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(NOWHERE[0]), "again"))
+    assert new.created_at > pin.created_at
+    await desk.until(new, *model.ACTIVE)
