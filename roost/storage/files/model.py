@@ -13,6 +13,8 @@ NAME_LIMIT = 255
 KEYVALUES_LIMIT = 10
 KEY_LIMIT = 255
 VALUE_LIMIT = 1024
+PAIR_BYTES = 2600
+"""Of a key and its value together: no more has room in an index of PostgreSQL."""
 PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
 UNGROUPED = "null"
 """The group of files that are in none, as list filters write it."""
@@ -74,6 +76,11 @@ class Filter:
     ascending: bool = False
     nothing: bool = False
 
+    @property
+    def is_search(self) -> bool:
+        """Whether many files may have to be looked at for a few."""
+        return bool(self.name or self.group_id or self.mime_type or self.keyvalues)
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -131,5 +138,7 @@ def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
             raise InvalidMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidMetadata("keyvalues are finite numbers")
+        if len(f"{key}{value}".encode()) > PAIR_BYTES:
+            raise InvalidMetadata(f"A key and its value may have {PAIR_BYTES} bytes")
         checked[key] = value
     return checked

@@ -100,18 +100,17 @@ class Files:
         """A page, and the token of the next if there may be one. Raises InvalidPage."""
         after = Place.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        rows = await self._db.read(
-            lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
-        )
+        read = self._db.survey if chosen.is_search else self._db.read
+        rows = await read(lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1))
         return place.page(rows, limit)
 
     async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
         """Public files, deleted ones too, newest first, and how many the filter lets through."""
-        return await self._db.read(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
+        return await self._db.survey(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
 
     async def total(self, tenant_id: str, network: Network) -> tuple[int, int]:
         """How many files there are, and their bytes."""
-        return await self._db.read(lambda connection: store.count(connection, tenant_id, network, Filter()))
+        return await self._db.survey(lambda connection: store.count(connection, tenant_id, network, Filter()))
 
     async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
         """The file with another note. Raises FileMissing."""

@@ -24,3 +24,9 @@ def test_keyvalues() -> None:
 def test_keyvalues_that_are_none(given: dict[str, object]) -> None:
     with pytest.raises(InvalidMetadata):
         checked_keyvalues(given)
+
+
+def test_a_pair_fits_into_an_index() -> None:
+    assert checked_keyvalues({"k" * 255: "v" * 1024})
+    with pytest.raises(InvalidMetadata):
+        checked_keyvalues({"k": "\N{PARTY POPPER}" * 1024})

@@ -1,10 +1,12 @@
 """Files: found by their tenant alone, listed in pages, gone when they are deleted or their time is over."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import Engine, event
 
 from roost.core import clock
 from roost.core.db import Database
@@ -12,7 +14,7 @@ from roost.core.place import InvalidPage
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import Change, File, Filter, Note
+from roost.storage.files.model import Change, File, Filter, Note, PinFilter, checked_keyvalues
 from roost.storage.files.service import Files
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
@@ -194,3 +196,27 @@ async def test_time_that_is_given_in_the_last_moment_counts(place: House, files:
     await files.change(*mine, change)
     assert await asyncio.gather(*others) == [0]
     assert (await files.get(*mine)).note.expires_at == now + timedelta(hours=1)
+
+
+async def test_the_longest_pairs_are_kept(place: House, files: Files) -> None:
+    wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # texts that repeat would be packed
+    file = await add(place, files, b"one", Note("n", checked_keyvalues({wide[:255]: wide[:395]})))
+    found, _ = await files.list(place.tenant_id, PRIVATE, Filter(keyvalues=file.note.keyvalues), None, 10)
+    assert found == [file]
+
+
+async def test_nobody_waits_for_a_search(place: House, files: Files) -> None:
+    threads: set[int] = set()
+
+    def note(*_: object) -> None:
+        threads.add(threading.get_ident())
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        await files.list(place.tenant_id, PRIVATE, Filter(name="n"), None, 10)
+        await files.pins(place.tenant_id, PinFilter(), 10, 0)
+        await files.total(place.tenant_id, PRIVATE)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert threads
+    assert threading.get_ident() not in threads
