@@ -1,14 +1,15 @@
 """Content: receive it, hold it, let it go. Reading is the reader's."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import timedelta
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids, log
 from roost.core.db import Database
-from roost.drivers.blob.contract import BlobStore, Writer
+from roost.core.db.database import CannotWrite
+from roost.drivers.blob.contract import BlobFailed, BlobStore, Writer
 from roost.storage.content import store
 from roost.storage.content.again import Again
 from roost.storage.content.cars import CarReceiver
@@ -53,6 +54,17 @@ class Content:
         key = ids.random_bytes(16).hex()
         async with await self._blobs.create(key) as writer, aclosing(CarReceiver(self._db, writer, key)) as receiver:
             yield receiver
+
+    async def discard(self, pack_id: str) -> None:
+        """Remove a pack that nobody holds, now; where that fails, it goes with a sweep."""
+
+        def remove(connection: Connection) -> bool:
+            store.remove_unheld(connection, pack_id)
+            return not store.known(connection, [pack_id])
+
+        with suppress(CannotWrite, BlobFailed):
+            if await self._db.write(remove):
+                await self._blobs.delete(pack_id)
 
     async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""

@@ -14,9 +14,10 @@ from roost.core.db import Database
 from roost.core.threads import aside
 from roost.identity import tenants
 from roost.identity.model import Tenant
+from roost.storage.content.cars import CarReceiver
 from roost.storage.content.receiver import Receiver
 from roost.storage.content.service import Content
-from roost.storage.files.errors import StorageFull
+from roost.storage.files.errors import FileThere, StorageFull
 from roost.storage.files.model import NAME_LIMIT, File
 from roost.storage.files.service import Arrival, Files
 from roost.storage.groups.errors import GroupMissing
@@ -77,7 +78,7 @@ class Uploads:
         root, name = await aside(lambda: _arranged(receiver, parts, wrap=label.wrap))
         kind = sniff.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
         arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
-        return await receiver.commit(lambda connection: self._add(connection, order, arrival, receiver.pack_id))
+        return await self._committed(receiver, order, arrival)
 
     async def _publish_car(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
         if len(parts) > 1:
@@ -89,7 +90,19 @@ class Uploads:
             raise UploadTooLarge  # few blocks, each of which is in it very often
         kind = DIRECTORY if kept.kind in {Kind.DIRECTORY, Kind.SHARD} else sniff.UNKNOWN
         arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
-        return await car.commit(lambda connection: self._add(connection, order, arrival, car.pack_id))
+        return await self._committed(car, order, arrival)
+
+    async def _committed(self, receiver: Receiver | CarReceiver, order: Order, arrival: Arrival) -> File:
+        """What turns out to be nobody's goes at once: until a sweep, much of it could come."""
+        pack_id = receiver.pack_id
+        try:
+            file = await receiver.commit(lambda connection: self._add(connection, order, arrival, pack_id))
+        except (GroupMissing, FileThere, StorageFull):
+            await self._content.discard(pack_id)
+            raise
+        if file.is_duplicate:
+            await self._content.discard(pack_id)
+        return file
 
     def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Of one upload, and of all together: what room there is when it is published is what counts."""

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from roost.core.db import Database
+from roost.drivers.blob.folder import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
@@ -29,6 +30,9 @@ from roost.storage.uploads.service import Uploads
 from tests.storage.cars import blocks_of
 from tests.storage.house import CONTENT, House, entry
 from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
+
+TREE, BLOCKS = blocks_of(V1, b"in a CAR")
+TREE_CAR = b"".join(written([TREE.cid], BLOCKS))
 
 
 @pytest.fixture
@@ -158,3 +162,14 @@ async def test_folders_are_counted_too(place: House, uploads: Uploads, monkeypat
     assert (await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})).number_of_files == 2
     with pytest.raises(TooManyFiles):
         await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
+
+
+async def test_what_is_nobody_s_goes_at_once(place: House, uploads: Uploads) -> None:
+    order, blobs = Order(place.tenant_id), FolderStore(place.folder / "blobs")
+    first = await send(uploads, order, {"a": b"same"})
+    assert (await send(uploads, order, {"a": b"same"})).is_duplicate
+    for label in (Label(note=Note(group_id="none")), Label(note=Note(group_id="none"), car=True)):
+        with pytest.raises(GroupMissing):
+            await send(uploads, order, {"a": b"other" if not label.car else TREE_CAR}, label)
+    assert len([blob async for blob in blobs.list()]) == 1
+    assert await read(place, first.cid) == b"same"
