@@ -177,3 +177,11 @@ async def test_only_who_may_write_files_signs(house: Running) -> None:
         for path in ("/v3/files/sign", "/v3/files/private/download_link"):
             answer = await house.client(token, "uploads.localhost").post(path, json={"expires": 60, "url": "x"})
             assert answer.status_code == status
+
+
+async def test_what_the_tenant_noted_is_not_told(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+    fields = {"name": "for me alone", "keyvalues": '{"to":"nobody"}'}
+    mine = await uploads.post("/v3/files", files={"file": ("a.png", PNG, "image/png")}, data=fields)
+    assert mine.json()["data"]["keyvalues"] == {"to": "nobody"}
+    told = (await send(anybody, await signed(uploads))).json()["data"]
+    assert (told["is_duplicate"], told["name"], told["keyvalues"]) == (True, None, {})
