@@ -95,7 +95,7 @@ class Webhooks:
 
         def change(connection: Connection) -> Webhook:
             tenants.hold(connection, tenant_id)
-            old = found(connection, tenant_id, webhook_id)
+            old = found(connection, tenant_id, webhook_id, lock=True)
             new = replace(
                 old,
                 url=old.url if wish.url is None else wish.url,
@@ -163,9 +163,9 @@ class Webhooks:
         return Made(webhook, message.written(secret))
 
 
-def found(connection: Connection, tenant_id: str, webhook_id: str) -> Webhook:
+def found(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
     """Raises WebhookMissing."""
-    webhook = store.get(connection, tenant_id, webhook_id)
+    webhook = store.get(connection, tenant_id, webhook_id, lock=lock)
     if webhook is None:
         raise WebhookMissing
     return webhook

@@ -96,8 +96,10 @@ def update(connection: Connection, webhook: Webhook) -> None:
     connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(**_changeable(webhook)))
 
 
-def get(connection: Connection, tenant_id: str, webhook_id: str) -> Webhook | None:
-    row = connection.execute(_present(tenant_id).where(webhooks.c.id == webhook_id)).first()
+def get(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
+    """lock: nobody else changes it before the transaction ends, no attempt either."""
+    query = _present(tenant_id).where(webhooks.c.id == webhook_id)
+    row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None else _webhook(row)
 
 

@@ -200,5 +200,24 @@ async def test_to_enable_one_forgives_it(office: Office) -> None:
     assert (again.enabled, again.disabled_reason, again.failing_since) == (True, None, None)
 
 
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
+async def test_a_change_forgets_nothing_that_an_attempt_found_out_meanwhile(office: Office) -> None:
+    """SQLite has one writer at a time."""
+    webhook = (await office.make()).webhook
+    gone = replace(webhook, enabled=False, disabled_reason=Reason.GONE)
+
+    def waits(connection: Connection) -> bool:
+        return bool(connection.exec_driver_sql("SELECT count(*) FROM pg_locks WHERE NOT granted").scalar_one())
+
+    with office.db.writer.begin() as attempt:
+        store.update(attempt, gone)
+        changing = asyncio.create_task(office.webhooks.update(office.tenant, webhook.id, Wish(description="new")))
+        async with asyncio.timeout(20):
+            while not await office.db.read(waits):
+                await asyncio.sleep(0.005)
+    changed = await changing
+    assert (changed.description, changed.enabled, changed.disabled_reason) == ("new", False, Reason.GONE)
+
+
 def _bodies(connection: Connection) -> list[str]:
     return [row.body for row in connection.execute(store.events.select().order_by(store.events.c.created_at))]
