@@ -155,7 +155,7 @@ class Retrieval:
                     patience.reschedule(asyncio.get_running_loop().time() + self._patience)
 
     async def _publish(self, pin: Pin, car: CarReceiver, kept: Kept) -> None:
-        """The file, unless nobody wants it any more. Raises PinMissing."""
+        """The file, unless nobody wants it any more. Raises PinMissing, StorageFull; what came is gone then."""
 
         def publish(connection: Connection) -> None:
             tenants.hold(connection, pin.tenant_id)
@@ -166,7 +166,11 @@ class Retrieval:
             file = self._files.add(connection, arrival, car.pack_id)
             _over(connection, pin, Status.PINNED, file.id)
 
-        await car.commit(publish)
+        try:
+            await car.commit(publish)
+        except (PinMissing, StorageFull):
+            await self._content.discard(car.pack_id)
+            raise
 
     async def _present(self, pin: Pin) -> File | None:
         """The tenant's file of that CID, as it was written, unless it is to be mended."""

@@ -8,6 +8,7 @@ import pytest
 from roost import work
 from roost.core import clock
 from roost.core.db import Database
+from roost.drivers.blob.folder import FolderStore
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.pins.errors import PinMissing
@@ -136,6 +137,7 @@ async def test_when_the_storage_of_the_plan_is_full(place: House, database: Data
     async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR}), capacity=len(FOLDER_CAR) - 1) as desk:
         assert await desk.until(await desk.pin(FOLDER), *END) is Status.OVER_FREE_LIMIT
         assert await desk.all_files() == []
+        assert [blob async for blob in FolderStore(place.folder / "blobs").list()] == []
 
 
 async def test_what_is_public_here_needs_no_network(place: House, database: Database) -> None:
