@@ -47,7 +47,8 @@ class FolderStore(BlobStore):
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:  # the thread opens it all the same
-            await (await opening).abort()
+            with suppress(BlobFailed, BlobMissing):
+                await (await opening).abort()
             raise
 
     async def adopt(self, key: str, file: Path) -> None:

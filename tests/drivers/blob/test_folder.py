@@ -91,3 +91,12 @@ async def test_an_old_file_that_is_adopted_is_a_new_object(tmp_path: Path) -> No
     await store.adopt(KEY, draft)
     (found,) = [blob async for blob in store.list()]
     assert found.modified_at > clock.now() - timedelta(hours=1)
+
+
+async def test_what_cannot_be_begun_loses_no_cancellation(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("in the way")
+    beginning = asyncio.create_task(FolderStore(tmp_path).create(KEY))
+    await asyncio.sleep(0)
+    beginning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await beginning
