@@ -15,6 +15,8 @@ from roost.storage.unixfs.errors import Malformed
 BLOCK_LIMIT = 2 * 1024**2
 """Bytes: the largest block that peers exchange (ipfs/specs, bitswap)."""
 _MOST_LINKS = 65_536
+_MOST_FIELDS = 2 * _MOST_LINKS
+"""Of a message, whatever they are: each one costs more time than the two bytes that it may be written in."""
 
 
 class Kind(IntEnum):
@@ -106,8 +108,10 @@ def _bytes(place: int, value: bytes) -> bytes:
 
 def _fields(message: bytes) -> Iterable[tuple[int, bytes | int]]:
     """The fields of a protocol buffers message, in their order."""
-    at = 0
+    at = count = 0
     while at < len(message):
+        if (count := count + 1) > _MOST_FIELDS:
+            raise Malformed("a message with too many fields")
         key, at = varint.decode(message, at)
         value, at = varint.decode(message, at)
         match key & 7:
@@ -186,4 +190,6 @@ def _packed(data: bytes) -> list[int]:
     while at < len(data):
         value, at = varint.decode(data, at)
         found.append(value)
+        if len(found) > _MOST_LINKS:
+            raise Malformed("a message with too many fields")
     return found

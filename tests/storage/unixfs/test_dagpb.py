@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import dagpb
+from roost.storage.unixfs import dagpb, varint
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
 from roost.storage.unixfs.errors import Malformed
@@ -162,3 +162,18 @@ def test_no_change_of_a_node_breaks_it(noise: bytes, at: int) -> None:
         dagpb.decode(block[:at] + noise + block[at + len(noise) :])
     except Malformed:
         return
+
+
+@pytest.mark.parametrize("field", [b"\x20\x01", b"\x18\x01", b"\x42\x00"], ids=["sizes", "length", "time"])
+def test_what_has_more_fields_than_links_could_be_is_no_node(field: bytes) -> None:
+    """Each of two bytes: a block of them would take seconds."""
+    data = b"\x08\x02" + field * 150_000
+    block = b"\x0a" + varint.encode(len(data)) + data
+    with pytest.raises(Malformed, match="too many fields"):
+        dagpb.decode(block)
+
+
+def test_sizes_in_the_packed_form_are_counted_too() -> None:
+    data = b"\x08\x02\x22" + varint.encode(70_000) + b"\x01" * 70_000
+    with pytest.raises(Malformed, match="too many fields"):
+        dagpb.decode(b"\x0a" + varint.encode(len(data)) + data)
