@@ -79,7 +79,8 @@ async def _feed(child: Child, data: bytes, link: Link) -> None:
             data = data[os.write(child.stdin, data) :]
         except BlockingIOError:
             try:
-                await asyncio.wait_for(usable(child.stdin, child.ended, write=True), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await usable(child.stdin, child.ended, write=True)
             except TimeoutError:
                 if hung_up(link.sock.fileno()):  # nobody reads from the client meanwhile
                     raise ConnectionResetError from None

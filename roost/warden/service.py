@@ -157,6 +157,8 @@ class Warden:
             await link.reply(pid=child.pid)
             await converse(child, link, seconds, limit)
         finally:
+            if not child.ended.done():  # the client left before it was told that the command runs
+                await child.kill()
             self._execs -= 1
             child.close()
 

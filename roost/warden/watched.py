@@ -68,7 +68,8 @@ class Watched:
     async def _told_to_stop(self, delay: float) -> bool:
         self.state = "backoff"
         with suppress(TimeoutError):
-            return await asyncio.wait_for(self._stopping.wait(), delay)
+            async with asyncio.timeout(delay):
+                return await self._stopping.wait()
         return False
 
     def _again(self) -> None:

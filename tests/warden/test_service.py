@@ -160,3 +160,14 @@ async def _answers(place: Ground) -> bool:
         return bool(await place.warden().ping())
     except BoxGone:
         return False
+
+
+async def test_nothing_of_a_command_stays_whose_client_left_before_the_answer(place: Ground) -> None:
+    for _ in range(5):
+        _, writer = await place.runtime.connect(AGENT)
+        duration = sleeper()
+        ask = {"op": "exec", "argv": ["sleep", duration], "timeout": 600, "stdin": False}
+        writer.write(json.dumps(ask).encode() + b"\n")
+        writer.transport.abort()  # what is written is with the system by now: it is read, and there is nobody to answer
+        assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+        await until(lambda duration=duration: not sleeping(duration))
