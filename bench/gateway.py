@@ -20,7 +20,7 @@ from bench.processes import caddy, caddy_home, free_port, process
 from bench.table import Row, median_ms
 from tests.journeys.server_process import Up, up
 
-_SMALL, _CHUNK, _BIG, _HUGE = 4 * 1024, 256 * 1024, 100 * 1024**2, 1024**3
+_SMALL, _CHUNK, _BIG, _HUGE = 4 * 1024, 1024**2, 100 * 1024**2, 1024**3
 _GETS, _CONNECTIONS, _ROUNDS = 4_000, 16, 3
 _LAST = "bytes=-1"
 _NGINX = """
@@ -59,7 +59,7 @@ def run(folder: Path) -> Sequence[Row]:
         Row("gateway: GETs of 4 KiB, verified", rate, "/s", who, their_rate, "reported"),
         Row("gateway: GET of 100 MiB, verified", speed, "MB/s", who, their_speed, "reported"),
         Row(
-            "gateway: the last byte of 1 GiB, p50", far, "ms", "of a file of 256 KiB", first, "does not grow with size"
+            "gateway: the last byte of 1 GiB, p50", far, "ms", "of a file of 1 MiB", first, "does not grow with size"
         ),
     ]
 

@@ -237,8 +237,6 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
-            "roost/storage/content/receiver.py",  # hashing beside writing
-            "roost/storage/tus/sitting.py",  # the same
             "roost/storage/content/cars.py",  # the same
             "roost/storage/webhooks/sending.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop

@@ -1,6 +1,8 @@
 """What is done with files of this machine, whole and in threads, in the words that blob stores fail with."""
 
 import asyncio
+import errno
+import fcntl
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from typing import TypeVar
 from roost.drivers.blob.contract import BlobFailed, BlobMissing
 
 T = TypeVar("T")
+_ALIGNED = 4096
 
 
 async def in_thread(fn: Callable[[], T]) -> T:
@@ -58,6 +61,34 @@ def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
+
+
+def write_direct(file: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+    """Write at the end of a file, which is at `offset`, past the system's memory where that can be done.
+
+    It saves the system a copy, and large content does not push out what is read. Where a file system, or the place of
+    the bytes in file or memory, does not allow it, it is written as usual. Nothing is there for good before a sync.
+    """
+    view = memoryview(data)
+    _set_direct(file, on=(offset | len(view)) % _ALIGNED == 0)
+    while view:
+        try:
+            view = view[os.write(file, view) :]
+        except OSError as error:
+            if error.errno != errno.EINVAL or not _set_direct(file, on=False):
+                raise
+
+
+def _set_direct(file: int, *, on: bool) -> bool:
+    """Whether that could be changed."""
+    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    if on == bool(flags & os.O_DIRECT):
+        return False
+    try:
+        fcntl.fcntl(file, fcntl.F_SETFL, flags ^ os.O_DIRECT)
+    except OSError:  # this file system cannot
+        return False
+    return True
 
 
 def at_hand(path: Path, offset: int, length: int) -> bytes | None:

@@ -10,14 +10,17 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from roost.core import clock, ids
 from roost.drivers.blob.contract import KEY, Blob, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all, write_direct
 
 _SYNC_EVERY = 64 * 1024**2
+_READ_SOON = 8 * 1024**2
+"""Bytes of an object that stay in the system's memory when they are written; what follows goes to the disk directly."""
 _PAGE = 256
 _SMALL = 256 * 1024
 
@@ -116,13 +119,17 @@ class _FileWriter(Writer):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._file: int | None = os.open(draft, flags, 0o600)
+        self._size = 0
         self._unsynced = 0
         self._writing: asyncio.Task[None] | None = None
         self._syncing: asyncio.Task[None] | None = None
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         file = self._open()
-        await self._do(lambda: write_all(file, data))
+        size = self._size
+        write = write_all if size < _READ_SOON else partial(write_direct, offset=size)
+        await self._do(lambda: write(file, data))
+        self._size += len(data)
         self._unsynced += len(data)
         if self._unsynced >= _SYNC_EVERY:
             self._unsynced = 0

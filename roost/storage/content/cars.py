@@ -16,7 +16,7 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
 from roost.storage.content.model import FILE_DEPTH, BlockRow, Pack, Where
-from roost.storage.content.pieces import Pieces, both
+from roost.storage.content.pieces import Pieces
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import Kind
@@ -68,7 +68,7 @@ class CarReceiver:
         self._db = db
         self._writer = writer
         self._reader = car.Reader()
-        self._pieces = Pieces(self._work)
+        self._pieces = Pieces(self._index, writer.write)
         self._rows: dict[Cid, BlockRow] = {}
         self._nodes: dict[Cid, _Outline] = {}
         self._links = 0
@@ -102,9 +102,6 @@ class CarReceiver:
     async def aclose(self) -> None:
         """Waits for what a thread still does with what came. Idempotent."""
         await self._pieces.close()
-
-    async def _work(self, piece: memoryview) -> None:
-        await both(asyncio.to_thread(self._index, piece), self._writer.write(piece))
 
     def _index(self, piece: memoryview) -> None:
         for block in self._reader.feed(piece):

@@ -4,7 +4,6 @@ What comes is written and hashed side by side while more comes, a piece at a tim
 object of the blob store before one transaction makes it content: a crash leaves nothing that anybody sees.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
 from roost.storage.content.model import BlockRow, Pack, TreeRow, Where
-from roost.storage.content.pieces import PIECE, Pieces, both
+from roost.storage.content.pieces import PIECE, Pieces
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Block, Importer, Tree
@@ -33,7 +32,7 @@ class Receiver:
         self._writer = writer
         self._profile = profile
         self._importer = Importer(profile)
-        self._pieces = Pieces(self._work)
+        self._pieces = Pieces(self._look, writer.write)
         self._begin = 0
         self._nodes: list[BlockRow] = []
         self._trees: list[TreeRow] = []
@@ -103,8 +102,8 @@ class Receiver:
         """Waits for what a thread still does with what came. Idempotent."""
         await self._pieces.close()
 
-    async def _work(self, piece: memoryview) -> None:
-        await both(asyncio.to_thread(self._importer.update, piece), self._writer.write(piece))
+    def _look(self, piece: memoryview) -> None:
+        self._importer.update(piece)
 
     def _rows(self) -> Iterator[BlockRow]:
         """Every block. Those of a large file are many: they are made where they are written down, in a thread."""

@@ -31,10 +31,9 @@ class Sitting:
         self._expect = expect
         self._draft = draft
         self._importer = importer
-        self._pieces = Pieces(self._work)
+        self._pieces = Pieces(importer.update, draft.write)
         self._came = transfer.offset
         self._from = transfer.hashed
-        self._is_sound = True
         self._end = transfer.limit if transfer.length is None else transfer.length
         self.transfer = transfer
 
@@ -66,10 +65,11 @@ class Sitting:
     async def keep(self) -> None:
         """What came is acknowledged from here on. Raises StorageFull, BlobFailed, OutOfStep."""
         await self._pieces.close()
-        if self._is_sound:
-            await self._pieces.end()
+        if self._pieces.failed:  # when only one of the two is done, what was kept last is all that counts
+            return
+        await self._pieces.end()
         before = self.transfer
-        if not self._is_sound or self._draft.size == before.offset:
+        if self._draft.size == before.offset:
             return
         await self._draft.sync()
         digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * _DIGEST :]
@@ -84,11 +84,6 @@ class Sitting:
         if not await self._db.write(advance):
             raise OutOfStep(before.offset)
         self.transfer = after
-
-    async def _work(self, piece: memoryview) -> None:
-        self._is_sound = False  # when only one of the two is done, what was kept last is all that counts
-        await asyncio.gather(asyncio.to_thread(self._importer.update, piece), self._draft.write(piece))
-        self._is_sound = True
 
 
 async def _awake(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:

@@ -1,14 +1,17 @@
 """What is done with files: all of it or nothing, in the words that blob stores fail with."""
 
 import asyncio
+import fcntl
+import mmap
 import os
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from roost.drivers.blob.contract import BlobFailed, BlobMissing
-from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all
+from roost.drivers.blob.disk import at_hand, exactly, in_thread, opened, sync_folder, write_all, write_direct
 
 
 @pytest.fixture
@@ -86,3 +89,29 @@ async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
     async with asyncio.timeout(20):
         while not numbers or Path(f"/proc/self/fd/{numbers[0]}").exists():
             await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("there", ["/dev/shm", None], ids=["memory", "disk"])
+def test_what_is_written_directly_is_all_there_in_its_order(tmp_path: Path, there: str | None) -> None:
+    """Whole pages and others, from memory that a disk can take and from such that it cannot."""
+    pages = memoryview(mmap.mmap(-1, 64 * 1024))
+    pages[:] = os.urandom(len(pages))
+    plain = memoryview(os.urandom(40_001))
+    parts = [pages, pages[:4096], plain[1:4097], pages[:4095], plain, pages[:1], pages, plain[:0]]
+    with tempfile.TemporaryFile(dir=there if there and os.access(there, os.W_OK) else tmp_path) as file:
+        size = 0
+        for part in parts:
+            write_direct(file.fileno(), part, size)
+            size += len(part)
+        assert os.fstat(file.fileno()).st_size == size
+        file.seek(0)
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        fcntl.fcntl(file, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        assert file.read() == b"".join(parts)
+
+
+def test_what_cannot_be_written_directly_either_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    with path.open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
+        write_direct(file.fileno(), bytes(4096), 0)
