@@ -58,9 +58,7 @@ def run(folder: Path) -> Sequence[Row]:
     return [
         Row("gateway: GETs of 4 KiB, verified", rate, "/s", who, their_rate, "reported"),
         Row("gateway: GET of 100 MiB, verified", speed, "MB/s", who, their_speed, "reported"),
-        Row(
-            "gateway: the last byte of 1 GiB, p50", far, "ms", "of a file of 1 MiB", first, "does not grow with size"
-        ),
+        Row("gateway: the last byte of 1 GiB, p50", far, "ms", "of a file of 1 MiB", first, "does not grow with size"),
     ]
 
 
