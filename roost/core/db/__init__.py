@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from roost.core.db.database import Database, metadata
-from roost.core.db.insert import inserted
+from roost.core.db.insert import insert_many, inserted
 from roost.core.db.types import JsonText, UtcTime
 
-__all__ = ["Connection", "Database", "JsonText", "UtcTime", "inserted", "metadata"]
+__all__ = ["Connection", "Database", "JsonText", "UtcTime", "insert_many", "inserted", "metadata"]

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, insert_many, metadata
 from roost.storage.content.model import BlockRow, Found, Hold, Pack, Scope, TreeRow, Where
 from roost.storage.unixfs.cid import SHA2_256, Cid
 
@@ -85,7 +85,7 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
     unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files}
     for table, values in ((blocks, list(unique_blocks.values())), (trees, list(unique_trees.values()))):
         for at in range(0, len(values), _AT_ONCE):
-            connection.execute(table.insert(), values[at : at + _AT_ONCE])
+            insert_many(connection, table, values[at : at + _AT_ONCE])
 
 
 def hold(connection: Connection, hold: Hold) -> None:

@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
+import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import Database, inserted
+from roost.core.db import Database, insert_many, inserted
 from roost.identity import store
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -29,3 +30,25 @@ def test_the_transaction_goes_on(database: Database) -> None:
     assert database.run(three) == [True, False, True]
     found = [database.run(lambda connection, i=i: store.tenant(connection, i)) for i in ("1", "2", "3")]
     assert [one and one.name for one in found] == ["a", None, "c"]
+
+
+def test_many_rows_with_names_that_are_words_of_sql(database: Database) -> None:
+    table = sa.Table(
+        "odd order",
+        sa.MetaData(),
+        sa.Column("offset", sa.Integer, primary_key=True),
+        sa.Column("select", sa.String(20)),
+        sa.Column("data", sa.LargeBinary),
+    )
+    rows = [
+        {"offset": number, "select": "it's %s :x", "data": bytes([number]) if number % 2 else None}
+        for number in range(9)
+    ]
+
+    def work(connection: Connection) -> list[dict[str, object]]:
+        table.create(connection)
+        insert_many(connection, table, rows)
+        insert_many(connection, table, [])
+        return [dict(row) for row in connection.execute(table.select().order_by(table.c.offset)).mappings()]
+
+    assert database.run(work) == rows
