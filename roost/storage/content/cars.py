@@ -82,9 +82,13 @@ class CarReceiver:
         self.size += len(data)
         await self._pieces.add(data)
 
+    async def settle(self) -> None:
+        """All that came so far has been looked at. Raises Malformed, BlobFailed."""
+        await self._pieces.end()
+
     async def end(self) -> Kept:
         """What has come, if it is whole. Raises Malformed."""
-        await self._pieces.end()
+        await self.settle()
         return await asyncio.to_thread(self._whole)
 
     async def commit(self, then: Callable[[Connection], T]) -> T:

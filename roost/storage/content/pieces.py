@@ -37,7 +37,9 @@ class Pieces:
         """Whether something was not looked at or not kept."""
 
     async def add(self, data: bytes | bytearray | memoryview) -> None:
-        """Raises what the work on an earlier piece raised."""
+        """Raises what the work on an earlier piece raised, as soon as it is known."""
+        while self.failed:
+            await self._first()
         at = 0
         with memoryview(data) as view:
             while at < len(view):

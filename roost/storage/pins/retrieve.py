@@ -148,6 +148,7 @@ class Retrieval:
                 if not car.size:
                     await self._set(pin, Status.RETRIEVING)
                 if car.size + len(piece) > limit:
+                    await car.settle()  # a liar is one, whatever the length of the lie
                     raise UploadTooLarge
                 await car.write(piece)
                 if car.size - paid >= LEAST:

@@ -49,6 +49,7 @@ class Sitting:
         try:
             async for chunk in _awake(stream):
                 await self.write(chunk)
+            await self._pieces.end()
         finally:
             await self.keep()
         return self.transfer
