@@ -62,7 +62,7 @@ class ModelGateway:
         self._idle = idle
 
     async def start(self) -> None:
-        await self._meter.start()
+        self._meter.start()
 
     async def stop(self) -> None:
         """Write down what has been counted and close the upstreams. Idempotent."""

@@ -1,19 +1,18 @@
-"""Counts answers in memory and writes them down every two seconds, so that no answer waits for the disk.
+"""Counts answers in memory; they are written down every two seconds.
 
-What was counted in the last seconds before a crash is lost, on purpose; a clean stop loses nothing. Several servers of
-one database add up. There are only so many things that are told apart between two writes, of one tenant and of all.
+Several servers of one database add up. There are only so many things that are told apart between two writes, of one
+tenant and of all.
 """
 
-import asyncio
-import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import groupby
 
 from sqlalchemy import Connection
 
-from roost.core import clock, log
+from roost.core import clock
 from roost.core.db import Database
+from roost.core.flusher import Flusher
 from roost.storage.analytics import model, store
 from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, Line, Tally, Visit
 from roost.storage.content.model import Network
@@ -24,22 +23,18 @@ MOST, MOST_OF_A_TENANT = 10_000, 2_000
 """Different visits in memory, and those of one tenant."""
 _INTERVAL = 2.0
 
-_log = log.get("analytics")
-
 Names = Mapping[tuple[str, Network, Cid], str]
 """How tenants call their files, by the version 1 of their CIDs."""
 
 
-class Counter:
+class Counter(Flusher):
     def __init__(self, db: Database, days: int) -> None:
         """days: for how many what is counted is kept; with none, nothing is counted."""
+        super().__init__("what gateways served", _INTERVAL)
         self._db = db
         self._days = days
         self._pending: dict[Visit, Tally] = {}
         self._of_tenant: dict[str, int] = {}
-        self._writing = asyncio.Lock()
-        self._stopping = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
 
     def served(
         self,
@@ -69,22 +64,6 @@ class Counter:
         )
         self._add(visit, Tally(1, sent))
 
-    async def flush(self) -> None:
-        """Write down what has been counted. What cannot be written is kept for the next time."""
-        await asyncio.shield(self._write())  # cut off in the middle, nobody would know what is written and what is not
-
-    def start(self) -> None:
-        self._stopping.clear()
-        self._loop = asyncio.create_task(self._run(), name="analytics")
-
-    async def stop(self) -> None:
-        """Idempotent."""
-        self._stopping.set()
-        if self._loop is not None:
-            await self._loop
-            self._loop = None
-        await self._flush()
-
     def _add(self, visit: Visit, tally: Tally) -> None:
         known = self._pending.get(visit)
         if known is not None:
@@ -97,31 +76,17 @@ class Counter:
         self._of_tenant[visit.tenant_id] = number + 1
         self._pending[visit] = tally
 
-    async def _run(self) -> None:
-        while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_INTERVAL):
-                    await self._stopping.wait()
-            await self._flush()
-
     async def _write(self) -> None:
-        async with self._writing:
-            if not self._pending:
-                return
-            batch, self._pending, self._of_tenant = self._pending, {}, {}
-            try:
-                names = await self._db.survey(lambda connection: _names(connection, batch))
-                await self._db.write(lambda connection: _keep(connection, batch, names))
-            except Exception:
-                for visit, tally in batch.items():
-                    self._add(visit, tally)
-                raise
-
-    async def _flush(self) -> None:
+        if not self._pending:
+            return
+        batch, self._pending, self._of_tenant = self._pending, {}, {}
         try:
-            await self.flush()
-        except Exception:  # noqa: BLE001 - the edge of the loop
-            _log.exception("what gateways served could not be written down; it is tried again")
+            names = await self._db.survey(lambda connection: _names(connection, batch))
+            await self._db.write(lambda connection: _keep(connection, batch, names))
+        except Exception:
+            for visit, tally in batch.items():
+                self._add(visit, tally)
+            raise
 
 
 def _keep(connection: Connection, batch: Mapping[Visit, Tally], names: Names) -> None:
