@@ -17,13 +17,13 @@ from roost.web.cross_origin import CrossOrigin
 from roost.web.envelope import Envelope
 
 RULES: Rules = (
-    (re.compile(r"[A-Z]+ /v0/llm/.*"), Allowance(size=32 * 1024**2)),
+    (re.compile(r"[A-Z]+ /v0/llm/.*"), Allowance(size=32 * 1024**2, values=None)),  # counts them for itself
     (re.compile(r"[A-Z]+ /v0/agents/[^/]+/files/upload"), Allowance(size=16 * 1024**2, message=FileTooLarge.message)),
     (
         re.compile(r"(POST|PATCH) (/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?|/pinning/pinFileToIPFS)"),
-        Allowance(size=None),
+        Allowance(size=None, values=None),
     ),  # uploads count for themselves
-    (re.compile(r"[A-Z]+ /pinning/pinJSONToIPFS"), Allowance(size=10 * 1024**2)),
+    (re.compile(r"[A-Z]+ /pinning/pinJSONToIPFS"), Allowance(size=10 * 1024**2, values=None)),  # any JSON is content
 )
 
 

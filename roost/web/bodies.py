@@ -14,17 +14,20 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.web import errors
+from roost.web.values import MOST, Values
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """size: bytes, None for no limit (the reader counts for itself). coded: whether Content-Encoding is taken.
+    """size: bytes, None for no limit (the reader counts for itself). values: of JSON, None where it is read beside the
+    loop, or is none. coded: whether Content-Encoding is taken.
 
     The whole body has `grace` seconds, and one more for each `rate` bytes of it that came; nothing of it may come for
     `idle` seconds at most.
     """
 
     size: int | None = 1024**2
+    values: int | None = MOST
     message: str = "Request body too large"
     coded: bool = False
     grace: float = 30.0
@@ -78,6 +81,7 @@ class _Intake:
         self._allowance, self._receive, self._send = allowance, receive, send
         self._began = asyncio.get_running_loop().time()
         self._size = 0
+        self._values = Values()
         self._is_whole = False
         self.refusal: tuple[int, str] | None = None
         self.has_begun = False
@@ -103,9 +107,7 @@ class _Intake:
                 message = await self._receive()
         except TimeoutError:
             self._cut(408, "Request timeout")
-        self._size += len(message.get("body", b""))
-        if self._allowance.size is not None and self._size > self._allowance.size:
-            self._cut(413, self._allowance.message)
+        self._count(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
         return message
 
@@ -114,6 +116,15 @@ class _Intake:
             return
         self.has_begun = True
         await self._send(message)
+
+    def _count(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._allowance.size is not None and self._size > self._allowance.size:
+            self._cut(413, self._allowance.message)
+        if self._allowance.values is not None:
+            self._values.add(piece)
+            if self._values.count > self._allowance.values:
+                self._cut(413, self._allowance.message)
 
     def _cut(self, status: int, message: str) -> NoReturn:
         self.refusal = status, message

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from roost.web import errors
 from roost.web.bodies import Allowance, Bodies
+from roost.web.values import MOST
 from tests.hosts.asgi import Sent, call
 
 SMALL = Allowance(size=10)
@@ -153,7 +154,7 @@ async def test_the_framework_does_not_turn_a_refusal_into_its_own() -> None:
     assert sent.status == 413
 
 
-@pytest.mark.parametrize("depth", [500, 900, 985, 1000, 100_000])
+@pytest.mark.parametrize("depth", [500, 900, 985, 1000, 99_000])
 async def test_deep_nesting_is_answered_and_never_fails(depth: int) -> None:
     body = b'{"value": ' + b"[" * depth + b"]" * depth + b"}"
     headers = (("content-type", "application/json"), *length(len(body)))
@@ -175,3 +176,17 @@ async def test_deep_nesting_is_answered_and_never_fails(depth: int) -> None:
 async def test_bodies_that_are_no_json_are_400(body: bytes) -> None:
     headers = (("content-type", "application/json"), *length(len(body)))
     assert (await post(framework(), body, headers=headers)).status == 400
+
+
+async def test_more_values_than_may_be_are_refused_before_they_are_read() -> None:
+    headers = (("content-type", "application/json"), *chunked())
+    few, many = (b'{"value": [' + b"[]," * number + b"[]]}" for number in (MOST // 2 - 3, MOST))
+    assert (await post(framework(), few, headers=headers)).status == 200
+    refused = await post(framework(), many[:100_000], many[100_000:], headers=headers)
+    assert refused.status == 413
+    assert json.loads(refused.body) == {"error": "Request body too large"}
+
+
+async def test_signs_in_texts_are_no_values() -> None:
+    body = json.dumps({"value": '"[{,' * MOST}).encode()
+    assert (await post(framework(), body, headers=(("content-type", "application/json"), *chunked()))).status == 200

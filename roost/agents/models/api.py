@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.types import Send
 
 from roost.agents.models.errors import BodyTooLarge, BodyTooSlow, ClientGone
-from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY, MOST_VALUES
+from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY
 from roost.agents.models.service import Answer, ModelGateway
 from roost.agents.models.slots import Slot
 from roost.agents.models.wire import CHAT, DONE, PREFIX, FaultBody, ModelBody, ModelsBody, encoded, event, failure
@@ -20,6 +20,7 @@ from roost.drivers.model.chat import ChatRequest
 from roost.identity.door import ModelCaller
 from roost.web.errors import STATUS
 from roost.web.provide import provide
+from roost.web.values import MOST, Values
 
 T = TypeVar("T")
 _Gateway = Annotated[ModelGateway, Depends(provide(ModelGateway))]
@@ -90,18 +91,17 @@ async def _events(answer: Answer) -> AsyncIterator[bytes]:
 
 
 async def _body(request: Request, slot: Slot) -> bytes:
-    body = bytearray()
+    body, values = bytearray(), Values()
     try:
         async with asyncio.timeout(BODY_DEADLINE):
             async for piece in request.stream():
                 slot.hold(len(piece))
                 body += piece
-                if len(body) > LARGEST_BODY:
+                values.add(piece)
+                if len(body) > LARGEST_BODY or values.count > MOST:
                     raise BodyTooLarge
     except TimeoutError:
         raise BodyTooSlow from None
-    if body.count(b",") + body.count(b"[") + body.count(b"{") > MOST_VALUES:
-        raise BodyTooLarge
     return bytes(body)
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from roost.drivers.model.contract import ModelSettings, Upstream
 
 LARGEST_BODY = 32 * 1024**2
-MOST_VALUES = 500_000
-"""JSON values in a body: a small body of many tiny values would take up hundreds of times its size in memory."""
 BODY_DEADLINE = 60.0
 """Seconds for a body to arrive in."""
 AT_ONCE = 32

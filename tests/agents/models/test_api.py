@@ -7,10 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from roost.agents.models.model import AT_ONCE, LARGEST_BODY, MOST_VALUES
+from roost.agents.models.model import AT_ONCE, LARGEST_BODY
 from roost.core.db import Database
 from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
 from roost.drivers.model.scripted import Scripted
+from roost.web.values import MOST
 from tests.agents.models.house import House, Puppet, housed, piece
 from tests.drivers.model.local import serving, until
 
@@ -174,7 +175,7 @@ async def test_a_body_that_is_no_request_is_refused(rig: Rig, body: bytes, messa
 
 async def test_a_body_has_its_limits(rig: Rig) -> None:
     long = json.dumps({**BODY, "x": "y" * LARGEST_BODY}).encode()
-    many = json.dumps({**BODY, "x": [0] * MOST_VALUES}).encode()
+    many = json.dumps({**BODY, "x": [0] * MOST}).encode()
     for body in (long, many):
         answer = await rig.client.post(CHAT, content=body)
         assert answer.status_code == 413
