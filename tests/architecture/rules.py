@@ -227,6 +227,7 @@ RULES: tuple[Rule, ...] = (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
             "roost/core/threads.py",  # blocking work of minutes
+            "roost/core/flusher.py",  # counts are written behind, in batches
             "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
@@ -241,8 +242,6 @@ RULES: tuple[Rule, ...] = (
             "roost/storage/webhooks/sending.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
             "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
-            "roost/agents/models/meter.py",  # counts are written behind, in batches
-            "roost/storage/analytics/counter.py",  # the same
             "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",
         ),
