@@ -16,13 +16,12 @@ from roost.storage.content import store
 from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep, TooManyShards
 from roost.storage.content.model import FILE_DEPTH, BlockRow, Found, Scope, TreeRow, Where
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, SHA2_256, Cid
+from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import Kind, Link, Node, Unixfs
 from roost.storage.unixfs.folder import FANOUT
 from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import named
 
-_DIGEST = 32
 _SHARDS = 8  # one below the other: each has a byte of the hash of a name
 _PAGE = 64  # chunks whose digests are asked for at a time
 _TURN = 64
@@ -130,7 +129,7 @@ class Reader:
             length = min(count * profile.chunk, tree.size - at)
             number = 0
             async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
-                digest = digests[number * _DIGEST : (number + 1) * _DIGEST]
+                digest = digests[number * DIGEST : (number + 1) * DIGEST]
                 framed = piece if profile.raw else _framed(piece)
                 if not Cid(1, RAW, SHA2_256, digest).names(framed):
                     await self._report(pack_id)

@@ -15,13 +15,12 @@ from roost.drivers.blob.contract import Writer
 from roost.storage.content import store
 from roost.storage.content.model import BlockRow, Pack, TreeRow, Where
 from roost.storage.content.pieces import PIECE, Pieces
-from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
+from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
 from roost.storage.unixfs.folder import Entry, folder
 from roost.storage.unixfs.importer import Block, Importer, Tree
 from roost.storage.unixfs.profile import Profile
 
 T = TypeVar("T")
-_DIGEST = 32
 
 
 class Receiver:
@@ -110,9 +109,9 @@ class Receiver:
         chunk = self._profile.chunk
         codec, where = (RAW, Where.SLICE) if self._profile.raw else (DAG_PB, Where.FRAMED)
         for file in self._trees:
-            for at in range(0, len(file.leaves), _DIGEST):
-                cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + _DIGEST])
-                begin = at // _DIGEST * chunk
+            for at in range(0, len(file.leaves), DIGEST):
+                cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + DIGEST])
+                begin = at // DIGEST * chunk
                 yield BlockRow(cid, where, file.offset + begin, min(chunk, file.size - begin))
         yield from self._nodes
 

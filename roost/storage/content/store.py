@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, insert_many, metadata
 from roost.storage.content.model import BlockRow, Found, Hold, Pack, Scope, TreeRow, Where
-from roost.storage.unixfs.cid import SHA2_256, Cid
+from roost.storage.unixfs.cid import DIGEST, SHA2_256, Cid
 
 packs = sa.Table(
     "packs",
@@ -123,8 +123,8 @@ def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
 
 
 def leaves(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
-    """The digests of some of a file's chunks, 32 bytes each."""
-    part = sa.func.substr(trees.c.leaves, first * 32 + 1, count * 32)
+    """The digests of some of a file's chunks, one behind the other."""
+    part = sa.func.substr(trees.c.leaves, first * DIGEST + 1, count * DIGEST)
     return connection.execute(
         sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
     ).scalar_one()

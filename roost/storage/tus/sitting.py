@@ -16,10 +16,9 @@ from roost.storage.content.pieces import Pieces
 from roost.storage.tus import store
 from roost.storage.tus.errors import InvalidTransfer, OutOfStep
 from roost.storage.tus.model import IDLE, KEEP_EVERY, Transfer
+from roost.storage.unixfs.cid import DIGEST
 from roost.storage.unixfs.importer import Importer
 from roost.storage.uploads.errors import UploadTooLarge
-
-_DIGEST = 32
 
 Expect = Callable[[Connection, Transfer, int], None]
 """Makes sure, in a transaction, that there is room for so many bytes of a transfer. Raises StorageFull."""
@@ -73,8 +72,8 @@ class Sitting:
         if self._draft.size == before.offset:
             return
         await self._draft.sync()
-        digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * _DIGEST :]
-        hashed = before.hashed + len(digests) // _DIGEST * before.profile.chunk
+        digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * DIGEST :]
+        hashed = before.hashed + len(digests) // DIGEST * before.profile.chunk
         after = replace(before, offset=self._draft.size, hashed=hashed)
 
         def advance(connection: Connection) -> bool:

@@ -16,8 +16,10 @@ DAG_PB = 0x70
 DAG_CBOR = 0x71
 IDENTITY = 0x00
 SHA2_256 = 0x12
+DIGEST = 32
+"""Bytes of a SHA-256 digest."""
 
-_V0 = bytes((SHA2_256, 32))
+_V0 = bytes((SHA2_256, DIGEST))
 _LONGEST_TEXT = 512
 _LONGEST_DIGEST = 128
 
@@ -69,7 +71,7 @@ class Cid:
         codec, at = varint.decode(data, at)
         algorithm, at = varint.decode(data, at)
         length, at = varint.decode(data, at)
-        if length > _LONGEST_DIGEST or len(data) < at + length or (algorithm == SHA2_256 and length != 32):
+        if length > _LONGEST_DIGEST or len(data) < at + length or (algorithm == SHA2_256 and length != DIGEST):
             raise Malformed("a CID with a digest of a wrong length")
         return cls(1, codec, algorithm, bytes(data[at : at + length])), at + length
 

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
+from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
 from roost.storage.unixfs.profile import Profile
-
-_DIGEST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,8 @@ class Importer:
     def resumed(cls, profile: Profile, leaves: bytes) -> "Importer":
         """An importer that has seen the content of these whole leaves; what came after them has to be fed again."""
         self = cls(profile)
-        for at in range(0, len(leaves), _DIGEST):
-            self._leaf(leaves[at : at + _DIGEST], profile.chunk)
+        for at in range(0, len(leaves), DIGEST):
+            self._leaf(leaves[at : at + DIGEST], profile.chunk)
         return self
 
     def update(self, data: bytes | bytearray | memoryview) -> None:
