@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, by_creation, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
 from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter, held_by, written
@@ -101,13 +101,8 @@ def page(
 ) -> Sequence[File]:
     """Files that the filter lets through, by creation, those beyond `after`."""
     query = _present(tenant_id, network).where(*_conditions(chosen))
-    key = sa.tuple_(files.c.created_at, files.c.id)
-    if after is not None:
-        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
-        query = query.where(key > there if chosen.ascending else key < there)
-    columns = (files.c.created_at, files.c.id)
-    order = columns if chosen.ascending else tuple(column.desc() for column in columns)
-    return [_file(row) for row in connection.execute(query.order_by(*order).limit(limit))]
+    ordered = by_creation(query, files.c.created_at, files.c.id, after, ascending=chosen.ascending)
+    return [_file(row) for row in connection.execute(ordered.limit(limit))]
 
 
 def count(connection: Connection, tenant_id: str, network: Network, chosen: Filter) -> tuple[int, int]:
@@ -124,7 +119,7 @@ def pins(
     """Public files, deleted ones too, newest first, and how many the filter lets through."""
     wanted = (files.c.tenant_id == tenant_id, files.c.network == Network.PUBLIC, *_pin_conditions(chosen))
     count = connection.execute(sa.select(sa.func.count()).select_from(files).where(*wanted)).scalar_one()
-    query = sa.select(files).where(*wanted).order_by(files.c.created_at.desc(), files.c.id.desc())
+    query = by_creation(sa.select(files).where(*wanted), files.c.created_at, files.c.id)
     return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, by_creation, metadata
 from roost.core.place import Place
 from roost.storage.content.model import Network
 from roost.storage.groups.model import Filter, Group
@@ -24,8 +24,6 @@ groups = sa.Table(
     sa.Column("updated_at", UtcTime, nullable=False),
     sa.Index("ix_groups_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
 )
-
-_NEWEST_FIRST = (groups.c.created_at.desc(), groups.c.id.desc())
 
 
 def add(connection: Connection, group: Group) -> None:
@@ -52,18 +50,16 @@ def page(
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, those beyond `after`."""
     query = _chosen(tenant_id, network, chosen)
-    if after is not None:
-        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
-        query = query.where(sa.tuple_(groups.c.created_at, groups.c.id) < there)
-    return [_group(row) for row in connection.execute(query.order_by(*_NEWEST_FIRST).limit(limit))]
+    ordered = by_creation(query, groups.c.created_at, groups.c.id, after)
+    return [_group(row) for row in connection.execute(ordered.limit(limit))]
 
 
 def slice_of(
     connection: Connection, tenant_id: str, network: Network, chosen: Filter, limit: int, offset: int
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, behind so many."""
-    query = _chosen(tenant_id, network, chosen).order_by(*_NEWEST_FIRST).limit(limit).offset(offset)
-    return [_group(row) for row in connection.execute(query)]
+    ordered = by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
+    return [_group(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
 def update(connection: Connection, group_id: str, name: str, at: datetime, *, is_public: bool) -> None:

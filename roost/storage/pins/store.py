@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, by_creation, metadata
 from roost.core.place import Place
 from roost.storage.pins.model import FAILED, Ask, Match, Pin, Status, Wanted
 
@@ -64,13 +64,8 @@ def page(
 ) -> Sequence[Pin]:
     """Pins by their creation, those beyond `after`."""
     query = sa.select(pins).where(*_conditions(tenant_id, wanted))
-    key = sa.tuple_(_p.created_at, _p.id)
-    if after is not None:
-        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
-        query = query.where(key > there if wanted.ascending else key < there)
-    columns = (_p.created_at, _p.id)
-    order = columns if wanted.ascending else tuple(column.desc() for column in columns)
-    return [_pin(row) for row in connection.execute(query.order_by(*order).limit(limit).offset(offset))]
+    ordered = by_creation(query, _p.created_at, _p.id, after, ascending=wanted.ascending)
+    return [_pin(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
 def count(connection: Connection, tenant_id: str, wanted: Wanted) -> int:

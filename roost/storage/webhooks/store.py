@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, by_creation, metadata
 from roost.core.db.sealed import sealed_column
 from roost.core.place import Place
 from roost.storage.webhooks.model import Delivery, Event, Job, Outcome, Reason, State, Verdict, Webhook
@@ -162,11 +162,8 @@ def page(
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
     if state is not None:
         query = query.where(_d.state == state)
-    if after is not None:
-        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
-        query = query.where(sa.tuple_(_d.created_at, _d.id) < there)
-    rows = connection.execute(query.order_by(_d.created_at.desc(), _d.id.desc()).limit(limit))
-    return [_delivery(row) for row in rows]
+    ordered = by_creation(query, _d.created_at, _d.id, after)
+    return [_delivery(row) for row in connection.execute(ordered.limit(limit))]
 
 
 def send_again(connection: Connection, webhook_id: str, delivery_id: str, at: datetime) -> None:

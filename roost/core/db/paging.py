@@ -1,0 +1,25 @@
+"""Lists by creation, as `roost.core.place` makes pages of them."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from roost.core.db.types import UtcTime
+from roost.core.place import Place
+
+
+def by_creation(
+    query: sa.Select[Any],
+    created_at: sa.ColumnElement[datetime],
+    row_id: sa.ColumnElement[str],
+    after: Place | None = None,
+    *,
+    ascending: bool = False,
+) -> sa.Select[Any]:
+    """The query's rows beyond `after`, the newest first unless they are `ascending`."""
+    if after is not None:
+        key = sa.tuple_(created_at, row_id)
+        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(key > there if ascending else key < there)
+    return query.order_by(created_at, row_id) if ascending else query.order_by(created_at.desc(), row_id.desc())
