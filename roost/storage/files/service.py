@@ -87,12 +87,12 @@ class Files:
     def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
         """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
         spellings = (cid, *cid.spellings())
-        found = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
-        return next((file for file in found if file is not None), None)
+        files = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
+        return next((file for file in files if file is not None), None)
 
     async def get(self, tenant_id: str, network: Network, file_id: str) -> File:
         """Raises FileMissing."""
-        return await self._db.read(lambda connection: _found(connection, tenant_id, network, file_id))
+        return await self._db.read(lambda connection: found(connection, tenant_id, network, file_id))
 
     async def list(
         self, tenant_id: str, network: Network, chosen: Filter, token: str | None, limit: int
@@ -121,7 +121,7 @@ class Files:
 
         def change(connection: Connection) -> File:
             tenants.hold(connection, tenant_id)  # nobody else changes it, its group or whether it is there meanwhile
-            file = _found(connection, tenant_id, network, file_id)
+            file = found(connection, tenant_id, network, file_id)
             note, now = to(file.note), clock.now()
             store.set_note(connection, file_id, note, now)
             changed = replace(file, note=note, updated_at=now)
@@ -143,7 +143,7 @@ class Files:
             if Groups.find(connection, tenant_id, network, group_id) is None:
                 raise GroupMissing
             for one in dict.fromkeys(which):
-                file = _found(connection, tenant_id, network, one)
+                file = found(connection, tenant_id, network, one)
                 if not member and file.note.group_id != group_id:
                     raise FileMissing
                 self._place(connection, file, group_id if member else None)
@@ -155,7 +155,7 @@ class Files:
 
         def remove(connection: Connection) -> File:
             tenants.hold(connection, tenant_id)
-            file = _found(connection, tenant_id, network, file_id)
+            file = found(connection, tenant_id, network, file_id)
             if not self._forget(connection, file):
                 raise FileMissing
             return file
@@ -198,14 +198,18 @@ def names(connection: Connection, tenant_id: str, network: Network, cids: Sequen
     """How the tenant calls its files of these CIDs, under this spelling or another, by their version 1."""
     spelled = {str(spelling): cid.v1() for cid in cids for spelling in cid.spellings()}
     every = list(spelled)
-    found: dict[Cid, str] = {}
+    known: dict[Cid, str] = {}
     for at in range(0, len(every), _NAMES_AT_ONCE):
         some = store.names(connection, tenant_id, network, every[at : at + _NAMES_AT_ONCE])
-        found |= {spelled[cid]: name for cid, name in some.items()}
-    return found
+        known |= {spelled[cid]: name for cid, name in some.items()}
+    return known
 
 
-def _found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:
+def found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:
+    """The tenant's file of that id, or of that CID under any spelling, in a transaction of the caller's.
+
+    Raises FileMissing.
+    """
     if isinstance(which, str):
         file = store.get(connection, tenant_id, network, which)
     else:

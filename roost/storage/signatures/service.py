@@ -9,9 +9,7 @@ from sqlalchemy import Connection
 from roost.core import clock
 from roost.core.db import Database
 from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import File
-from roost.storage.files.service import Files
+from roost.storage.files.service import found
 from roost.storage.signatures import ethereum, model, store
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
 from roost.storage.signatures.model import Signature
@@ -28,7 +26,7 @@ class Signatures:
         wanted = Cid.parse(cid)
 
         def keep(connection: Connection) -> Signature:
-            file = _file(connection, tenant_id, network, wanted)
+            file = found(connection, tenant_id, network, wanted)
             if not ethereum.is_signer(signer, parsed, model.digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
             made = Signature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.now())
@@ -40,15 +38,15 @@ class Signatures:
 
     async def get(self, tenant_id: str, network: Network, cid: str) -> Signature:
         """Raises InvalidCid, FileMissing, SignatureMissing."""
-        found = await self.find(tenant_id, network, Cid.parse(cid))
-        if found is None:
+        signature = await self.find(tenant_id, network, Cid.parse(cid))
+        if signature is None:
             raise SignatureMissing
-        return found
+        return signature
 
     async def find(self, tenant_id: str, network: Network, cid: Cid) -> Signature | None:
         """The signature of a file, None when it has none. Raises FileMissing."""
         return await self._db.read(
-            lambda connection: store.get(connection, _file(connection, tenant_id, network, cid).id)
+            lambda connection: store.get(connection, found(connection, tenant_id, network, cid).id)
         )
 
     async def delete(self, tenant_id: str, network: Network, cid: str) -> None:
@@ -56,14 +54,7 @@ class Signatures:
         wanted = Cid.parse(cid)
 
         def remove(connection: Connection) -> None:
-            if not store.remove(connection, _file(connection, tenant_id, network, wanted).id):
+            if not store.remove(connection, found(connection, tenant_id, network, wanted).id):
                 raise SignatureMissing
 
         await self._db.write(remove)
-
-
-def _file(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File:
-    file = Files.named(connection, tenant_id, network, cid)
-    if file is None:
-        raise FileMissing
-    return file

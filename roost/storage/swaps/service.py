@@ -9,8 +9,7 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.service import Files
+from roost.storage.files.service import found
 from roost.storage.gateways.errors import GatewayMissing
 from roost.storage.gateways.model import Plugin, StorageGateway
 from roost.storage.gateways.service import Gateways
@@ -35,8 +34,8 @@ class Swaps:
 
         def add(connection: Connection) -> Swap:
             tenants.hold(connection, tenant_id)
-            if any(Files.named(connection, tenant_id, network, one) is None for one in (asked, served)):
-                raise FileMissing
+            for one in (asked, served):
+                found(connection, tenant_id, network, one)
             return _add(connection, tenant_id, network, asked, str(served))
 
         return await self._db.write(add)
@@ -48,10 +47,10 @@ class Swaps:
         """
         if domain is not None and (await self._gateways.by_domain(domain.partition(".")[0])).tenant_id != tenant_id:
             raise GatewayMissing
-        found = await self._history(tenant_id, network, Cid.parse(cid))
-        if not found:
+        swaps = await self._history(tenant_id, network, Cid.parse(cid))
+        if not swaps:
             raise SwapMissing
-        return found
+        return swaps
 
     async def delete(self, tenant_id: str, network: Network, cid: str) -> None:
         """Serve the CID itself again. Raises InvalidCid, SwapMissing."""
