@@ -1,7 +1,6 @@
 """What a courier brings, what counts as an answer, and where it does not go."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 
@@ -75,9 +74,8 @@ async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None
         else:
             receiver.more, receiver.tail = "Content-Length: 1000000\r\n", b"x"
             receiver.hold = manner == "stalls"
-        begun = time.monotonic()
-        assert await deliver(courier(), receiver.url) == 200
-        assert time.monotonic() - begun < 4.5
+        async with asyncio.timeout(20):
+            assert await deliver(courier(timeout=600), receiver.url) == 200
 
 
 async def test_one_that_does_not_answer() -> None:

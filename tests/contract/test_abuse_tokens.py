@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 
 from tests.server import Running
 
-Ended = Callable[[], Awaitable[float]]
-"""Waits until what was opened has ended; how many seconds after the call."""
+Ended = Callable[[], Awaitable[None]]
+"""Waits until what was opened has ended, and fails unless it was ended from here: by itself it lasts a minute or so."""
 
 
 @pytest.fixture
@@ -77,13 +76,11 @@ async def _stream(client: httpx.AsyncClient, method: str, path: str, **options: 
     pieces = response.aiter_bytes()
     assert await anext(pieces)
 
-    async def ended() -> float:
-        began = time.monotonic()
+    async def ended() -> None:
         with pytest.raises(httpx.HTTPError):
             async for _ in pieces:
                 pass
         await response.aclose()
-        return time.monotonic() - began
 
     return ended
 
@@ -97,15 +94,13 @@ async def _websocket(house: Running, agent: dict[str, Any]) -> Ended:
     )
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
 
-    async def ended() -> float:
-        began = time.monotonic()
+    async def ended() -> None:
         try:
             await reader.read()
         except ConnectionError:
             pass
         finally:
             writer.close()
-        return time.monotonic() - began
 
     return ended
 
@@ -113,11 +108,9 @@ async def _websocket(house: Running, agent: dict[str, Any]) -> Ended:
 async def _exec(client: httpx.AsyncClient, path: str) -> Ended:
     task = asyncio.create_task(client.post(path, json={"command": "sleep 50"}))
 
-    async def ended() -> float:
-        began = time.monotonic()
+    async def ended() -> None:
         answer = await task
         assert (answer.status_code, answer.json()) == (401, {"error": "Unauthorized"})
-        return time.monotonic() - began
 
     return ended
 
@@ -145,7 +138,8 @@ async def test_what_an_old_token_opened_is_closed(house: Running, change: str) -
         deleting = asyncio.create_task(api.delete(f"/v0/agents/{agent_id}"))
         while (await house.agent_client(agent).get("/v0/logs")).status_code == 200:
             await asyncio.sleep(0.01)
-    assert max(await asyncio.gather(*(ended() for ended in opened))) < 1.0
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(ended() for ended in opened))
     if change == "rotate":
         await _until_sleeping(house, agent_id, 0)  # the commands went with their callers
         deleting = asyncio.create_task(api.delete(f"/v0/agents/{agent_id}"))
@@ -166,9 +160,11 @@ async def _until_sleeping(house: Running, agent_id: str, count: int) -> None:
 async def test_what_the_owner_does_goes_on(house: Running, agent: dict[str, Any]) -> None:
     api = house.client(house.key())
     path = f"/v0/agents/{agent['agentId']}/console/exec"
-    running_on = asyncio.create_task(api.post(path, json={"command": "sleep 0.6; echo done"}))
+    waiting = {"command": "sleep 50 & echo $! > waiting; wait; echo done"}
+    running_on = asyncio.create_task(api.post(path, json=waiting))
     await _until_sleeping(house, agent["agentId"], 1)
     await rotate(house, agent)
+    await api.post(path, json={"command": "kill $(cat waiting)"})
     assert (await running_on).json()["stdout"] == "done\n"
 
 
