@@ -1,7 +1,8 @@
 """The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -377,6 +378,27 @@ async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
             await office.add(b"two")
             await settled(office, other, State.DELIVERED)
     assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
+
+
+async def test_woken_it_waits_for_no_turn(office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, due = threading.Event(), store.due
+
+    def look(*what: Any) -> Sequence[tuple[str, str]]:
+        found = due(*what)
+        looked.set()
+        return found
+
+    async def has_looked() -> bool:
+        return looked.is_set()
+
+    monkeypatch.setattr(sending, "_POLL", 600.0)
+    monkeypatch.setattr(store, "due", look)
+    await office.make(receiver.url)
+    async with office.sending() as sender:
+        await until(has_looked)
+        await office.add()
+        sender.wake()
+        await receiver.wait()
 
 
 @pytest.mark.parametrize("turns", range(6))
