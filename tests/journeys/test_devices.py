@@ -148,6 +148,7 @@ def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], c
 
 def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client) -> None:
     before = config(client)
+    assert "own" in before["models"]["providers"]
     for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
         unreadable = client.request(method, path, json={"config": "{nonsense"})
         assert (unreadable.status_code, unreadable.json()) == (400, {"error": "Invalid JSON"})
@@ -161,12 +162,22 @@ def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client
     assert (valid.status_code, valid.json()["valid"]) == (200, True)
     assert client.post("/v0/config/validate").json()["valid"] is True
     assert client.post("/v0/config/validate", json={"config": json.dumps(before)}).json()["valid"] is True
+    assert config(client) == before
+
+
+def test_a_restart_is_no_crash_to_the_engine(client: httpx.Client) -> None:
+    """After three crashes in five minutes it would leave its channels out."""
+    assert client.post("/v0/restart").status_code == 200
+    ended = {"command": "grep -c 'shutdown completed cleanly' /home/agent/.openclaw/logs/gateway.log"}
+    assert int(client.post("/v0/console/exec", json=ended).json()["stdout"]) >= 1
+    assert "own" in config(client)["models"]["providers"]
 
 
 def test_a_write_lives_on_in_a_new_box_of_another_server(
     server: Up, agent: dict[str, Any], client: httpx.Client
 ) -> None:
     config_before = config(client)
+    assert "own" in config_before["models"]["providers"]
     answer = client.put("/v0/config", json={"config": {**config_before, "messages": {"ackReaction": "late"}}})
     assert answer.status_code == 200, answer.text
     assert server.stop() == 0

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote
 
 from roost.core import log
 from roost.core.problem import Problem
@@ -36,6 +37,7 @@ _CACHE = "/engine/cc"
 _STATE = ".openclaw"
 _CONFIG = f"{_STATE}/openclaw.json"
 START = Path(__file__).with_name("start.sh").read_text()
+CLOSING = Path(__file__).with_name("closing.mjs").read_text()
 
 
 class OpenClaw(Engine):
@@ -139,4 +141,8 @@ def _cache_name(version: str) -> str:
 
 
 def _argv() -> Sequence[str]:
-    return ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config.PLATFORM_CONFIG}", *_RUN]
+    program, *arguments = _RUN
+    return [
+        *("/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config.PLATFORM_CONFIG}"),
+        *(program, f"--import=data:text/javascript,{quote(CLOSING)}", *arguments),
+    ]

@@ -15,7 +15,9 @@ ENGINE = """#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/calls"
 case "$1 $2" in
-"config validate") grep -q good "$here/config" ;;
+"config validate")
+    if [ -e "$here/broken" ]; then exit 1; fi
+    if grep -q good "$here/config"; then echo '{"valid":true}'; else echo '{"valid":false}'; exit 1; fi ;;
 "gateway run") grep -q good "$here/config" || exit 78
     trap 'echo stopped >> "$here/calls"; exit 0' TERM
     [ -e "$here/code" ] && exit "$(cat "$here/code")"
@@ -56,7 +58,7 @@ def test_a_refused_config_is_kept_aside_and_the_platforms_own_takes_its_place(pl
     (place.path / "config").write_text("bad")
     (place.path / "code").write_text("0")
     assert place.start().wait(20) == 0
-    assert place.calls() == ["gateway run", "config validate", "gateway run"]
+    assert place.calls() == ["gateway run", "config validate --json", "gateway run"]
     assert (place.path / "config").read_text() == "good platform"
     assert (place.path / "config.rejected").read_text() == "bad"
     assert stat.S_IMODE((place.path / "config").stat().st_mode) == 0o600
@@ -69,6 +71,14 @@ def test_an_accepted_config_is_left_alone_however_the_gateway_ends(place: Place,
     assert place.start().wait(20) == code
     assert len(place.calls()) == calls
     assert (place.path / "config").read_text() == "good mine"
+    assert not (place.path / "config.rejected").exists()
+
+
+def test_a_config_that_the_engine_cannot_judge_is_left_alone(place: Place) -> None:
+    (place.path / "config").write_text("bad")
+    (place.path / "broken").touch()
+    assert place.start().wait(20) == 78
+    assert (place.path / "config").read_text() == "bad"
     assert not (place.path / "config.rejected").exists()
 
 

@@ -1,0 +1,39 @@
+"""What is loaded before the engine, in a real Node: who ends the process at SIGTERM, and with which code."""
+
+import signal
+import subprocess
+from urllib.parse import quote
+
+import pytest
+
+from roost import config
+from roost.drivers.engine import node
+from roost.drivers.engine.openclaw import driver
+
+pytestmark = pytest.mark.engine  # its own Node
+
+NODE = str(node.folder(config.load().engines) / "bin" / "node")
+UP = "console.log('up'); setInterval(() => {}, 1000);"
+PROXY = "process.once('SIGTERM', () => { Promise.resolve().finally(() => process.exit(143)); });"
+GATEWAY = "process.on('SIGTERM', () => { setTimeout(() => { console.log('closed'); process.exit(0); }, 50); });"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "code", "last"),
+    [(PROXY + GATEWAY, 0, "closed\n"), (GATEWAY, 0, "closed\n"), (PROXY, 143, ""), ("", 143, "")],
+)
+def test_a_gateway_that_listens_ends_in_its_own_time(listeners: str, code: int, last: str) -> None:
+    argv = [NODE, f"--import=data:text/javascript,{quote(driver.CLOSING)}", "--eval", listeners + UP]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGTERM)
+        assert (process.stdout.read(), process.wait(20)) == (last, code)
+
+
+def test_without_it_the_proxy_cuts_the_gateway_off() -> None:
+    with subprocess.Popen([NODE, "--eval", PROXY + GATEWAY + UP], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGTERM)
+        assert (process.stdout.read(), process.wait(20)) == ("", 143)
