@@ -87,13 +87,33 @@ class _Letter:
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
             message.setdefault("headers", [])
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-            headers["X-Request-Id"] = self.request_id
+            self._seal(MutableHeaders(scope=message))
         else:
             self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
         await self._send(message)
+
+    def _seal(self, headers: MutableHeaders) -> None:
+        for name, value in _HEADERS.items():
+            headers.setdefault(name, value)
+        headers["X-Request-Id"] = self.request_id
+        if not self._is_storage():
+            return
+        if headers.get("content-type") == "application/json":
+            headers["Content-Type"] = "application/json; charset=utf-8"
+        if self._is_kept_open():
+            headers.setdefault("Connection", "keep-alive")
+
+    def _is_storage(self) -> bool:
+        """Whether it is the storage API that answers, whose contract lists headers which go without saying elsewhere.
+        On agents' addresses all paths are their engines'.
+        """
+        state = self._scope.get("state", {})
+        return self._scope["path"].startswith("/v3/") and not (state.get("agent_host") or state.get("gateway_host"))
+
+    def _is_kept_open(self) -> bool:
+        """Where it is not, the server says so itself."""
+        asked = [value.lower() for name, value in self._scope["headers"] if name == b"connection"]
+        return self._scope.get("http_version") != "1.0" and not any(b"close" in value for value in asked)
 
     def passage(self) -> Passage:
         return Passage(

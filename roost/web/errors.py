@@ -11,8 +11,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError, ValidationException, WebSocketRequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 
 from roost.core.problem import Kind, Problem
 
@@ -49,6 +51,7 @@ _REASONS = {
     500: "INTERNAL_ERROR",
     503: "UNAVAILABLE",
 }
+_NO_OBJECT = frozenset({"missing", "model_attributes_type", "model_type"})
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
@@ -102,9 +105,21 @@ def _first_fault(error: ValidationException) -> str:
     fault = error.errors()[0]
     if fault["type"] == "json_invalid":
         return "Invalid JSON body"
+    if tuple(fault["loc"]) == ("body",) and fault["type"] in _NO_OBJECT:
+        return "The body must be a JSON object, sent with Content-Type: application/json"
     where = ".".join(str(part) for part in fault["loc"][1:])
-    message = str(fault["msg"]).removeprefix("Value error, ")
+    message = _length(fault) or str(fault["msg"]).removeprefix("Value error, ")
     return f"{where}: {message}" if where else message
+
+
+def _length(fault: Mapping[str, Any]) -> str:
+    """Of text that was looked at before it was measured, which the framework takes for a list of items."""
+    context = fault.get("ctx", {})
+    if context.get("field_type") != "Value":
+        return ""
+    bound, side = ("min_length", "least") if fault["type"] == "too_short" else ("max_length", "most")
+    count = context[bound]
+    return f"must have at {side} {count} character{'' if count == 1 else 's'}"
 
 
 async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
@@ -126,4 +141,13 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     message = _HTTP_MESSAGES.get(error.status_code, "Bad request")
     headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))
     return JSONResponse(body(request.url.path, error.status_code, message), error.status_code, headers)
+
+
+def _methods(request: Request) -> set[str]:
+    """All that the path takes (RFC 9110, 10.2.1): the router itself tells those of one of its routes."""
+    routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
+    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in fitting if isinstance(route, Route) for method in route.methods or ()}

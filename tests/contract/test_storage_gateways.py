@@ -1,5 +1,6 @@
 """Storage gateways, plugins, swaps and signatures over HTTP (contract, Storage API, operations 1 and 4)."""
 
+import re
 from typing import Any
 
 import httpx2 as httpx
@@ -154,7 +155,7 @@ async def test_plugins(api: httpx.AsyncClient, prefix: str) -> None:
     both = [{"gateway_id": gateway_id, "plugin_id": number} for number in (1, 2)]
     listed = await api.get(path)
     assert told(listed) == (200, {"data": both})
-    assert listed.headers["content-type"] == "application/json"
+    assert listed.headers["content-type"] == "application/json; charset=utf-8"
     assert listed.headers["x-request-id"]
     assert told(await api.get("/v3/gateways/plugins")) == (200, {"data": both})
     assert told(await api.delete(f"{path}/plugin/1")) == (200, {"data": None})
@@ -202,8 +203,9 @@ async def test_signatures(house: Running, api: httpx.AsyncClient, foreign: httpx
     assert refused(await api.get(path)) == 404
     added = await api.post(path, json=body)
     assert told(added) == (200, {"data": {"cid": file.cid, "signature": body["signature"]}})
-    assert added.headers["content-type"] == "application/json"
-    assert added.headers["x-request-id"]
+    assert {"date", "content-length", "connection", "x-request-id"} <= added.headers.keys()
+    assert added.headers["content-type"] == "application/json; charset=utf-8"
+    assert re.fullmatch(r"max-age=\d+; includeSubDomains", added.headers["strict-transport-security"])
     assert told(await api.get(path)) == (200, added.json())
     assert refused(await api.post(path, json=body)) == 409
     for client, wrong in ((foreign, path), (api, path.replace("private", "public"))):

@@ -48,7 +48,7 @@ async def test_a_group_comes_and_goes(api: httpx.AsyncClient) -> None:
     path = f"/v3/groups/private/{made['id']}"
     got = await api.get(path)
     assert told(got) == (200, {"data": made})
-    assert got.headers["content-type"] == "application/json"
+    assert got.headers["content-type"] == "application/json; charset=utf-8"
     assert got.headers["x-request-id"]
     renamed = await api.put(path, json={"name": "pictures"})
     assert told(renamed) == (200, {"data": {**made, "name": "pictures"}})

@@ -41,6 +41,37 @@ async def test_security_headers_stand_on_every_response() -> None:
     assert headers["a"] == "b"
 
 
+async def some_json(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    headers = [(b"content-type", scope["path"].rpartition("/")[2].replace("-", "/").encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+async def test_the_storage_api_says_what_its_contract_lists() -> None:
+    headers = (await call(Envelope(some_json), "/v3/application-json")).headers
+    assert headers["content-type"] == "application/json; charset=utf-8"
+    assert headers["connection"] == "keep-alive"
+    assert (await call(Envelope(some_json), "/v3/text-plain")).headers["content-type"] == "text/plain"
+    elsewhere = (await call(Envelope(some_json), "/v0/application-json")).headers
+    assert (elsewhere["content-type"], "connection" in elsewhere) == ("application/json", False)
+
+
+@pytest.mark.parametrize("mark", ["agent_host", "gateway_host"])
+async def test_what_engines_and_gateways_answer_is_left_alone(mark: str) -> None:
+    async def marked(scope: Any, receive: Any, send: Any) -> None:
+        scope["state"] = {mark: "ada"}
+        await some_json(scope, receive, send)
+
+    headers = (await call(Envelope(marked), "/v3/application-json")).headers
+    assert (headers["content-type"], "connection" in headers) == ("application/json", False)
+
+
+async def test_who_wants_the_connection_closed_is_not_told_otherwise() -> None:
+    asked = [("connection", "TE, Close")]
+    assert "connection" not in (await call(Envelope(some_json), "/v3/application-json", headers=asked)).headers
+
+
 async def test_each_request_is_told_of_once_without_its_query() -> None:
     told: list[Passage] = []
     await call(Envelope(hello, told.append), "/x?token=secret", method="POST", body=[b"12345"])

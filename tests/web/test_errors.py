@@ -1,5 +1,5 @@
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from fastapi import FastAPI
@@ -7,11 +7,16 @@ from pydantic import BaseModel, Field
 
 from roost.core.problem import Invalid, Kind, Problem
 from roost.web import errors
+from roost.web.wire import Text
 from tests.hosts.asgi import Sent, call
 
 
 class Named(BaseModel):
     name: str = Field(max_length=5)
+    nick: Annotated[Text, Field(min_length=1, max_length=2)] = "n"
+
+
+NO_OBJECT = "The body must be a JSON object, sent with Content-Type: application/json"
 
 
 def application(error: Exception | None = None) -> FastAPI:
@@ -32,8 +37,8 @@ def application(error: Exception | None = None) -> FastAPI:
     return app
 
 
-async def post(body: bytes) -> Sent:
-    headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
+async def post(body: bytes, kind: str = "application/json") -> Sent:
+    headers = [("content-type", kind), ("content-length", str(len(body)))]
     return await call(application(), "/v0/things", method="POST", headers=headers, body=[body])
 
 
@@ -67,13 +72,23 @@ async def test_the_storage_api_has_another_form() -> None:
     [
         (b'{"name": "abcdef"}', "name: String should have at most 5 characters"),
         (b"{}", "name: Field required"),
+        (b'{"name": "a", "nick": ""}', "nick: must have at least 1 character"),
+        (b'{"name": "a", "nick": "abc"}', "nick: must have at most 2 characters"),
         (b"{", "Invalid JSON body"),
+        (b"[]", NO_OBJECT),
+        (b"", NO_OBJECT),
     ],
 )
 async def test_a_fault_in_a_body_is_400_and_names_the_field(body: bytes, message: str) -> None:
     sent = await post(body)
     assert sent.status == 400
     assert json.loads(sent.body) == {"error": message}
+
+
+async def test_json_that_is_sent_as_something_else() -> None:
+    """As curl does it with `-d` alone."""
+    sent = await post(b'{"name": "a"}', "application/x-www-form-urlencoded")
+    assert (sent.status, json.loads(sent.body)) == (400, {"error": NO_OBJECT})
 
 
 async def test_what_was_sent_is_never_repeated() -> None:
@@ -99,6 +114,12 @@ async def test_the_frameworks_own_refusals_have_the_form_too(method: str, path: 
     assert sent.status == status
     assert set(json.loads(sent.body)) == {"error"}
     assert ("allow" in sent.headers) == (status == 405)
+
+
+async def test_a_refused_method_is_told_all_that_the_path_takes() -> None:
+    sent = await call(application(), "/v0/things", method="DELETE")
+    assert sent.headers["allow"] == "GET, POST"
+    assert (await call(application(), "/v3/things", method="DELETE")).headers["allow"] == "GET"
 
 
 async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> None:
