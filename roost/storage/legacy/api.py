@@ -37,8 +37,8 @@ async def pin_file(request: Request, caller: FilesWriter, uploads: UploadService
 @router.post("/pinning/pinJSONToIPFS")
 async def pin_json(request: Request, caller: FilesWriter, legacy: Service) -> wire.Pinned:
     """Keep JSON, publicly."""
-    content, label = wire.json_pin(await request.body())
-    return wire.pinned(await legacy.pin_json(caller.tenant_id, content, label))
+    said, content = await legacy.reading.read(await request.body(), *wire.JSON_PIN)
+    return wire.pinned(await legacy.pin_json(caller.tenant_id, content, wire.label(*said)))
 
 
 @router.get("/data/pinList", response_model_exclude_none=False)

@@ -1,6 +1,6 @@
 """What can go wrong with the older API, in the words that its clients know."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Kind, Limited, Problem
 
 
 class NotPinned(Problem):
@@ -14,3 +14,7 @@ class NotPinned(Problem):
 class InvalidRequest(Problem):
     kind = Kind.INVALID
     message = "Invalid JSON body"
+
+
+class TooManyAtOnce(Limited):
+    message = "Too many large bodies at once"

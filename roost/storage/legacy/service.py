@@ -1,13 +1,13 @@
 """Pinning as it was before `/v3`: by form or as JSON, listed with offsets, found by CID."""
 
-import json
 from collections.abc import Callable, Sequence
 
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.files.model import File, Note, PinFilter
 from roost.storage.files.service import Files
-from roost.storage.legacy.errors import InvalidRequest, NotPinned
+from roost.storage.legacy.errors import NotPinned
+from roost.storage.legacy.reading import Reading
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import Label, Order
 from roost.storage.uploads.service import Uploads
@@ -18,11 +18,12 @@ class Legacy:
         self._db = db
         self._files = files
         self._uploads = uploads
+        self.reading = Reading()
 
-    async def pin_json(self, tenant_id: str, content: object, label: Label) -> File:
-        """Keep JSON. Raises InvalidRequest, and as uploads do."""
+    async def pin_json(self, tenant_id: str, content: bytes, label: Label) -> File:
+        """Keep JSON. Raises as uploads do."""
         async with self._uploads.begin(Order(tenant_id)) as upload:
-            await upload.write(_encoded(content))
+            await upload.write(content)
             await upload.end_file("data.json")
             return await upload.finish(label)
 
@@ -51,10 +52,3 @@ class Legacy:
         if file is None:
             raise NotPinned
         return file
-
-
-def _encoded(content: object) -> bytes:
-    try:
-        return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:  # half of a surrogate pair, or 1e999, which is no number here
-        raise InvalidRequest from None

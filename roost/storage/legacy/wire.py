@@ -30,6 +30,8 @@ _ORDERING = {
 }
 _OPERATORS = {**_TEXTUAL, **_ORDERING}
 """By the clients' words for them: ours, and whether it is negated."""
+JSON_PIN = ("pinataContent", "pinataMetadata", "pinataOptions")
+"""Members of a body that pins JSON: the content, and what `label` takes."""
 _When = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
 """A day, or a time; without a zone it is UTC."""
 _Size = Annotated[int | None, Field(ge=0, le=2**60)]
@@ -161,7 +163,7 @@ def _row(file: File) -> Row:
     )
 
 
-def _decoded(text: str | bytes) -> Mapping[str, Any]:
+def _decoded(text: str) -> Mapping[str, Any]:
     """A JSON object. Raises InvalidRequest."""
     try:
         found = json.loads(text, parse_constant=_refuse)
@@ -187,12 +189,6 @@ def label(metadata: object, options: object) -> Label:
         profile=None if version is None else said.profile(str(version)),
         wrap=how.get("wrapWithDirectory") in (True, "true"),
     )
-
-
-def json_pin(body: bytes) -> tuple[object, Label]:
-    """What is below `pinataContent`, or else the whole body, and its label. Raises InvalidRequest, InvalidMetadata."""
-    given = _decoded(body)
-    return given.get("pinataContent", given), label(given.get("pinataMetadata"), given.get("pinataOptions"))
 
 
 def conditions(text: str | None) -> list[Condition]:

@@ -77,19 +77,6 @@ def test_labels_that_are_refused(metadata: object, options: object) -> None:
         wire.label(metadata, options)
 
 
-def test_json_with_a_label_or_alone() -> None:
-    content, label = wire.json_pin(b'{"pinataContent": [1, "\xc3\xbc"], "pinataMetadata": {"name": "n"}}')
-    assert (content, label) == ([1, "\u00fc"], Label(Network.PUBLIC, Note("n")))
-    assert wire.json_pin(b'{"a": 1}') == ({"a": 1}, Label(Network.PUBLIC))
-    assert wire.json_pin(b'{"pinataContent": null}')[0] is None
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b"\xff", b'{"a": NaN}', b'{"a": Infinity}', b'{"a": 1}x'])
-def test_bodies_that_are_no_json(body: bytes) -> None:
-    with pytest.raises(InvalidRequest):
-        wire.json_pin(body)
-
-
 def condition(**wanted: object) -> Condition:
     (found,) = wire.conditions(json.dumps({"k": wanted}))
     return found

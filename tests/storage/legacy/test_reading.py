@@ -1,0 +1,93 @@
+"""JSON that is to be pinned: read the same here and in a process of its own, where all others go on meanwhile."""
+
+import asyncio
+import json
+
+import pytest
+
+from roost.storage.legacy.errors import InvalidRequest, TooManyAtOnce
+from roost.storage.legacy.reading import HERE, Reading
+
+PADDING = " " * HERE
+"""Behind any JSON, makes it one that is not read here."""
+NAMES = ("content", "about", "how")
+
+
+@pytest.mark.parametrize("padding", ["", PADDING])
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        ('{"a": 1, "b": [null, true]}', b'{"a":1,"b":[null,true]}'),
+        ('{"content": []}', b"[]"),
+        ('{"content": null}', b"null"),
+        ('{"content": "text"}', b'"text"'),
+        ('{"\u00fc": "\u6f22"}', '{"\u00fc":"\u6f22"}'.encode()),
+    ],
+)
+async def test_json_is_read_without_spaces(given: str, content: bytes, padding: str) -> None:
+    assert await Reading().read((given + padding).encode(), *NAMES) == ([None, None], content)
+
+
+@pytest.mark.parametrize("padding", ["", PADDING])
+async def test_what_is_said_about_it(padding: str) -> None:
+    body = json.dumps({"about": {"name": "\u00fc"}, "how": "{}", "content": 1}) + padding
+    assert await Reading().read(body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
+
+
+@pytest.mark.parametrize("padding", ["", PADDING])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "{",
+        "[]",
+        "1",
+        '{"a": 1}x',
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": "\\ud800"}',
+        '{"a": ' + "[" * 99_999,
+    ],
+)
+async def test_what_is_no_json_object(given: str, padding: str) -> None:
+    with pytest.raises(InvalidRequest):
+        await Reading().read((given + padding).encode(), *NAMES)
+
+
+async def test_what_is_said_has_its_limit() -> None:
+    with pytest.raises(InvalidRequest):
+        await Reading().read(json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
+
+
+async def test_others_go_on_while_nothing_but_brackets_is_read() -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    body = b'{"a":[' + b"[]," * 50_000 + b"[]]}"
+    assert (await Reading().read(body, *NAMES))[1] == body
+    task.cancel()
+    assert turns > 10
+
+
+async def test_not_too_many_wait() -> None:
+    reading, body = Reading(waiting=2), ("{}" + PADDING).encode()
+    results = await asyncio.gather(*(reading.read(body, *NAMES) for _ in range(3)), return_exceptions=True)
+    assert [type(result) for result in results].count(TooManyAtOnce) == 1
+    assert (await reading.read(body, *NAMES))[1] == b"{}"
+
+
+async def test_who_does_not_wait_any_more_takes_no_place() -> None:
+    reading = Reading(waiting=1)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await reading.read(b'{"a":[' + b"[]," * 1_000_000 + b"[]]}", *NAMES)
+    assert (await reading.read(("{}" + PADDING).encode(), *NAMES))[1] == b"{}"
