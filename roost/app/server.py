@@ -1,6 +1,7 @@
 """A server: ground, wings, and the addresses in front of them, made one."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from prometheus_client import Counter, Histogram
 
@@ -90,10 +91,12 @@ class Roost:
         requests = Counter("roost_requests", "Requests", ["to", "status"], registry=registry)
         seconds = Histogram("roost_request_seconds", "Duration of requests", ["to"], registry=registry)
 
+        request, second = cache(requests.labels), cache(seconds.labels)  # to find one takes longer than to count
+
         def observe(passage: Passage) -> None:
             to = "platform" if passage.agent_id is None else "agent"
-            requests.labels(to, str(passage.status)).inc()
-            seconds.labels(to).observe(passage.seconds)
+            request(to, passage.status).inc()
+            second(to).observe(passage.seconds)
             access.write(passage)
 
         return observe

@@ -7,6 +7,7 @@ On both, a read sees one snapshot and cannot write. The functions must be short 
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,6 +64,7 @@ class Database:
         if self.is_sqlite:
             self.writer = _sqlite(parsed, _PRAGMAS, begin="BEGIN IMMEDIATE")
             self._reader = _sqlite(parsed, (*_PRAGMAS, "query_only=ON"), begin="BEGIN")
+            self._idle = deque[Connection]()  # for reads: to check one out of a pool takes longer than most of them
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="db-writer")
         else:
             self.writer = _postgres(parsed)
@@ -71,10 +73,7 @@ class Database:
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """The result of `fn(connection)` inside one read transaction."""
-        if self.is_sqlite:
-            with self._reader.begin() as connection:
-                return fn(connection)
-        return await self._in_thread(self._reader, fn)
+        return self._read_here(fn) if self.is_sqlite else await self._in_thread(self._reader, fn)
 
     async def survey(self, fn: Callable[[Connection], T]) -> T:
         """`read` for what goes over many rows: in a thread on SQLite too, so that nobody waits for it."""
@@ -99,8 +98,22 @@ class Database:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
+        while self.is_sqlite and self._idle:
+            self._idle.pop().close()
         self.writer.dispose()
         self._reader.dispose()
+
+    def _read_here(self, fn: Callable[[Connection], T]) -> T:
+        """One connection is enough, but for programs with a loop in several threads."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._reader.connect()
+        try:
+            with connection.begin():
+                return fn(connection)
+        finally:
+            self._idle.append(connection)
 
     async def _in_thread(self, engine: Engine, fn: Callable[[Connection], T]) -> T:
         loop = asyncio.get_running_loop()

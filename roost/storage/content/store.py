@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_many, metadata
+from roost.core.db import Prepared, UtcTime, insert_many, metadata
 from roost.storage.content.model import BlockRow, Found, Hold, Pack, Scope, TreeRow, Where
 from roost.storage.unixfs.cid import DIGEST, SHA2_256, Cid
 
@@ -64,8 +64,8 @@ trees = sa.Table(
 )
 
 _AT_ONCE = 2000
-_ANYBODYS = (  # built once: this is asked for every block that is read
-    sa.select(blocks)
+_PLACE = (
+    sa.select(blocks.c.pack_id, blocks.c.place, blocks.c.offset, blocks.c.length, blocks.c.data)
     .join(holds, holds.c.pack_id == blocks.c.pack_id)
     .join(packs, packs.c.id == blocks.c.pack_id)
     .where(blocks.c.digest == sa.bindparam("digest"), blocks.c.hash == sa.bindparam("hash"))
@@ -73,7 +73,8 @@ _ANYBODYS = (  # built once: this is asked for every block that is read
     .order_by(packs.c.damaged, blocks.c.pack_id)
     .limit(1)
 )
-_TENANTS = _ANYBODYS.where(holds.c.tenant_id == sa.bindparam("tenant_id"))
+_ANYBODYS = Prepared(_PLACE)  # this is asked for every block that is read
+_TENANTS = Prepared(_PLACE.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
@@ -109,9 +110,12 @@ def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
     """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
     if cid.hash != SHA2_256:  # the number of another can be larger than the column takes
         return None
-    values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network, "tenant_id": scope.tenant_id}
-    row = connection.execute(_ANYBODYS if scope.tenant_id is None else _TENANTS, values).first()
-    return None if row is None else Found(row.pack_id, _block(row, cid))
+    values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network.value, "tenant_id": scope.tenant_id}
+    row = (_ANYBODYS if scope.tenant_id is None else _TENANTS).first(connection, values)
+    if row is None:
+        return None
+    pack_id, place, offset, length, data = row
+    return Found(pack_id, BlockRow(cid, Where(place), offset, length, data))
 
 
 def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
