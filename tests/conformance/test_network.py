@@ -195,10 +195,10 @@ async def test_lies_become_nothing(
     tmp_path: Path,
 ) -> None:
     root, blocks = content
-    place = house(database, tmp_path)
+    place, patience = house(database, tmp_path), 0.5 if manner is Manner.DRIPS else 60.0
     async with (
         gateway({str(root): b"".join(car.written([root], blocks))}, manner) as server,
-        counter(database, place, network=made(server.url), patience=0.5) as desk,
+        counter(database, place, network=made(server.url), patience=patience) as desk,
     ):
         pin = await desk.pin(root)
         async with asyncio.timeout(30):
@@ -221,7 +221,7 @@ async def test_a_liar_does_not_stand_before_the_honest(database: Database, tmp_p
     cars = {str(FOLDER): FOLDER_CAR}
     async with gateway(cars, Manner.DRIPS) as slow, gateway(cars, Manner.ENDLESS) as liar, gateway(cars) as honest:
         network = trustless(slow.url, liar.url, honest.url)
-        async with counter(database, place, network=network, patience=0.5) as desk:
+        async with counter(database, place, network=network, patience=3.0) as desk:
             assert await desk.until(await desk.pin(FOLDER), Status.PINNED, Status.OVER_MAX_SIZE) is Status.PINNED
             assert await desk.read(str(FOLDER), "in", "big") == CONTENT
 

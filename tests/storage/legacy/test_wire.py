@@ -115,6 +115,11 @@ def test_no_conditions(text: str | None) -> None:
     [
         *({}, {"value": None}, {"op": "eq"}, {"value": "v", "op": "regexp"}, {"value": "v", "op": "EQ"}),
         *({"value": "v", "op": [1]}, {"value": 1, "op": "between"}, {"value": 1, "secondValue": "b", "op": "between"}),
+        *(
+            {"value": "a", "op": "between"},
+            {"value": "a", "secondValue": "", "op": "between"},
+            {"value": "", "op": "gt"},
+        ),
         {"value": 10**400, "op": "gt"},
     ],
 )

@@ -30,7 +30,7 @@ NOWHERE = "http://127.0.0.1:9/hook"
 @pytest.fixture
 def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Office:
     monkeypatch.setattr(sending, "_POLL", 0.02)
-    return Office(place, database, timeout=0.5)
+    return Office(place, database)
 
 
 @pytest.fixture
