@@ -153,14 +153,18 @@ class Files:
     async def delete(self, tenant_id: str, network: Network, file_id: str) -> File:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""
 
-        def remove(connection: Connection) -> File:
+        def delete(connection: Connection) -> File:
             tenants.hold(connection, tenant_id)
             file = found(connection, tenant_id, network, file_id)
-            if not self._forget(connection, file):
-                raise FileMissing
+            self.remove(connection, file)
             return file
 
-        return await self._db.write(remove)
+        return await self._db.write(delete)
+
+    def remove(self, connection: Connection, file: File) -> None:
+        """The same inside a transaction of the caller's, where the tenant is held. Raises FileMissing."""
+        if not self._forget(connection, file):
+            raise FileMissing
 
     async def expire(self) -> int:
         """Delete the files whose time is over; how many there were."""

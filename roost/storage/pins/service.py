@@ -13,7 +13,7 @@ from roost.drivers.network.contract import Announcer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import Network
 from roost.storage.files.model import Change, File
-from roost.storage.files.service import Files
+from roost.storage.files.service import Files, found
 from roost.storage.groups.errors import GroupMissing
 from roost.storage.groups.service import Groups
 from roost.storage.pins import store
@@ -50,14 +50,8 @@ class Pins:
         _check(ask)
 
         def write(connection: Connection) -> Pin:
-            now = clock.now()
             tenants.hold(connection, tenant_id)
-            store.forget(connection, tenant_id, now - KEPT)
-            if ask.group_id and not Groups.find(connection, tenant_id, Network.PUBLIC, ask.group_id):
-                raise GroupMissing
-            if store.count(connection, tenant_id, Wanted(QUEUED)) >= WAITING_LIMIT:
-                raise TooManyPins
-            return _added(connection, tenant_id, ask, now)
+            return _added(connection, tenant_id, ask)
 
         pin = await self._db.write(write)
         self._queue.wake()
@@ -106,15 +100,19 @@ class Pins:
     async def replace(self, tenant_id: str, pin_id: str, ask: Ask) -> Pin:
         """A new pin in place of one; what is pinned already is not fetched again.
 
-        Raises PinMissing, TooManyHosts, TooManyPins.
+        Raises PinMissing, GroupMissing, TooManyHosts, TooManyPins; the old one is as it was then.
         """
         _check(ask)
-        old = await self.get(tenant_id, pin_id)
-        if old.ask.cid != ask.cid:
-            new = await self.add(tenant_id, ask)
-            await self.unpin(tenant_id, pin_id)
-            return new
-        new = await self._db.write(lambda connection: _renewed(connection, tenant_id, pin_id, ask))
+
+        def write(connection: Connection) -> Pin:
+            tenants.hold(connection, tenant_id)
+            old = _found(connection, tenant_id, pin_id)
+            if old.ask.cid == ask.cid:
+                return _renewed(connection, old, ask)
+            self._remove(connection, old)
+            return _added(connection, tenant_id, ask)
+
+        new = await self._db.write(write)
         self._queue.wake()
         return new
 
@@ -123,20 +121,21 @@ class Pins:
 
         Raises PinMissing.
         """
-        pin = await self.get(tenant_id, pin_id)
-        if pin.file_id is not None and not await self._db.read(lambda connection: store.is_shared(connection, pin)):
-            file = await self._files.get(tenant_id, Network.PUBLIC, pin.file_id)
-            if file.created_at >= pin.created_at:
-                await self._files.delete(tenant_id, Network.PUBLIC, file.id)  # the pin goes along
-                return
 
-        def remove(connection: Connection) -> None:
+        def write(connection: Connection) -> None:
             tenants.hold(connection, tenant_id)
-            store.remove(connection, pin.id)
-            next_one(connection, tenant_id)
+            self._remove(connection, _found(connection, tenant_id, pin_id))
 
-        await self._db.write(remove)
+        await self._db.write(write)
         self._queue.wake()
+
+    def _remove(self, connection: Connection, pin: Pin) -> None:
+        if pin.file_id is not None and not store.is_shared(connection, pin):
+            file = found(connection, pin.tenant_id, Network.PUBLIC, pin.file_id)
+            if file.created_at >= pin.created_at:
+                self._files.remove(connection, file)  # the pin goes along
+        store.remove(connection, pin.id)
+        next_one(connection, pin.tenant_id)
 
 
 def next_one(connection: Connection, tenant_id: str) -> None:
@@ -154,7 +153,14 @@ def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> No
     work.add(connection, RETRIEVE, f"pin/{pin_id}", {"pin": pin_id}, run_after=at)
 
 
-def _added(connection: Connection, tenant_id: str, ask: Ask, now: datetime) -> Pin:
+def _added(connection: Connection, tenant_id: str, ask: Ask) -> Pin:
+    """Raises GroupMissing, TooManyPins."""
+    now = clock.now()
+    store.forget(connection, tenant_id, now - KEPT)
+    if ask.group_id and not Groups.find(connection, tenant_id, Network.PUBLIC, ask.group_id):
+        raise GroupMissing
+    if store.count(connection, tenant_id, Wanted(QUEUED)) >= WAITING_LIMIT:
+        raise TooManyPins
     has_room = store.count(connection, tenant_id, Wanted(ACTIVE)) < QUEUE_LIMIT
     status = Status.PRECHECKING if has_room else Status.BACKFILLED
     pin = Pin(ids.new_id(), tenant_id, ask, status, None, _moment(connection, tenant_id, now), now)
@@ -171,16 +177,14 @@ def _moment(connection: Connection, tenant_id: str, now: datetime) -> datetime:
     return now if latest is None or latest < now else latest + _MILLISECOND
 
 
-def _renewed(connection: Connection, tenant_id: str, pin_id: str, ask: Ask) -> Pin:
+def _renewed(connection: Connection, old: Pin, ask: Ask) -> Pin:
     """The same pin under another id, with another note."""
-    tenants.hold(connection, tenant_id)
-    old = _found(connection, tenant_id, pin_id)
     if old.status in FAILED:  # it is looked for anew
         store.remove(connection, old.id)
-        return _added(connection, tenant_id, ask, clock.now())
+        return _added(connection, old.tenant_id, ask)
     stays = old.status in {Status.PINNED, Status.BACKFILLED}
     status = old.status if stays else Status.PRECHECKING
-    new = Pin(ids.new_id(), tenant_id, ask, status, old.file_id, old.created_at, clock.now())
+    new = Pin(ids.new_id(), old.tenant_id, ask, status, old.file_id, old.created_at, clock.now())
     store.add(connection, new)
     store.remove(connection, old.id)
     if not stays:

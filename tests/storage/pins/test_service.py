@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import Connection
 
 from roost.core.db import Database
 from roost.storage.content.model import Network
+from roost.storage.files.model import Change, File
 from roost.storage.groups.errors import GroupMissing
 from roost.storage.pins import model, service, store
 from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
@@ -109,6 +111,44 @@ async def test_replaced(desk: Counter) -> None:
     for gone in (pin, new, other):
         with pytest.raises(PinMissing):
             await desk.pins.replace(pin.tenant_id, gone.id, Ask(str(TREE.cid)))
+
+
+async def test_a_pin_is_replaced_or_stays_as_it_was(desk: Counter) -> None:
+    pin = await desk.pin(TREE.cid)
+    await desk.until(pin, Status.PINNED)
+    with pytest.raises(GroupMissing):
+        await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(NOWHERE[0]), group_id="g"))
+
+    def fail(_connection: Connection, change: Change, _file: File, _before: File | None) -> None:
+        if change is Change.DELETED:
+            raise ConnectionError
+
+    desk.files.watch(fail)
+    with pytest.raises(ConnectionError):
+        await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(NOWHERE[0])))
+    there, _ = await desk.pins.slice(pin.tenant_id, Wanted(tuple(Status)), 10)
+    assert [(one.id, one.status) for one in there] == [(pin.id, Status.PINNED)]
+    assert len(await desk.all_files()) == 1
+
+
+async def test_where_there_is_no_room_for_more_a_pin_can_be_replaced(
+    desk: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "WAITING_LIMIT", 1)
+    pin = await desk.pin(NOWHERE[0])
+    new = await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(NOWHERE[1])))
+    assert new.status in model.ACTIVE
+
+
+async def test_a_file_goes_with_the_last_of_its_pins_when_all_go_at_once(place: House, database: Database) -> None:
+    shelf = Shelf("a", {str(TREE.cid): CAR}, is_open=False)
+    async with counter(database, place, shelf) as desk:
+        pins = [await desk.pin(TREE.cid) for _ in range(4)]
+        shelf.open.set()
+        for pin in pins:
+            await desk.until(pin, Status.PINNED)
+        await asyncio.gather(*(desk.pins.unpin(pin.tenant_id, pin.id) for pin in pins))
+        assert await desk.all_files() == []
 
 
 @pytest.mark.parametrize(
