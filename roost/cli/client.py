@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
+from urllib.parse import quote
 
 import httpx2 as httpx
 import typer
@@ -23,6 +24,7 @@ Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or na
 
 _CODES = {400: Exit.USAGE, 401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
 _CONNECT_SECONDS = 5.0
+_LINE = 500
 _SLOW_SECONDS = 600.0  # between two signs of life while much is sent, or hashed at the other end
 
 
@@ -38,13 +40,17 @@ class Session:
     domain: str
     host: str | None = None
 
-    def call(self, method: str, path: str, body: Any = None, *, patience: float = 180.0) -> Any:
+    def call(
+        self, method: str, path: str, body: Any = None, *, patience: float = 180.0, missing: str | None = None
+    ) -> Any:
         """The JSON answer to one request of the management API, waited for `patience` seconds.
 
-        Leaves the program with a message on a refusal.
+        Leaves the program with a message on a refusal; `missing` is what to say in place of a bare 404.
         """
         with unreachable(self.url), _client(self, patience) as client:
             response = client.request(method, path, json=body)
+        if missing and response.status_code == 404:
+            fail(missing, Exit.NOT_FOUND)
         return self._read(response)
 
     def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
@@ -93,6 +99,11 @@ class Session:
         return f"{name}.{self.domain}" + (f":{port}" if port else "")
 
 
+def segment(typed: str) -> str:
+    """What was typed, as one segment of a path: a parser of arguments."""
+    return quote(typed, safe="")
+
+
 def _client(here: Session, patience: float) -> httpx.Client:
     headers = {"Authorization": f"Bearer {here.token.reveal()}"} | ({"Host": here.host} if here.host else {})
     timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
@@ -128,8 +139,15 @@ def refuse(response: httpx.Response) -> NoReturn:
         if reason := body.get("agent", {}).get("statusReason"):
             message = f"{message}. {reason}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        message = f"The server answered {response.status_code}."
+        message = f"The server answered {response.status_code}{_plain(response)}."
     fail(message, _CODES.get(response.status_code, Exit.FAILED))
+
+
+def _plain(response: httpx.Response) -> str:
+    """What a storage gateway says of an error: a line of text."""
+    is_text = response.headers.get("Content-Type", "").startswith("text/plain")
+    line, _, _ = response.text.partition("\n")
+    return f": {line[:_LINE]}" if is_text and line else ""
 
 
 def told(error: Any) -> str:

@@ -24,13 +24,23 @@ from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import PROFILES, V1, named
 
+
+def _there(path: str) -> Path:
+    """No text is not the present folder, which Python takes it for: a variable may have been empty."""
+    if not path:
+        raise typer.BadParameter("no path is given.")
+    if not Path(path).exists():
+        raise typer.BadParameter(f"path {path!r} does not exist.")
+    return Path(path)
+
+
 nouns = typer.Typer(help="Files and folders, each with its CID.", no_args_is_help=True)
 Public = Annotated[bool, typer.Option("--public", help="On the public network, instead of the private one.")]
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
 _Notes = Annotated[list[str] | None, typer.Option("--keyvalue", "-k", metavar="NAME=VALUE", help="A note; repeat it.")]
 _Name = Annotated[str | None, typer.Option(help="What to call it.")]
 _Profile = Annotated[str, typer.Option(help=f"How it becomes blocks: {', '.join(PROFILES)}.")]
-_Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", exists=True)]
+_Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", parser=_there)]
 _COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
 _PAGE = 100
 _LINK_SECONDS = 60
@@ -120,14 +130,13 @@ def get(
     public: Public = False,
     data: Data = None,
 ) -> None:
-    """Fetch a file's content, through a gateway of yours."""
+    """Fetch a file's content, through a gateway of yours. A folder comes as a tar."""
     here = session(data).storage()
     found = _find(here, file, public)
-    if found["mime_type"] == "directory":
-        fail("That is a folder; open it through a gateway (`roost gateways list`).", Exit.USAGE)
-    place = to or Path(_plain_name(found))
-    host, path = _where(here, found["cid"], public)
-    with here.stream(host, path) as response, _progress("Fetching", found["size"]) as done:
+    is_folder = found["mime_type"] == "directory"
+    place = to or Path(_plain_name(found, ".tar" if is_folder else ""))
+    host, path = _where(here, found["cid"], public, "?format=tar" if is_folder else "")
+    with here.stream(host, path) as response, _progress("Fetching", None if is_folder else found["size"]) as done:
         _keep(_counted(response.iter_bytes(), done), place)
     if place != Path("-"):
         say(f"Wrote {place}.")
@@ -175,29 +184,29 @@ def listed(here: Session, path: str, field: str, query: Mapping[str, str | None]
 def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
     """The file of that id, or of that CID."""
     where = f"files/{network(public)}"
+    other = "without `--public`, private ones are looked for" if public else "`--public` looks for public ones"
+    missing = f"There is no {network(public)} file {file} ({other}); `roost files list` shows those that there are."
     try:
         Cid.parse(file)
     except InvalidCid:
-        return here.call("GET", f"/v3/{where}/{quote(file, safe='')}")["data"]
+        return here.call("GET", f"/v3/{where}/{quote(file, safe='')}", missing=missing)["data"]
     found = listed(here, where, "files", {"cid": file}, 1)
     if not found:
-        fail(
-            f"There is no {network(public)} file {file}; `roost files list` shows those that there are.", Exit.NOT_FOUND
-        )
+        fail(missing, Exit.NOT_FOUND)
     return found[0]
 
 
-def _where(here: Session, cid: str, public: bool) -> tuple[str, str]:
-    """The gateway, and the path there, at which a file's content is to be had."""
-    gateways = rows(here)
+def _where(here: Session, cid: str, public: bool, form: str) -> tuple[str, str]:
+    """The gateway, and the path there, at which a file's content is to be had; one that asks for no token, if any."""
+    gateways = sorted(rows(here), key=lambda row: not row["restrict"])
     if not gateways:
         fail("You have no gateway; make one with `roost gateways create`.", Exit.NOT_FOUND)
     gateway = str(gateways[0]["url"])
     host = urlsplit(gateway).netloc
     if public:
-        return host, f"/ipfs/{cid}"
+        return host, f"/ipfs/{cid}{form}"
     asked = {
-        "url": f"{gateway}/files/{cid}",
+        "url": f"{gateway}/files/{cid}{form}",
         "date": int(clock.now().timestamp()),
         "expires": _LINK_SECONDS,
         "method": "GET",
@@ -206,10 +215,10 @@ def _where(here: Session, cid: str, public: bool) -> tuple[str, str]:
     return host, f"{link.path}?{link.query}"
 
 
-def _plain_name(file: Mapping[str, Any]) -> str:
+def _plain_name(file: Mapping[str, Any], ending: str) -> str:
     """The file's own name where it is one for a file here, else its CID. It is not written over another file."""
     name = Path(str(file["name"] or "")).name
-    name = name if name not in {"", ".", ".."} and name.isprintable() else str(file["cid"])
+    name = (name if name not in {"", ".", ".."} and name.isprintable() else str(file["cid"])) + ending
     if Path(name).exists():
         fail(f"{name} is here already; say where to write with --to.", Exit.USAGE)
     return name
@@ -240,8 +249,9 @@ def _counted(pieces: Iterable[bytes], done: Callable[[int], None]) -> Iterator[b
 
 
 @contextmanager
-def _progress(what: str, total: int) -> Generator[Callable[[int], None]]:
+def _progress(what: str, total: int | None) -> Generator[Callable[[int], None]]:
+    """A bar on a terminal. total: None where it is not known before."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(what, total=total)
         yield lambda amount: bar.advance(task, amount)

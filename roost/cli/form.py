@@ -9,8 +9,11 @@ from pathlib import Path
 from roost.cli.output import Exit, fail
 from roost.core import ids
 from roost.core.plain import is_storable
+from roost.storage.uploads.errors import InvalidUpload
+from roost.storage.uploads.names import path_of
 
 _PIECE = 1024 * 1024
+_NEITHER = "is neither a file nor a folder"
 
 
 @dataclass(frozen=True)
@@ -25,18 +28,23 @@ class Found:
 def found(path: Path) -> Sequence[Found]:
     """The file, or all files in the folder. A form cannot carry folders without files, so these are left out.
 
-    Leaves the program when there is nothing to upload, or something that is neither a file nor a folder.
+    Leaves the program when there is nothing to upload, something that is neither a file nor a folder, or a name that no
+    server takes.
     """
     path = path.absolute()
     name = path.resolve().name
-    files = [Found(path, name, path.stat().st_size)] if path.is_file() else []
-    if path.is_dir():
+    if path.is_file():
+        files = [Found(path, name, path.stat().st_size)]
+    elif path.is_dir():
         files = list(_below(path, name))
+    elif path.exists():
+        fail(f"{path} {_NEITHER}.", Exit.USAGE)
+    else:
+        files = []
     if not files:
-        fail(f"{path}: there is no file.", Exit.USAGE)
+        fail(f"{path}: there is no file{' in it' if path.is_dir() else ''}.", Exit.USAGE)
     for file in files:
-        if not is_storable(file.name):
-            fail(f"{file.place}: its name is no text (UTF-8).", Exit.USAGE)
+        _check(file)
     return files
 
 
@@ -99,6 +107,15 @@ def fields_of(given: Mapping[str, str | Mapping[str, str] | None]) -> Mapping[st
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items() if value}
 
 
+def _check(file: Found) -> None:
+    if not is_storable(file.name):
+        fail(f"{file.place}: its name is no text (UTF-8).", Exit.USAGE)
+    try:
+        path_of(file.name)
+    except InvalidUpload as error:
+        fail(f"{file.place}: {error.message}", Exit.USAGE)
+
+
 def _below(folder: Path, name: str) -> Iterator[Found]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -111,7 +128,7 @@ def _below(folder: Path, name: str) -> Iterator[Found]:
         elif entry.is_file(follow_symlinks=False):
             yield Found(place, inside, entry.stat().st_size)
         else:
-            fail(f"{place} is neither a file nor a folder (links are not followed).", Exit.USAGE)
+            fail(f"{place} {_NEITHER} (links are not followed).", Exit.USAGE)
 
 
 def _quoted(name: str) -> str:

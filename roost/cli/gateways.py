@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import typer
 
@@ -79,17 +79,18 @@ def allow(
 @nouns.command()
 def refuse(
     gateway: _Gateway,
-    control: Annotated[str, typer.Argument(metavar="CONTROL", help="Its id, as `show` has it with `-o json`.")],
+    control: Annotated[str, typer.Argument(metavar="CONTROL", help="The address or host, or its id (`show -o json`).")],
     data: Data = None,
 ) -> None:
     """Take back what `allow` said."""
     here = session(data).storage()
     found = find(here, gateway)
     for kind, policy in _KINDS.items():
-        if any(one["id"] == control for one in found["settings"]["restriction_policies"][policy]):
-            here.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{quote(control, safe='')}")
-            say("Taken back.")
-            return
+        for one in found["settings"]["restriction_policies"][policy]:
+            if control in (one["id"], one["value"]):
+                here.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{one['id']}")
+                say("Taken back.")
+                return
     fail(f"{found['domain']} has no access control {control!r}.", Exit.NOT_FOUND)
 
 

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, session
+from roost.cli.client import Data, segment, session
 from roost.cli.files import Public, listed, network
 from roost.cli.output import Form, Output, say, show_record, show_rows
 
 nouns = typer.Typer(help="Named containers of files.", no_args_is_help=True)
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")]
-_Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Ids of files.")]
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", parser=segment)]
+_Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Ids of files.", parser=segment)]
 _COLUMNS = ("id", "name", "is_public", "created_at")
 _LIMIT = 100
 

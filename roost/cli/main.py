@@ -29,7 +29,7 @@ from roost.cli.logs import logs
 from roost.cli.output import Exit, complain
 from roost.cli.scrub import scrub
 from roost.cli.versions import update, versions
-from roost.core.problem import Invalid, Problem
+from roost.core.problem import Kind, Problem
 
 cli = typer.Typer(
     help="Roost: a self-hosted cloud for AI agents.",
@@ -81,9 +81,6 @@ def app() -> None:
     """Run the command line; expected problems end in one line and an exit code, not in a stack."""
     try:
         cli()
-    except Invalid as problem:
-        complain(problem.message)
-        sys.exit(Exit.USAGE)
     except Problem as problem:
         complain(problem.message)
-        sys.exit(Exit.FAILED)
+        sys.exit(Exit.USAGE if problem.kind is Kind.INVALID else Exit.FAILED)

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, session
+from roost.cli.client import Data, segment, session
 from roost.cli.files import Public, network
 from roost.cli.output import Form, Output, say, show_record
 
 nouns = typer.Typer(help="Wallet signatures that vouch for CIDs.", no_args_is_help=True)
-_Cid = Annotated[str, typer.Argument(metavar="CID", help="The CID of a file of yours.")]
+_Cid = Annotated[str, typer.Argument(metavar="CID", help="The CID of a file of yours.", parser=segment)]
 
 
 @nouns.command()

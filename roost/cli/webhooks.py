@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, session
+from roost.cli.client import Data, segment, session
 from roost.cli.files import listed
 from roost.cli.output import Exit, Form, Output, fail, say, show_record, show_rows
 
 nouns = typer.Typer(help="Addresses that are told what happens to your files.", no_args_is_help=True)
-_Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.")]
-_Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.")]
+_Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=segment)]
+_Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", parser=segment)]
 _Events = Annotated[
     list[str] | None, typer.Option("--event", metavar="TYPE", help="A type like `ipfs.private.file_added`; repeat it.")
 ]

@@ -83,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Type", "text/plain" if isinstance(body, str) else "application/json")
         self.end_headers()
         self.wfile.write(content)
 

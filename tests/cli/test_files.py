@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from multipart import MultipartParser
 
+from roost.cli import main
 from tests.cli.terminal import Server, run
 
 CID = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"  # "hello world"
@@ -21,6 +22,7 @@ FILE = {
     "keyvalues": {},
     "created_at": "2026-01-02T03:04:05.000006Z",
 }
+OPEN = {"domain": "ada", "restrict": True}
 ONE = f"/v3/files/private/{FILE['id']}"
 
 
@@ -68,8 +70,13 @@ def test_show_by_id_and_by_cid(server: Server) -> None:
     assert f"cid         {CID}" in server.run("files", "show", FILE["id"]).stdout
     assert json.loads(server.run("files", "show", CID, "-o", "json").stdout) == FILE
     server.answers[f"GET /v3/files/private?cid={CID}&limit=1"] = page()
-    missing = server.run("files", "show", CID)
-    assert (missing.exit_code, "roost files list" in missing.stderr) == (5, True)
+    for given in (CID, "nothing", FILE["id"].replace("1", "2")):
+        missing = server.run("files", "show", given)
+        assert (missing.exit_code, "roost files list" in missing.stderr, "--public" in missing.stderr) == (
+            5,
+            True,
+            True,
+        )
 
 
 def test_upload_a_file(server: Server, tmp_path: Path) -> None:
@@ -108,8 +115,25 @@ def test_what_cannot_be_uploaded(server: Server, tree: Path) -> None:
     assert server.run("files", "upload", str(tree / "b.txt"), "-k", "novalue").exit_code == 2
     (tree / "a%22.txt").touch()
     assert server.run("files", "upload", str(tree / "a%22.txt")).exit_code == 2
-    assert server.run("files", "upload", str(tree / "b.txt"), "--profile", "v7").exit_code != 0
+    assert server.run("files", "upload", "").exit_code == 2
+    assert server.run("files", "upload", "/dev/null").exit_code == 2
     assert server.asked == []
+
+
+def test_a_profile_that_there_is_not(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["roost", "files", "cid", str(tree), "--profile", "v7"])
+    with pytest.raises(SystemExit) as left:
+        main.app()
+    assert left.value.code == 2
+    assert "v1, unixfs-v1-2025, v0" in capsys.readouterr().err
+
+
+def test_without_a_terminal_nothing_but_answers_is_printed(server: Server, tree: Path, tmp_path: Path) -> None:
+    server.answers["POST /v3/files"] = (200, {"data": FILE})
+    assert server.run("files", "upload", str(tree)).stderr == ""
+    assert run("files", "cid", str(tree)).stderr == ""
 
 
 def test_update(server: Server) -> None:
@@ -131,7 +155,7 @@ def test_delete_asks_first(server: Server, typed: str, deleted: bool) -> None:
 def served(server: Server) -> Server:
     """A server whose gateway is at `ada`, and has the file."""
     url = f"http://ada.gateways.localhost:{server.server_port}"
-    server.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 1, "rows": [{"url": url}]}})
+    server.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 1, "rows": [OPEN | {"url": url}]}})
     server.answers[f"GET {ONE}"] = (200, {"data": FILE})
     server.answers["POST /v3/files/private/download_link"] = (200, {"data": f"{url}/files/{CID}?X-Signature=s"})
     server.answers[f"GET /files/{CID}?X-Signature=s"] = (200, "hello world")
@@ -176,9 +200,34 @@ def test_get_leaves_nothing_when_it_fails(served: Server, tmp_path: Path) -> Non
     served.answers[f"GET /files/{CID}?X-Signature=s"] = (404, "ERR_ID:00006")
     failed = served.run("files", "get", FILE["id"], "--to", str(tmp_path / "x"))
     assert (failed.exit_code, list(tmp_path.iterdir())) == (5, [])
-    folder = {**FILE, "mime_type": "directory"}
-    served.answers[f"GET {ONE}"] = (200, {"data": folder})
-    assert served.run("files", "get", FILE["id"]).exit_code == 2
+    assert "ERR_ID:00006" in failed.stderr
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_folder_comes_as_a_tar(served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = ONE.replace("private", "public") if public else ONE
+    served.answers[f"GET {where}"] = (200, {"data": {**FILE, "name": "trip", "mime_type": "directory"}})
+    served.answers[f"GET /ipfs/{CID}?format=tar"] = (200, "a tar")
+    link = f"http://ada.gateways.localhost:{served.server_port}/files/{CID}?format=tar&X-Signature=s"
+    served.answers["POST /v3/files/private/download_link"] = (200, {"data": link})
+    served.answers[f"GET /files/{CID}?format=tar&X-Signature=s"] = (200, "a tar")
+    got = served.run("files", "get", FILE["id"], *(["--public"] if public else []))
+    assert got.stdout == "Wrote trip.tar.\n"
+    assert (tmp_path / "trip.tar").read_text() == "a tar"
+    asked = served.bodies("POST /v3/files/private/download_link")
+    assert [one["url"].endswith(f"/files/{CID}?format=tar") for one in asked] == ([] if public else [True])
+
+
+def test_a_gateway_that_asks_for_no_token_is_taken(served: Server, tmp_path: Path) -> None:
+    port = served.server_port
+    shut = {"domain": "shut", "restrict": False, "url": f"http://shut.gateways.localhost:{port}"}
+    rows = [shut, OPEN | {"url": f"http://ada.gateways.localhost:{port}"}]
+    served.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 2, "rows": rows}})
+    served.answers[f"GET /v3/files/public?cid={CID}&limit=1"] = page(FILE)
+    served.answers[f"GET /ipfs/{CID}"] = (200, "hello world")
+    assert served.run("files", "get", CID, "--public", "--to", str(tmp_path / "x")).exit_code == 0
+    assert served.asked[-1][1]["Host"] == f"ada.gateways.localhost:{port}"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,25 @@ def test_what_is_neither_file_nor_folder(tmp_path: Path, capsys: pytest.CaptureF
         assert "neither a file nor a folder" in told
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\\b", "tab\t"])
+def test_names_that_no_server_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder(tmp_path / "top", {"a": b"", name: b""})
+    told = refused(capsys, Exit.USAGE, lambda: form.found(tmp_path / "top"))
+    assert "Invalid file name" in told
+    assert str(tmp_path / "top") in told
+
+
+def test_folders_that_are_too_deep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder(tmp_path / "top", {"/".join("d" * 31): b""})
+    assert "32 deep" in refused(capsys, Exit.USAGE, lambda: form.found(tmp_path))
+    assert form.found(tmp_path / "top")
+
+
+def test_a_pipe_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "neither a file nor a folder" in refused(capsys, Exit.USAGE, lambda: form.found(tmp_path / "pipe"))
+
+
 def test_the_form_carries_everything(tmp_path: Path) -> None:
     files = form.found(folder(tmp_path / "top", FILES))
     fields = {"network": "public", "keyvalues": '{"a":"\u00fc"}', "name": "n"}

@@ -75,6 +75,7 @@ def test_allow_takes_one(ada: Server, typed: tuple[str, ...]) -> None:
 def test_refuse(ada: Server) -> None:
     ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
     assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Taken back.\n"
+    assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8").stdout == "Taken back.\n"
     assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
 
 

@@ -37,3 +37,8 @@ def test_files_in_and_out(server: Server) -> None:
     assert server.run("groups", "add", "g1", "f1", "f2").stdout == "Added 2.\n"
     assert server.run("groups", "remove", "g1", "f1").stdout == "Removed 1.\n"
     assert server.run("groups", "add", "g1", "missing").exit_code == 5
+
+
+def test_what_is_typed_is_one_segment_of_the_path(server: Server) -> None:
+    server.answers["DELETE /v3/groups/private/g1%2Fids%2Ff1%3Fx"] = DONE
+    assert server.run("groups", "delete", "g1/ids/f1?x").stdout == "Deleted.\n"
