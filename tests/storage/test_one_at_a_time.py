@@ -1,0 +1,215 @@
+"""What looks before it writes waits while somebody else holds the tenant; of two at once one comes second, and sees it.
+
+Each act is begun twice while the tenant is held: none may be over before it is let go, and then one after the other is
+as if nobody else had been there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from roost import work
+from roost.core import ids
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.blob.drafts import Drafts
+from roost.drivers.blob.folder import FolderStore
+from roost.drivers.network.none import NoNetwork
+from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.storage.content.model import Network
+from roost.storage.files.errors import FileMissing
+from roost.storage.files.service import Files
+from roost.storage.gateways import model as gateways_model
+from roost.storage.gateways.errors import ControlLimit, GatewayLimit
+from roost.storage.gateways.service import Gateways
+from roost.storage.groups.errors import GroupMissing
+from roost.storage.groups.service import Groups
+from roost.storage.pins import service as pins_service
+from roost.storage.pins.errors import PinMissing, TooManyPins
+from roost.storage.pins.model import Ask
+from roost.storage.pins.service import Pins
+from roost.storage.swaps.errors import SwapMissing
+from roost.storage.swaps.service import Swaps
+from roost.storage.tus import service as tus_service
+from roost.storage.tus.errors import TooManyTransfers
+from roost.storage.tus.model import Opening
+from roost.storage.tus.service import Transfers
+from roost.storage.uploads.service import Uploads
+from roost.storage.webhooks import service as webhooks_service
+from roost.storage.webhooks.errors import WebhookLimit, WebhookMissing
+from roost.storage.webhooks.service import Webhooks, Wish
+from tests.storage.house import House
+from tests.storage.meanwhile import ON_POSTGRESQL
+from tests.storage.webhooks.office import courier
+
+URL = "https://receiver.example/hook"
+PRIVATE = Network.PRIVATE
+Act = Callable[[], Coroutine[Any, Any, object]]
+
+
+class Rooms:
+    """All that writes for a tenant."""
+
+    def __init__(self, place: House) -> None:
+        db, self.place, self.tenant = place.db, place, place.tenant_id
+        self.files, self.groups, self.gateways = Files(db), Groups(db), Gateways(db)
+        self.swaps = Swaps(db, self.gateways)
+        self.pins = Pins(db, work.Work(db, owner="test"), self.files, NoNetwork())
+        self.webhooks = Webhooks(db, Sealer(Sensitive(bytes(32))), courier())
+        uploads = Uploads(db, place.content, self.files, dict.fromkeys(Plan, 1000))
+        drafts = Drafts(place.folder / "drafts", FolderStore(place.folder / "blobs"))
+        self.transfers = Transfers(db, drafts, place.content, uploads, "http://u")
+
+    async def pin(self) -> str:
+        return (await self.pins.add(self.tenant, Ask(str((await self.place.file(b"pinned")).cid)))).id
+
+
+Prepare = Callable[[Rooms], Awaitable[Act]]
+
+
+async def a_file_deleted(rooms: Rooms) -> Act:
+    file = await rooms.place.file(b"one")
+    return lambda: rooms.files.delete(rooms.tenant, PRIVATE, file.id)
+
+
+async def a_file_moved(rooms: Rooms) -> Act:
+    file = await rooms.place.file(b"one")
+    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
+    await rooms.files.regroup(rooms.tenant, PRIVATE, [file.id], group.id, member=True)
+    return lambda: rooms.files.regroup(rooms.tenant, PRIVATE, [file.id], group.id, member=False)
+
+
+async def a_group_deleted(rooms: Rooms) -> Act:
+    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
+    return lambda: rooms.groups.delete(rooms.tenant, PRIVATE, group.id)
+
+
+async def a_group_changed(rooms: Rooms) -> Act:
+    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
+    return lambda: rooms.groups.update(rooms.tenant, PRIVATE, group.id, "h", is_public=None)
+
+
+async def a_gateway_made(rooms: Rooms) -> Act:
+    return lambda: rooms.gateways.create(rooms.tenant, f"gate-{ids.new_id()[:18]}")
+
+
+async def a_token_made(rooms: Rooms) -> Act:
+    gateway = await rooms.gateways.create(rooms.tenant, "mine-gate")
+    return lambda: rooms.gateways.add_token(rooms.tenant, gateway.id)
+
+
+async def a_swap_made(rooms: Rooms) -> Act:
+    one, other = await rooms.place.file(b"one"), await rooms.place.file(b"two")
+    return lambda: rooms.swaps.put(rooms.tenant, PRIVATE, one.cid, other.cid)
+
+
+async def a_swap_ended(rooms: Rooms) -> Act:
+    one, other = await rooms.place.file(b"one"), await rooms.place.file(b"two")
+    await rooms.swaps.put(rooms.tenant, PRIVATE, one.cid, other.cid)
+    return lambda: rooms.swaps.delete(rooms.tenant, PRIVATE, one.cid)
+
+
+async def a_pin_asked_for(rooms: Rooms) -> Act:
+    cid = (await rooms.place.file(b"pinned")).cid
+    return lambda: rooms.pins.add(rooms.tenant, Ask(cid))
+
+
+async def a_pin_taken_back(rooms: Rooms) -> Act:
+    pin = await rooms.pin()
+    return lambda: rooms.pins.delete(rooms.tenant, pin)
+
+
+async def a_pin_let_go(rooms: Rooms) -> Act:
+    pin = await rooms.pin()
+    return lambda: rooms.pins.unpin(rooms.tenant, pin)
+
+
+async def a_pin_renewed(rooms: Rooms) -> Act:
+    pin = await rooms.pin()
+    ask = (await rooms.pins.get(rooms.tenant, pin)).ask
+    return lambda: rooms.pins.replace(rooms.tenant, pin, ask)
+
+
+async def a_transfer_begun(rooms: Rooms) -> Act:
+    return lambda: rooms.transfers.begin(Opening(rooms.tenant, ids.new_id(), 10, {}, None))
+
+
+async def a_webhook_made(rooms: Rooms) -> Act:
+    return lambda: rooms.webhooks.create(rooms.tenant, URL, Wish())
+
+
+async def a_webhook_changed(rooms: Rooms) -> Act:
+    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
+    return lambda: rooms.webhooks.update(rooms.tenant, made.webhook.id, Wish(description="d"))
+
+
+async def a_webhook_deleted(rooms: Rooms) -> Act:
+    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
+    return lambda: rooms.webhooks.delete(rooms.tenant, made.webhook.id)
+
+
+async def a_secret_rotated(rooms: Rooms) -> Act:
+    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
+    return lambda: rooms.webhooks.rotate_secret(rooms.tenant, made.webhook.id)
+
+
+ACTS: Mapping[Prepare, type[Exception] | None] = {
+    # what is done: what the second is told, where the first has done it
+    a_file_deleted: FileMissing,
+    a_file_moved: FileMissing,
+    a_group_deleted: GroupMissing,
+    a_group_changed: None,
+    a_gateway_made: GatewayLimit,
+    a_token_made: ControlLimit,
+    a_swap_made: None,
+    a_swap_ended: SwapMissing,
+    a_pin_asked_for: TooManyPins,
+    a_pin_taken_back: PinMissing,
+    a_pin_let_go: PinMissing,
+    a_pin_renewed: PinMissing,
+    a_transfer_begun: TooManyTransfers,
+    a_webhook_made: WebhookLimit,
+    a_webhook_changed: None,
+    a_webhook_deleted: WebhookMissing,
+    a_secret_rotated: None,
+}
+
+
+@pytest.fixture
+def rooms(place: House, monkeypatch: pytest.MonkeyPatch) -> Rooms:
+    """Of everything that is counted there may be one."""
+    for module, name in (
+        (gateways_model, "GATEWAY_LIMIT"),
+        (gateways_model, "CONTROL_LIMIT"),
+        (pins_service, "WAITING_LIMIT"),
+        (tus_service, "UNFINISHED_LIMIT"),
+        (webhooks_service, "WEBHOOK_LIMIT"),
+    ):
+        monkeypatch.setattr(module, name, 1)
+    return Rooms(place)
+
+
+@ON_POSTGRESQL
+@pytest.mark.parametrize("prepare", ACTS, ids=lambda prepare: prepare.__name__)
+async def test_of_two_at_once_one_is_the_second(rooms: Rooms, prepare: Prepare) -> None:
+    act, told = await prepare(rooms), ACTS[prepare]
+    with rooms.place.db.writer.begin() as held:
+        tenants.hold(held, rooms.tenant)
+        both = [asyncio.create_task(act()) for _ in range(2)]
+        async with asyncio.timeout(20):
+            while await rooms.place.db.read(waiting) < len(both):
+                assert not any(one.done() for one in both), "it looked while the tenant was held"
+                await asyncio.sleep(0.005)
+    results = await asyncio.gather(*both, return_exceptions=True)
+    errors = [type(result) for result in results if isinstance(result, BaseException)]
+    assert errors == ([told] if told else []), results
+
+
+def waiting(connection: Connection) -> int:
+    """How many wait for a lock."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return connection.execute(text(query)).scalar_one()
