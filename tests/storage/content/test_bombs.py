@@ -9,7 +9,7 @@ import pytest
 from roost.drivers.blob.folder import FolderStore
 from roost.storage.content import service
 from roost.storage.content.archive import Archive
-from roost.storage.content.errors import TooManyShards
+from roost.storage.content.errors import TooDeep, TooManyShards
 from roost.storage.content.model import Hold, Network, Scope
 from roost.storage.content.reader import Reader
 from roost.storage.unixfs import car, dagpb
@@ -93,6 +93,18 @@ async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
         blocks.append(shard(Link(blocks[-1][0], "07", 1)))
     blocks.append(shard(*(Link(blocks[-1][0], f"{n:02X}", 1) for n in range(256))))
     assert len(await names(place.reader, await take(place, blocks), 10_000)) == 512
+
+
+async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
+    """Each has an entry, and so pays for the one below it."""
+    raw = (Cid.of(RAW, b"x"), b"x")
+    blocks = [raw, shard(Link(raw[0], "00end.txt", 1))]
+    for _ in range(8):
+        blocks.append(shard(Link(raw[0], "00a.txt", 1), Link(blocks[-1][0], "01", 1)))
+    assert len(await names(place.reader, await take(place, blocks), 100)) == 9
+    blocks.append(shard(Link(raw[0], "00a.txt", 1), Link(blocks[-1][0], "01", 1)))
+    with pytest.raises(TooDeep):
+        await names(place.reader, await take(place, blocks), 100)
 
 
 class Counting(FolderStore):

@@ -1,13 +1,16 @@
 """What is kept is read back by CID, path and range; what is damaged, or another's, is not."""
 
 import pytest
+from sqlalchemy import Connection
 
-from roost.storage.content import service
+from roost.core import clock
+from roost.storage.content import service, store
 from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder
-from roost.storage.content.model import Hold, Network, Scope
+from roost.storage.content.model import BlockRow, Hold, Network, Pack, Scope, Where
 from roost.storage.content.reader import Reader, Stat
-from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
 from roost.storage.unixfs.profile import PROFILES, Profile
 from tests.storage.house import CONTENT, House, entry
 
@@ -27,6 +30,21 @@ async def test_ranges_of_a_file(place: House, profile: Profile, begin: int, end:
     file = await place.reader.stat(place.scope, tree.cid)
     assert file.size == len(CONTENT)
     assert await whole(place.reader, place.scope, file, begin, end) == CONTENT[begin:end]
+
+
+async def test_no_more_is_read_than_a_node_says(place: House) -> None:
+    """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
+    leaf = Cid.of(RAW, b"abc")
+    node = dagpb.encode([Link(leaf, "", 3)] * 2, Unixfs(Kind.FILE, size=2, sizes=[1, 1]))
+    root, pack = Cid.of(DAG_PB, node), Pack("0" * 32, 0, clock.now())
+    rows = [BlockRow(cid, Where.INLINE, length=len(data), data=data) for cid, data in ((leaf, b"abc"), (root, node))]
+
+    def keep(connection: Connection) -> None:
+        store.add_pack(connection, pack, rows, ())
+        store.hold(connection, Hold(pack.id, "file/1", place.tenant_id, Network.PRIVATE))
+
+    await place.db.write(keep)
+    assert await whole(place.reader, place.scope, await place.reader.stat(place.scope, root)) == b"aa"
 
 
 @EVERY_PROFILE
