@@ -56,7 +56,7 @@ def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -
         shutil.copy(template, tmp_path / "roost.db")
         yield f"sqlite:///{tmp_path / 'roost.db'}"
     else:
-        yield from _postgres_copy(request.getfixturevalue("postgres_url"), template)
+        yield from postgres_copy(request.getfixturevalue("postgres_url"), template)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def bare_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> It
     if dialect == "sqlite":
         yield f"sqlite:///{tmp_path / 'bare.db'}"
     else:
-        yield from _postgres_copy(request.getfixturevalue("postgres_url"), "template0")
+        yield from postgres_copy(request.getfixturevalue("postgres_url"), "template0")
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +94,7 @@ def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def _postgresql_template(postgres_url: str) -> Iterator[str]:
-    for url in _postgres_copy(postgres_url, "template0"):
+    for url in postgres_copy(postgres_url, "template0"):
         _migrate(url)
         yield str(make_url(url).database)
 
@@ -108,7 +108,8 @@ def _migrate(url: str) -> None:
 _numbers = itertools.count()
 
 
-def _postgres_copy(server: str, template: str) -> Iterator[str]:
+def postgres_copy(server: str, template: str) -> Iterator[str]:
+    """The URL of a new database like the template, for as long as the iteration is at it."""
     name = f"roost_test_{os.getpid()}_{next(_numbers)}"
     _administer(server, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
     yield make_url(server).set(database=name).render_as_string(hide_password=False)

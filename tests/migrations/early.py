@@ -1,0 +1,147 @@
+"""Rows of the revisions before there was storage: work, identity, agents."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.migrations.ground import OTHER, TENANT, THEN, Row, digest, key, sealed
+
+SIGNING_KEY = bytes(range(32, 64))
+
+
+def _operation(name: str, /, state: str, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "id": name,
+        "kind": "pins.retrieve",
+        "subject": "pin/p2",
+        "payload": '{"pin":"p2"}',
+        "state": state,
+        "attempts": 0,
+        "failures": 0,
+        "lease_owner": None,
+        "lease_until": None,
+        "run_after": THEN,
+        "result": None,
+        "error": None,
+        "created_at": THEN,
+        "finished_at": None,
+    }
+    return "operations", row | more
+
+
+def _agent(name: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "id": name,
+        "tenant_id": TENANT,
+        "name": name,
+        "description": None,
+        "vibe": None,
+        "emoji": None,
+        "engine": "openclaw",
+        "engine_version": "2026.9.6",
+        "internal_sealed": sealed(b"internal", f"agents/{name}/internal"),
+        "state": "running",
+        "reason": None,
+        "deleted": False,
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "agents", row | more
+
+
+def _script(script: str, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "agent_id": "a1",
+        "script": script,
+        "state": "pending",
+        "reason": None,
+        "exit_code": None,
+        "digest": None,
+        "started_at": None,
+        "finished_at": None,
+    }
+    return "agent_scripts", row | more
+
+
+def _channel(channel: str, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "agent_id": "a1",
+        "channel": channel,
+        "sealed": sealed(b"{}", f"agent_channels/a1/{channel}"),
+        "bot_mark": None,
+        "app_mark": None,
+        "enabled": True,
+        "dm_policy": "pairing",
+        "allow_from": "[]",
+        "bot_name": None,
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "agent_channels", row | more
+
+
+ROWS: Mapping[str, Sequence[Row]] = {
+    "0001": [
+        _operation("o1", "pending"),
+        _operation(
+            "o2", "running", lease_owner="server", lease_until=THEN, attempts=2, failures=1, error='{"kind":"x"}'
+        ),
+        _operation("o3", "done", payload=None, result='"' + "r" * 10_000 + '"', finished_at=THEN),
+    ],
+    "0002": [
+        ("tenants", {"id": TENANT, "name": "ada", "plan": "paid", "created_at": THEN}),
+        ("tenants", {"id": OTHER, "name": "ü" * 100, "plan": "free", "created_at": THEN}),
+        key("before"),
+        key("scoped", scopes='["org:files:read"]'),
+        key("revoked", revoked_at=THEN),
+        ("signing_keys", {"id": "k1", "sealed": sealed(SIGNING_KEY, "signing_keys/k1"), "created_at": THEN}),
+        (
+            "gateway_tokens",
+            {
+                "agent_id": "a1",
+                "tenant_id": TENANT,
+                "digest": digest("agent"),
+                "sealed": sealed(b"agent", "gateway_tokens/a1"),
+                "created_at": THEN,
+            },
+        ),
+    ],
+    "0003": [
+        _agent("a1", description="d" * 10_000, vibe="calm", emoji="🦞"),
+        _agent("a2", state="failed", reason="", engine="hermes"),
+        _agent("a3", deleted=True),
+    ],
+    "0004": [
+        (
+            "model_usage",
+            {
+                "tenant_id": TENANT,
+                "agent_id": agent,
+                "day": "2025-11-21",
+                "model": "m" * 300,
+                "requests": 1,
+                "prompt_tokens": 2**40,
+                "completion_tokens": 0,
+            },
+        )
+        for agent in ("", "a1")
+    ],
+    "0005": [
+        (
+            "secrets",
+            {
+                "id": "s1",
+                "tenant_id": TENANT,
+                "name": "N" * 128,
+                "kind": "variable",
+                "sealed": sealed("wört".encode(), f"secrets/{TENANT}/s1/2"),
+                "version": 2,
+                "created_at": THEN,
+                "updated_at": THEN,
+            },
+        ),
+        ("agent_secrets", {"agent_id": "a1", "secret_id": "s1", "attached_at": THEN, "synced_version": None}),
+        ("agent_secrets", {"agent_id": "a2", "secret_id": "s1", "attached_at": THEN, "synced_version": 2}),
+    ],
+    "0006": [_channel("telegram", bot_mark="b" * 64, allow_from='["1"]'), _channel("whatsapp", enabled=False)],
+    "0007": [_script("build", state="failed", reason="exit", exit_code=1, digest="d" * 64), _script("start")],
+}

@@ -1,0 +1,298 @@
+"""Whatever was in the tables at any revision is there after the upgrades that followed, and the rooms can use it."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import make_url
+
+from roost import migrations
+from roost.agents.models import store as usage
+from roost.agents.roster.service import Roster
+from roost.agents.scripts import store as scripts
+from roost.agents.secrets.service import Secrets
+from roost.core import clock
+from roost.core.db import Connection, Database, sealed
+from roost.drivers.blob.drafts import Drafts
+from roost.drivers.blob.folder import FolderStore
+from roost.drivers.courier.contract import Courier
+from roost.identity.caller import Plan
+from roost.identity.errors import Unauthorised
+from roost.identity.keys import Keys
+from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
+from roost.storage.analytics.counter import Counter
+from roost.storage.analytics.model import Attribute, Chosen, Interval, Measure, Order
+from roost.storage.analytics.service import Analytics
+from roost.storage.content.model import Network, Scope
+from roost.storage.content.service import Content
+from roost.storage.files.model import Filter, PinFilter
+from roost.storage.files.service import Files
+from roost.storage.gateways.errors import DomainTaken
+from roost.storage.gateways.model import Plugin, admits
+from roost.storage.gateways.service import Gateways
+from roost.storage.groups.model import Filter as GroupFilter
+from roost.storage.groups.service import Groups
+from roost.storage.pins import store as pins
+from roost.storage.pins.model import Status, Wanted
+from roost.storage.signatures.service import Signatures
+from roost.storage.swaps.service import Swaps
+from roost.storage.tus import store as transfers
+from roost.storage.tus.service import Transfers
+from roost.storage.unixfs.cid import Cid
+from roost.storage.uploads.service import Uploads
+from roost.storage.webhooks import store as webhooks
+from roost.storage.webhooks.model import State
+from roost.storage.webhooks.service import Webhooks
+from tests.databases import postgres_copy
+from tests.migrations import early, wing
+from tests.migrations.chronicle import ROWS
+from tests.migrations.ground import OTHER, PAIR_SECRET, SEALER, TENANT
+from tests.migrations.wing import CID, CONTENT, SMALL, SMALL_CID
+from tests.storage.webhooks.office import courier
+
+PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
+REWRITTEN = {("file_keyvalues", "value")}
+"""Columns whose values a migration changed on purpose."""
+
+
+@pytest.fixture(scope="module")
+def grown_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("grown") / "roost.db"
+    _grow(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def grown_postgresql(postgres_url: str) -> Iterator[str]:
+    for url in postgres_copy(postgres_url, "template0"):
+        _grow(url)
+        yield str(make_url(url).database)
+
+
+@pytest.fixture
+def grown(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database that began with the first revision, was used at each, and is at the newest."""
+    template = request.getfixturevalue(f"grown_{dialect}")
+    if dialect == "sqlite":
+        urls = iter([f"sqlite:///{shutil.copy(template, tmp_path / 'roost.db')}"])
+    else:
+        urls = postgres_copy(request.getfixturevalue("postgres_url"), template)
+    for url in urls:
+        database = Database(url)
+        yield database
+        database.close()
+
+
+def _grow(url: str) -> None:
+    database = Database(url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    for revision in _revisions():
+        with database.writer.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+            for table, row in ROWS.get(revision, ()):
+                connection.execute(sa.insert(sa.table(table, *map(sa.column, row))).values(row))
+    migrations.upgrade(database)
+    database.close()
+
+
+@pytest.fixture
+def content(grown: Database, tmp_path: Path) -> Content:
+    for pack, data in ((wing.PACK, CONTENT), (wing.SMALL_PACK, SMALL)):
+        path = tmp_path / "blobs" / pack[:2] / pack
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return Content(grown, FolderStore(tmp_path / "blobs"))
+
+
+def _revisions() -> list[str]:
+    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    return [script.revision for script in reversed(list(scripts.walk_revisions()))]
+
+
+def test_every_revision_is_told_of() -> None:
+    assert sorted(ROWS) == _revisions()
+
+
+async def test_no_row_is_lost_and_every_table_has_some(grown: Database) -> None:
+    def look(connection: Connection) -> tuple[list[object], set[str]]:
+        lost = [row for rows in ROWS.values() for row in rows if not _is_there(connection, *row)]
+        tables = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}
+        return lost, {table for table in tables if not _is_there(connection, table, {})}
+
+    assert await grown.write(look) == ([], set())
+
+
+def _is_there(connection: Connection, table: str, row: Mapping[str, Any]) -> bool:
+    kept = {name: value for name, value in row.items() if (table, name) not in REWRITTEN}
+    same = [sa.column(name).is_not_distinct_from(value) for name, value in kept.items()]
+    query = sa.select(sa.literal(1)).select_from(sa.table(table)).where(*same).limit(1)
+    return connection.execute(query).first() is not None
+
+
+async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database) -> None:
+    keys = Keys(grown, SEALER)
+
+    def token(key_id: str) -> str:
+        claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": TENANT, "jti": key_id, "iat": 0, "exp": 4_102_444_800}
+        return jwt.encode(claims, early.SIGNING_KEY, "HS256", headers={"kid": "k1"})
+
+    before, scoped = await keys.verify(token("before")), await keys.verify(token("scoped"))
+    assert (before.tenant_id, before.scopes, before.is_counted) == (TENANT, frozenset(), False)
+    assert scoped.scopes == {"org:files:read"}
+    with pytest.raises(Unauthorised):
+        await keys.verify(token("revoked"))
+    for handle in ("h" * 20, "counted"):
+        assert (await keys.verify_pair(handle, PAIR_SECRET)).tenant_id == TENANT
+    with pytest.raises(Unauthorised):  # two requests, of which it had one left
+        await keys.verify_pair("counted", PAIR_SECRET)
+    assert (await keys.list(TENANT, KeyFilter(limited=False), 0))[1] == 4
+
+
+async def test_agents_and_what_they_have(grown: Database) -> None:
+    roster = Roster(grown, SEALER, dict.fromkeys(Plan, 10))
+    assert {agent.id for agent in await roster.list(TENANT)} == {"a1", "a2"}
+    (secret,), _ = await Secrets(grown, SEALER, roster).list(TENANT)
+    assert secret.value is not None
+    assert secret.value.reveal() == "wört"
+    assert (await grown.read(lambda connection: scripts.of_agent(connection, "a1")))["build"].exit_code == 1
+    counted = await grown.read(lambda connection: usage.usage(connection, TENANT, None, ""))
+    assert [one.prompt_tokens for one in counted] == [2**40] * 2
+
+
+async def test_every_envelope_opens(grown: Database) -> None:
+    def open_all(connection: Connection) -> int:
+        lost = [sealed.reseal(connection, SEALER, column).lost for column in sealed.columns()]
+        return sum(lost)
+
+    assert await grown.write(open_all) == 0
+
+
+async def test_files_are_listed_found_and_read(grown: Database, content: Content) -> None:
+    files = Files(grown)
+
+    async def ids(network: Network, **chosen: Any) -> list[str]:
+        return [file.id for file in (await files.list(TENANT, network, Filter(**chosen), None, 100))[0]]
+
+    assert (await ids(PRIVATE), await ids(PUBLIC)) == (["f1", "f6"], ["f3", "f2"])
+    assert await ids(PRIVATE, group_id="photos") == ["f1"]
+    pairs = ({"draft": True}, {"final": False}, {"said": "True"}, {"n": 1.5}, {"long": "v" * 1024}, {'ä"': "x"})
+    assert [await ids(PRIVATE, keyvalues=pair) for pair in pairs] == [["f1"]] * len(pairs)
+    assert await ids(PRIVATE, keyvalues={"said": "true"}) == []
+    assert await ids(PUBLIC, keyvalues={"draft": True}) == ["f3"]
+    assert [file.id for file in (await files.pins(TENANT, PinFilter(), 10, 0))[0]] == ["f3", "f2", "f4", "f5"]
+    largest = await files.get(TENANT, PRIVATE, "f6")
+    assert (largest.size, largest.created_at.microsecond) == (5_000_000_000, 123_453)
+    for scope, cid, data in (
+        (Scope(PRIVATE, TENANT), CID, CONTENT),
+        (Scope(PUBLIC), CID, CONTENT),
+        (Scope(PUBLIC), SMALL_CID, SMALL),
+    ):
+        stat = await content.reader.stat(scope, Cid.parse(cid))
+        assert b"".join([piece async for piece in content.reader.content(scope, stat)]) == data
+
+
+async def test_groups_are_listed_and_let_go(grown: Database) -> None:
+    groups = Groups(grown)
+    for network, name in ((PRIVATE, "photos"), (PUBLIC, "ö" * 100)):
+        (group,), _ = await groups.list(TENANT, network, GroupFilter(), None, 10)
+        assert group.name == name
+        await groups.delete(TENANT, network, group.id)
+    assert (await Files(grown).get(TENANT, PRIVATE, "f1")).note.group_id is None
+    assert await grown.read(lambda connection: pins.get(connection, "p2").ask.group_id) is None
+
+
+async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
+    files = Files(grown)
+    assert [(await files.capacity.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [wing.STORED, 0]
+    await files.delete(TENANT, PRIVATE, "f6")
+    await files.delete(OTHER, PRIVATE, "f7")
+    assert [(await files.capacity.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [2 * len(CONTENT) + len(SMALL), 0]
+
+
+async def test_gateways_admit_and_serve(grown: Database) -> None:
+    gateways = Gateways(grown)
+    page, count = await gateways.list(TENANT, 0, 10)
+    assert (count, [gateway.id for gateway in page]) == (2, ["g1", "g2"])
+    gateway = await gateways.by_domain("gateway-g1")
+    assert (gateway.plugins, [one.domain for one in gateway.custom_domains]) == (set(Plugin), ["files.example.org"])
+    assert admits(gateway, wing.TOKEN, None, None)
+    assert admits(gateway, None, "192.0.2.9", None)
+    assert admits(gateway, None, None, "https://a.example.org/page")
+    assert not admits(gateway, "another", "198.51.100.1", "https://example.com")
+    with pytest.raises(DomainTaken):  # it is deleted, and nobody's again
+        await gateways.create(OTHER, "gateway-g3")
+    swaps = Swaps(grown, gateways)
+    assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]
+    assert str(await swaps.served(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
+    signature = await Signatures(grown).get(TENANT, PUBLIC, SMALL_CID)
+    assert (signature.file_id, signature.address) == ("f3", "0x" + "B" * 40)
+
+
+async def test_pins_go_on(grown: Database) -> None:
+    def look(connection: Connection) -> list[tuple[str, Status]]:
+        return [(pin.id, pin.status) for pin in pins.page(connection, TENANT, Wanted(tuple(Status)), None, 10)]
+
+    assert await grown.read(look) == [
+        ("p4", Status.EXPIRED),
+        ("p3", Status.BACKFILLED),
+        ("p2", Status.RETRIEVING),
+        ("p1", Status.PINNED),
+    ]
+    wanted = Wanted(meta={"a": "b"})
+    (pin,) = await grown.read(lambda connection: pins.page(connection, TENANT, wanted, None, 10))
+    assert (pin.id, pin.ask.hosts, pin.ask.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
+
+
+async def test_uploads_in_parts_go_on(grown: Database, content: Content, tmp_path: Path) -> None:
+    uploads = Uploads(grown, content, Files(grown), dict.fromkeys(Plan, 2**40))
+    drafts = Drafts(tmp_path / "uploads", FolderStore(tmp_path / "blobs"))
+    service = Transfers(grown, drafts, content, uploads, "http://uploads.localhost")
+    transfer = await service.find("file-of-t1", wing.TRANSFER_TOKEN)
+    assert (transfer.offset, transfer.length, transfer.cid) == (len(CONTENT) - 1, len(CONTENT), None)
+    kept = await grown.read(lambda connection: transfers.leaves(connection, "t1"))
+    assert kept == wing.tree(CONTENT).leaves[:32]
+    assert (await service.find("file-of-t3", "3")).cid == CID
+    count, expected = await grown.read(lambda connection: transfers.unfinished(connection, TENANT, clock.now()))
+    assert (count, expected) == (2, len(CONTENT))
+
+
+async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None:
+    sender: Courier = courier()
+    service, files = Webhooks(grown, SEALER, sender), Files(grown)
+    files.watch(service.notice)
+    assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
+    page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
+    assert [(one.id, one.state) for one in page] == [
+        ("v4", State.DELIVERED),
+        ("v3", State.FAILED),
+        ("v2", State.SENDING),
+        ("v1", State.PENDING),
+    ]
+    assert (await service.redeliver(TENANT, "w1", "v3")).state is State.PENDING
+    held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.now()))
+    assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
+        b"whs-new",
+        b"whs-old",
+    }
+
+
+async def test_what_gateways_served_is_told(grown: Database) -> None:
+    today = clock.now().date()
+    kept = (today - date(2025, 1, 1)).days
+    counter = Counter(grown, kept)
+    analytics = Analytics(grown, Gateways(grown), counter, kept)
+    chosen = Chosen("gateway-g1", date(2025, 11, 20), date(2025, 11, 21))
+    total, _ = await analytics.series(TENANT, chosen, Interval.DAY, Order())
+    assert (total.requests, total.bandwidth) == (6, 2**50 + 900_000)
+    top = await analytics.top(TENANT, chosen, Attribute.CID, Order(Measure.BANDWIDTH))
+    assert [share.value for share in top] == ["other", CID]
