@@ -21,6 +21,7 @@ from roost.hosts.edge import reply
 from roost.hosts.edge.gate import Bounds
 from roost.hosts.edge.head import Facts, Refused, inspect
 from roost.hosts.edge.turn import Turn
+from roost.hosts.edge.wide import WORTH, WideReads
 
 _log = log.get(__name__)
 
@@ -47,6 +48,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deaf = False  # nothing more is understood on this connection
         self._in_head = False
         self._in_body = False
+        self._is_wide = False  # a large body comes
         self._plain_upgrade = False  # an upgrade that is not offered: the request counts without it
         self._moved = False  # the present read brought the parser forward
         self._stalled = 0  # bytes since it last did
@@ -60,15 +62,17 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._expect(self.bounds.first_head)
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes | memoryview) -> None:
         if self._switched is not None and not self._deaf:
-            self._switched.upload(data)
+            self._switched.upload(bytes(data))
             return
-        rest: bytes | None = data
+        rest: bytes | memoryview | None = data
         while rest and not self._deaf:
             self._unset_keepalive_if_required()
             rest = self._feed(rest)
         self._keep_time()
+        if len(data) >= WORTH and self._in_body and self._turn is None:
+            self._read_wide(True)
 
     def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn narrows it
         serving = self._serving
@@ -167,6 +171,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_body = False
+        self._read_wide(False)
         if self._deaf or self._plain_upgrade:
             return
         if self._turn is not None:
@@ -235,13 +240,22 @@ class GuardedProtocol(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
-    def _feed(self, data: bytes) -> bytes | None:
+    def _read_wide(self, wide: bool) -> None:
+        if wide == self._is_wide or self.transport.is_closing():
+            return
+        self._is_wide = wide
+        self.transport.set_protocol(WideReads(self) if wide else self)
+        if not self.flow.read_paused:  # a transport decides how it reads when it begins to
+            self.transport.pause_reading()
+            self.transport.resume_reading()
+
+    def _feed(self, data: bytes | memoryview) -> bytes | None:
         """Parse; returns what has to be parsed after it."""
         self._moved = False
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as switch:
-            return self._switch(data[switch.args[0] :])
+            return self._switch(bytes(data[switch.args[0] :]))
         except httptools.HttpParserCallbackError:
             _log.exception("The HTTP protocol failed")
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
