@@ -25,6 +25,8 @@ from roost.web.errors import STATUS
 
 _PREPARE = 30.0
 """Seconds until an answer begins."""
+_DOORSTEPS = frozenset({"/", "/ipfs", "/files"})
+_DOORSTEP = "ERR_ID:00004 - This is a storage gateway: content is at /ipfs/{cid}"
 _METHODS = "GET, HEAD, OPTIONS"
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -53,7 +55,7 @@ class StorageGatewayHost:
         self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_content(scope):
+        if scope["type"] != "http" or not (is_content(scope) or _is_doorstep(scope)):
             await self._others(scope, receive, send)
             return
         head = scope["method"] == "HEAD"
@@ -70,6 +72,8 @@ class StorageGatewayHost:
             return Reply(204, _PREFLIGHT)
         if scope["method"] not in {"GET", "HEAD"}:
             return text(405, "Method not allowed", {"Allow": _METHODS})
+        if not is_content(scope):
+            return text(404, _DOORSTEP)
         asked = None
         try:
             asked = asking.read(scope)
@@ -99,6 +103,11 @@ def is_content(scope: Scope) -> bool:
     if state.get("surface") is not Surface.STORAGE_GATEWAY:
         return False
     return state["cid_host"] is not None or scope["path"].startswith((asking.PUBLIC, asking.PRIVATE))
+
+
+def _is_doorstep(scope: Scope) -> bool:
+    """Whether somebody only opened the gateway's address, which is all that its owner was told."""
+    return scope.get("state", {}).get("surface") is Surface.STORAGE_GATEWAY and scope["path"] in _DOORSTEPS
 
 
 def _told(problem: Problem, asked: Asked | None) -> Reply:

@@ -280,6 +280,14 @@ async def test_nothing_can_be_changed_here(visit: Visits, method: str) -> None:
     assert (sent.status, sent.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
+@pytest.mark.parametrize("path", ["/", "/ipfs", "/files"])
+async def test_whoever_opens_the_bare_address_is_told_where_content_is(visit: Visits, path: str) -> None:
+    sent = await visit.get(path)
+    assert (sent.status, sent.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert sent.body.startswith(b"ERR_ID:00004 - ")
+    assert b"/ipfs/{cid}" in sent.body
+
+
 async def test_everything_else_is_the_application_s(visit: Visits) -> None:
     assert "x-others" in (await visit.get("/x402/cid/y")).headers
     assert (await visit.get("/x402//cid")).status == 404

@@ -78,7 +78,7 @@ def test_it_says_when_there_are_more() -> None:
 def test_names_that_are_hostile(name: str) -> None:
     found = page(name.replace("/", "\u2215"), path=(name,))
     assert found.tags <= {"html", "head", "meta", "title", "style", "body", "h1", "table", "tr", "td", "a"}
-    assert found.attributes <= {"lang", "charset", "href", "class"}
+    assert found.attributes <= {"lang", "charset", "name", "content", "href", "class"}
     assert all(link == "../" or link.startswith("./") for link in found.links)
 
 
