@@ -36,6 +36,13 @@ def s3_address() -> Iterable[str]:
 
 def use(patch: pytest.MonkeyPatch, address: str, bucket: str) -> str:
     """Have that bucket and the environment of somebody who may use it; its address."""
+    enter(patch, address)
+    client(address).create_bucket(Bucket=bucket)
+    return f"s3://{bucket}/some/prefix"
+
+
+def enter(patch: pytest.MonkeyPatch, address: str) -> None:
+    """Have the environment of somebody who may use the service there."""
     for name, value in {
         "AWS_ENDPOINT_URL": address,
         "AWS_ALLOW_HTTP": "true",
@@ -44,8 +51,6 @@ def use(patch: pytest.MonkeyPatch, address: str, bucket: str) -> str:
         "AWS_REGION": "us-east-1",
     }.items():
         patch.setenv(name, value)
-    client(address).create_bucket(Bucket=bucket)
-    return f"s3://{bucket}/some/prefix"
 
 
 def client(address: str) -> Any:

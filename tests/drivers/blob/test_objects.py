@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 import tracemalloc
 import uuid
 from collections.abc import Callable
@@ -142,3 +143,31 @@ async def test_an_endpoint_that_is_none(objects: ObjectStore, monkeypatch: pytes
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(BlobFailed, match="no address of objects"):
         ObjectStore(url)
+
+
+@pytest.mark.parametrize(("body", "refusal"), [(b"roost", None), (b"ROOST", "not what is read there")])
+async def test_a_service_that_gives_other_bytes_than_it_got(
+    body: bytes, refusal: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = re.search(r"content-length: (\d+)", head)
+        await reader.readexactly(int(length[1]) if length else 0)
+        said, answer = {
+            "put": ("200 OK", b""),
+            "get": ("206 Partial Content\r\nContent-Range: bytes 0-4/5", body),
+            "pos": ("200 OK", b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>"),
+        }[head[:3]]
+        said += '\r\nETag: "x"\r\nLast-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nConnection: close'
+        writer.write(f"HTTP/1.1 {said}\r\nContent-Length: {len(answer)}\r\n\r\n".encode() + answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        s3_server.enter(monkeypatch, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        objects = ObjectStore("s3://bucket/prefix")
+        if refusal is None:
+            assert await objects.probe() is not None  # it replaces objects
+            return
+        with pytest.raises(BlobFailed, match=refusal):
+            await objects.probe()
