@@ -190,6 +190,7 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
     assert await ids(PRIVATE, keyvalues={"said": "true"}) == []
     assert await ids(PUBLIC, keyvalues={"draft": True}) == ["f3"]
     assert [file.id for file in (await files.pins(TENANT, PinFilter(), 10, 0))[0]] == ["f3", "f2", "f4", "f5"]
+    assert (await files.get(TENANT, PRIVATE, "promised")).id == "f1"
     largest = await files.get(TENANT, PRIVATE, "f6")
     assert (largest.size, largest.created_at.microsecond) == (5_000_000_000, 123_453)
     for scope, cid, data in (

@@ -324,4 +324,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ],
     "0017": [],  # an index
     "0018": [],  # values
+    "0019": [("promises", {"id": "promised", "file_id": "f1"})],
 }

@@ -38,6 +38,22 @@ class Arrival:
     note: Note
     number_of_files: int = 1
 
+    def file(self, file_id: str) -> File:
+        """What it is when it is the first one of its content."""
+        now = clock.now()
+        return File(
+            id=file_id,
+            tenant_id=self.tenant_id,
+            network=self.network,
+            cid=self.cid,
+            size=self.size,
+            number_of_files=self.number_of_files,
+            mime_type=self.mime_type,
+            note=self.note,
+            created_at=now,
+            updated_at=now,
+        )
+
 
 class Files:
     def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
@@ -53,30 +69,21 @@ class Files:
         """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
 
         A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
-        nobody's, and goes, unless what there was is damaged: then the file has the new one from now on.
-        Raises FileThere, StorageFull.
+        nobody's, and goes, unless what there was is damaged: then the file has the new one from now on. It stands for
+        `file_id` too, which was promised: an id leads to one file for ever. Raises FileThere, StorageFull.
         """
         tenant = tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
+        if file_id is not None and (standing := store.stands_for(connection, file_id)) is not None:
+            if present is None or present.id != standing:
+                raise FileThere
+        elif file_id is not None and present is not None:
+            store.keep_promise(connection, file_id, present.id)
         if present is not None:
             if content.mend(connection, Hold(pack_id, holder_of(present.id), present.tenant_id, present.network)):
                 self.capacity.check(connection, tenant)
             return replace(present, is_duplicate=True)
-        if file_id is not None and store.is_taken(connection, file_id):
-            raise FileThere
-        now = clock.now()
-        file = File(
-            id=file_id or ids.new_id(),
-            tenant_id=arrival.tenant_id,
-            network=arrival.network,
-            cid=arrival.cid,
-            size=arrival.size,
-            number_of_files=arrival.number_of_files,
-            mime_type=arrival.mime_type,
-            note=arrival.note,
-            created_at=now,
-            updated_at=now,
-        )
+        file = arrival.file(file_id or ids.new_id())
         store.add(connection, file)
         content.hold(connection, Hold(pack_id, holder_of(file.id), file.tenant_id, file.network))
         self.capacity.check(connection, tenant)
@@ -123,7 +130,7 @@ class Files:
             tenants.hold(connection, tenant_id)  # nobody else changes it, its group or whether it is there meanwhile
             file = found(connection, tenant_id, network, file_id)
             note, now = to(file.note), clock.now()
-            store.set_note(connection, file_id, note, now)
+            store.set_note(connection, file.id, note, now)
             changed = replace(file, note=note, updated_at=now)
             self._tell(connection, Change.UPDATED, changed, file)
             return changed

@@ -51,6 +51,14 @@ file_keyvalues = sa.Table(
     sa.Index("ix_file_keyvalues_key_value", "key", "value"),
 )
 
+promises = sa.Table(
+    "promises",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id"), nullable=False),
+)
+"""Ids that were promised to a file, where its content was there already, under another."""
+
 
 def add(connection: Connection, file: File) -> None:
     connection.execute(
@@ -71,7 +79,10 @@ def add(connection: Connection, file: File) -> None:
 
 
 def get(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File | None:
-    row = connection.execute(_present(tenant_id, network).where(files.c.id == file_id)).first()
+    """The file of that id, or that stands for it."""
+    promised = sa.select(promises.c.file_id).where(promises.c.id == file_id).scalar_subquery()
+    which = sa.or_(files.c.id == file_id, files.c.id == promised)
+    row = connection.execute(_present(tenant_id, network).where(which)).first()
     return None if row is None else _file(row)
 
 
@@ -91,9 +102,15 @@ def holding(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
     return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(held_by(holders))))]
 
 
-def is_taken(connection: Connection, file_id: str) -> bool:
-    """Whether a file has that id, or had it."""
-    return connection.execute(sa.select(files.c.id).where(files.c.id == file_id)).first() is not None
+def stands_for(connection: Connection, file_id: str) -> str | None:
+    """The file that has that id, had it, or stands for it."""
+    own, promised = sa.select(files.c.id).where(files.c.id == file_id), sa.select(promises.c.file_id)
+    return connection.execute(sa.union_all(own, promised.where(promises.c.id == file_id))).scalar()
+
+
+def keep_promise(connection: Connection, file_id: str, by: str) -> None:
+    """Have the file `by` stand for an id that none has."""
+    connection.execute(promises.insert().values(id=file_id, file_id=by))
 
 
 def page(

@@ -1,6 +1,5 @@
 """Uploads of the storage API as forms."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -39,10 +38,8 @@ async def upload_signed(request: Request, grant: UploadGrant, uploads: Service) 
     order = Order(grant.tenant_id, profile, grant.file_id, grant.max_size, grant.mime_types)
     async with uploads.begin(order) as upload:
         fields = await form.receive(request.stream(), request.headers.get("content-type", ""), upload)
-        label = label_of(grant.over(fields))
-        file = await upload.finish(label)
-    told = replace(file, note=label.note) if file.is_duplicate else file  # what the tenant noted is not for the bearer
-    return Data(data=wire.uploaded(told))
+        file = await upload.finish(label_of(grant.over(fields)))
+    return Data(data=wire.uploaded(file))
 
 
 @router.get("/v3/files/limits")

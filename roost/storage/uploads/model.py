@@ -22,8 +22,8 @@ SizeLimits = Mapping[Plan, int]
 class Order:
     """Whose upload it is, and what bounds it further than the tenant's plan.
 
-    file_id: the file's id where it was promised before. mime_types: those that may come (`image/*`), all when empty;
-    a folder needs `directory` among them.
+    file_id: the file's id where it was promised before; whether the content was there is not told then. mime_types:
+    those that may come (`image/*`), all when empty; a folder needs `directory` among them.
     """
 
     tenant_id: str

@@ -100,9 +100,10 @@ class Uploads:
         except (GroupMissing, FileThere, StorageFull):
             await self._content.discard(pack_id)
             raise
-        if file.is_duplicate:
-            await self._content.discard(pack_id)
-        return file
+        if not file.is_duplicate:
+            return file
+        await self._content.discard(pack_id)
+        return file if order.file_id is None else arrival.file(order.file_id)  # not told: it may be a stranger's upload
 
     def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Of one upload, and of all together: what room there is when it is published is what counts."""

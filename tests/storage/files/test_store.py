@@ -69,8 +69,8 @@ def test_nobody_else_sees_it(database: Database, tenant: str, other: str) -> Non
         assert database.run(lambda connection, o=owner, n=network: store.by_cid(connection, o, n, "cid1")) is None
         assert found(database, owner, Filter(), network) == []
     assert pinned(database, other, PinFilter()) == []
-    assert database.run(lambda connection: store.is_taken(connection, "f1"))
-    assert not database.run(lambda connection: store.is_taken(connection, "f2"))
+    assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
+    assert database.run(lambda connection: store.stands_for(connection, "f2")) is None
 
 
 def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: str) -> None:
@@ -81,7 +81,7 @@ def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: s
     assert not database.run(lambda connection: store.mark_deleted(connection, "f1", NOW + timedelta(1)))
     keep(database, a_file(tenant, 2, cid="cid1"))
     assert found(database, tenant, Filter()) == ["f2"]
-    assert database.run(lambda connection: store.is_taken(connection, "f1"))
+    assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
 
 
 @pytest.mark.parametrize(

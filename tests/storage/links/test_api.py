@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -137,7 +138,46 @@ async def test_it_takes_one_file(uploads: httpx.AsyncClient, anybody: httpx.Asyn
     assert (await send(anybody, where)).status_code == 200
     again = await send(anybody, where, PNG + b"x")
     assert (again.status_code, again.json()["error"]["message"]) == (409, "The file was uploaded already")
-    assert (await send(anybody, where)).json()["data"]["is_duplicate"] is True
+    assert (await send(anybody, where)).status_code == 200
+
+
+async def test_the_bearer_is_not_told_that_content_was_there(
+    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+) -> None:
+    """Whatever the bearer of an address sends, the answers are the same where all of it was there and where nothing."""
+    other = house.client(house.key(f"{tenant} other"), "uploads.localhost")
+    contents = (PNG, PNG, PNG + b"x", PNG + b"y", PNG)
+    kept = [(await send(uploads, "/v3/files", content, "own.bin")).json()["data"] for content in contents]
+    told: list[list[Any]] = []
+    for client in (uploads, other):
+        where, began = await signed(client), clock.now()
+        answers = [await send(anybody, where, content) for content in contents]
+        files = [answer.json().get("data", {}) for answer in answers]
+        assert [answer.status_code for answer in answers] == [200, 200, 409, 409, 200]
+        assert files[0]["id"] == urlsplit(where).path.rpartition("/")[2]
+        assert datetime.fromisoformat(files[0]["created_at"]) >= began
+        told.append([{**file, "id": "", "user_id": "", "created_at": ""} for file in files])
+    assert told[0] == told[1]
+    assert {one["id"] for one in await listed(house, tenant, "private")} == {file["id"] for file in kept}
+
+
+async def test_the_owner_finds_what_was_there_under_the_id_that_the_bearer_got(
+    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+) -> None:
+    api = house.client(house.key(tenant), "api.localhost")
+    kept = (await send(uploads, "/v3/files", name="own.png")).json()["data"]
+    promised = (await send(anybody, await signed(uploads))).json()["data"]["id"]
+    found = (await api.get(f"/v3/files/private/{promised}")).json()["data"]
+    assert (found["id"], found["name"], found["created_at"]) == (kept["id"], "own.png", kept["created_at"])
+    changed = await api.put(f"/v3/files/private/{promised}", json={"name": "new.png"})
+    assert (changed.json()["data"]["id"], changed.json()["data"]["name"]) == (kept["id"], "new.png")
+    assert (await api.get(f"/v3/files/private/{kept['id']}")).json()["data"]["name"] == "new.png"
+    assert (await api.get(f"/v3/files/public/{promised}")).status_code == 404
+    stranger = house.client(house.key(f"{tenant} other"), "api.localhost")
+    assert (await stranger.get(f"/v3/files/private/{promised}")).status_code == 404
+    assert (await api.delete(f"/v3/files/private/{promised}")).status_code == 200
+    assert await listed(house, tenant, "private") == []
+    assert (await api.get(f"/v3/files/private/{promised}")).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/v3/files/sign", "/v3/files/private/download_link"])
@@ -184,4 +224,4 @@ async def test_what_the_tenant_noted_is_not_told(uploads: httpx.AsyncClient, any
     mine = await uploads.post("/v3/files", files={"file": ("a.png", PNG, "image/png")}, data=fields)
     assert mine.json()["data"]["keyvalues"] == {"to": "nobody"}
     told = (await send(anybody, await signed(uploads))).json()["data"]
-    assert (told["is_duplicate"], told["name"], told["keyvalues"]) == (True, None, {})
+    assert (told["is_duplicate"], told["name"], told["keyvalues"]) == (False, "a.png", {})

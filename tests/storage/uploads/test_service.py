@@ -13,6 +13,7 @@ from roost.drivers.blob.folder import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
+from roost.storage.files.errors import FileThere
 from roost.storage.files.model import File, Filter, Note
 from roost.storage.files.service import Files
 from roost.storage.groups import store
@@ -124,7 +125,24 @@ async def test_a_group_that_is_not_there(place: House, uploads: Uploads, databas
 
 
 async def test_a_promised_id(place: House, uploads: Uploads) -> None:
-    assert (await send(uploads, Order(place.tenant_id, file_id="promised"), {"a": b"a"})).id == "promised"
+    """It leads to one file for ever."""
+    files, order = Files(place.db), Order(place.tenant_id, file_id="promised")
+    own = await send(uploads, Order(place.tenant_id), {"a": b"a"})
+    for _ in range(2):
+        told = await send(uploads, order, {"b": b"a"})
+        assert (told.id, told.note.name, told.is_duplicate) == ("promised", "b", False)
+    assert (await files.get(place.tenant_id, Network.PRIVATE, "promised")).id == own.id
+    other = await send(uploads, Order(place.tenant_id), {"a": b"other"})
+    for content in (b"new", b"other"):
+        with pytest.raises(FileThere):
+            await send(uploads, order, {"a": content})
+    await files.delete(place.tenant_id, Network.PRIVATE, "promised")
+    await send(uploads, Order(place.tenant_id), {"a": b"a"})
+    with pytest.raises(FileThere):
+        await send(uploads, order, {"a": b"a"})
+    found, _ = await files.list(place.tenant_id, Network.PRIVATE, Filter(), None, 10)
+    assert (len(found), other.id in {file.id for file in found}) == (2, True)
+    assert (await send(uploads, Order(place.tenant_id, file_id="next"), {"a": b"next"})).id == "next"
 
 
 async def test_a_profile_that_is_told_before(place: House, uploads: Uploads) -> None:
