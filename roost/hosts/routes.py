@@ -72,11 +72,16 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "method": operation.method,
             "path": operation.path,
             "credentials": list(operation.credentials),
-            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials))) or ["management"],
+            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials))) or [_open(operation)],
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
         for operation in operations(app)
     ]
+
+
+def _open(operation: Operation) -> str:
+    """Where it is, when nobody is asked for a credential."""
+    return "storage" if operation.path.startswith("/v3/") else "management"
 
 
 def _credentials(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:

@@ -47,6 +47,13 @@ def test_a_row_for_each_method() -> None:
     ]
 
 
+def test_where_operations_are_that_ask_for_no_credential() -> None:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    for path in ("/v3/files/{file_id}/{token}", "/healthz"):
+        app.get(path)(lambda: None)
+    assert [row["addresses"] for row in table(app)] == [["storage"], ["management"]]
+
+
 def test_a_stream_tells_the_shape_of_its_messages() -> None:
     assert [one.sends for one in operations(application())] == [None, None, None, None, Shape]
 

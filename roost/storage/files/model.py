@@ -134,7 +134,9 @@ def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
         raise InvalidMetadata(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
     checked: dict[str, str | int | float | bool] = {}
     for key, value in given.items():
-        if not 0 < len(key) <= KEY_LIMIT or not isinstance(value, str | int | float) or len(str(value)) > VALUE_LIMIT:
+        if not 0 < len(key) <= KEY_LIMIT:
+            raise InvalidMetadata(f"keys of keyvalues have 1 to {KEY_LIMIT} characters")
+        if not isinstance(value, str | int | float) or len(str(value)) > VALUE_LIMIT:
             raise InvalidMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidMetadata("keyvalues are finite numbers")

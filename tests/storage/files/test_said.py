@@ -28,6 +28,15 @@ def test_a_key_that_is_named_keyvalues() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "told"), [({"": "x"}, "keys"), ({"k" * 256: "x"}, "keys"), ({"k": "v" * 1025}, "keyvalues")]
+)
+def test_which_side_of_a_pair_is_wrong(given: object, told: str) -> None:
+    with pytest.raises(InvalidMetadata) as raised:
+        said.keyvalues(given)
+    assert raised.value.message.startswith(told)
+
+
+@pytest.mark.parametrize(
     "given",
     [
         "{",
