@@ -32,8 +32,11 @@ from roost.storage.pins import service as pins_service
 from roost.storage.pins.errors import PinMissing, TooManyPins
 from roost.storage.pins.model import Ask
 from roost.storage.pins.service import Pins
+from roost.storage.swaps import service as swaps_service
 from roost.storage.swaps.errors import SwapMissing
+from roost.storage.swaps.model import Swap
 from roost.storage.swaps.service import Swaps
+from roost.storage.swaps.store import history
 from roost.storage.tus import service as tus_service
 from roost.storage.tus.errors import TooManyTransfers
 from roost.storage.tus.model import Opening
@@ -196,17 +199,30 @@ def rooms(place: House, monkeypatch: pytest.MonkeyPatch) -> Rooms:
 @ON_POSTGRESQL
 @pytest.mark.parametrize("prepare", ACTS, ids=lambda prepare: prepare.__name__)
 async def test_of_two_at_once_one_is_the_second(rooms: Rooms, prepare: Prepare) -> None:
-    act, told = await prepare(rooms), ACTS[prepare]
-    with rooms.place.db.writer.begin() as held:
-        tenants.hold(held, rooms.tenant)
-        both = [asyncio.create_task(act()) for _ in range(2)]
-        async with asyncio.timeout(20):
-            while await rooms.place.db.read(waiting) < len(both):
-                assert not any(one.done() for one in both), "it looked while the tenant was held"
-                await asyncio.sleep(0.005)
-    results = await asyncio.gather(*both, return_exceptions=True)
+    told, results = ACTS[prepare], await both(rooms, await prepare(rooms))
     errors = [type(result) for result in results if isinstance(result, BaseException)]
     assert errors == ([told] if told else []), results
+
+
+@ON_POSTGRESQL
+async def test_of_two_swaps_at_once_the_second_counts(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swaps_service, "HISTORY_LIMIT", 1)
+    results = await both(rooms, await a_swap_made(rooms))
+    first, second = sorted((swap for swap in results if isinstance(swap, Swap)), key=lambda swap: swap.created_at)
+    kept = await rooms.place.db.read(lambda connection: history(connection, rooms.tenant, PRIVATE, first.cid, 10))
+    assert kept == [second]
+
+
+async def both(rooms: Rooms, act: Act) -> list[object]:
+    """What becomes of two that begin while the tenant is held, and go on together."""
+    with rooms.place.db.writer.begin() as held:
+        tenants.hold(held, rooms.tenant)
+        doing = [asyncio.create_task(act()) for _ in range(2)]
+        async with asyncio.timeout(20):
+            while await rooms.place.db.read(waiting) < len(doing):
+                assert not any(one.done() for one in doing), "it looked while the tenant was held"
+                await asyncio.sleep(0.005)
+    return await asyncio.gather(*doing, return_exceptions=True)
 
 
 def waiting(connection: Connection) -> int:
