@@ -91,7 +91,7 @@ def _set_direct(file: int, *, on: bool) -> bool:
     return True
 
 
-def at_hand(path: Path, offset: int, length: int) -> bytes | None:
+def at_hand(path: str, offset: int, length: int) -> bytes | None:
     """The bytes, if the system has them in memory: then a thread costs more than they do. None says nothing."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

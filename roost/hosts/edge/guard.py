@@ -20,6 +20,7 @@ from roost.core import ids, log
 from roost.hosts.edge import reply
 from roost.hosts.edge.gate import Bounds
 from roost.hosts.edge.head import Facts, Refused, inspect
+from roost.hosts.edge.together import Together
 from roost.hosts.edge.turn import Turn
 from roost.hosts.edge.wide import WORTH, WideReads
 
@@ -41,6 +42,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.access_log = False  # uvicorn's line holds the query, and so tokens
         self.timeout_keep_alive = self.bounds.keep_alive
         self._serving: RequestResponseCycle | Turn | None = None
+        self._together: Together | None = None  # of the request that the application answers
         self._turn: Turn | None = None  # of the request being read
         self._switched: Turn | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -115,6 +117,8 @@ class GuardedProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def on_response_complete(self) -> None:
+        if self._together is not None:
+            self._together.flush()
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()  # one read of requests is enough to keep
@@ -122,8 +126,11 @@ class GuardedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._serving = cycle
         if isinstance(cycle, Turn):
+            self._together = None
             cycle.start()
         else:
+            self._together = Together(self.transport, self.loop)
+            cycle.transport = cast("asyncio.Transport", self._together)
             super()._start_asgi_task(cycle, app)
 
     # What the parser calls

@@ -55,7 +55,8 @@ class Answers:
             except (InvalidImage, ImageTooLarge, NotAnImage):
                 if not wishes.original_instead(asked.query):
                     raise
-        told = _bound(asked, found, f'"{file.cid}"') | {"Accept-Ranges": "bytes"}
+        told = _bound(asked, found, f'"{headers.written(file.cid)}"')
+        told["Accept-Ranges"] = "bytes"
         if (known := headers.settled(asked, told)) is not None:
             return known
         try:
@@ -68,7 +69,7 @@ class Answers:
         body = self._reader.content(found.scope, file, begin, end)
         first = b"" if asked.head else await anext(body, b"")
         mime = await self._kinds.of(found.scope, file, name, first if begin == 0 else b"")
-        told |= headers.presented(asked, mime, name or str(file.cid))
+        told |= headers.presented(asked, mime, name or headers.written(file.cid))
         if parts:
             told["Content-Range"] = content_range(parts[0], file.size)
         rest = body
@@ -80,7 +81,7 @@ class Answers:
         self, asked: Asked, found: Found, file: Stat, name: str, told: dict[str, str], parts: Sequence[Part]
     ) -> Reply:
         mime = await self._kinds.of(found.scope, file, name, b"")
-        told |= headers.presented(asked, mime, name or str(file.cid))
+        told |= headers.presented(asked, mime, name or headers.written(file.cid))
         ranges = Byteranges(told["ETag"], told["Content-Type"], parts, file.size or 0)
         told["Content-Type"] = ranges.content_type
         body = ranges.body(lambda part: self._reader.content(found.scope, file, part.begin, part.end))
@@ -135,4 +136,6 @@ class Answers:
 
 
 def _bound(asked: Asked, found: Found, etag: str) -> dict[str, str]:
-    return headers.common(asked, found) | {"ETag": etag, "Cache-Control": headers.keep(found)}
+    told = headers.common(asked, found)
+    told["ETag"], told["Cache-Control"] = etag, headers.keep(found)
+    return told

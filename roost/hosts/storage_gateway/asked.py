@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.types import Scope
@@ -82,6 +83,7 @@ def read(scope: Scope) -> Asked:
     )
 
 
+@lru_cache(maxsize=4096)
 def _cid(text: str) -> Cid:
     try:
         return Cid.parse(text)
@@ -107,6 +109,8 @@ def _segments(rest: str) -> Sequence[str]:
 
 def _fields(query: str) -> Mapping[str, str]:
     """The first of each name counts."""
+    if not query:
+        return {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:

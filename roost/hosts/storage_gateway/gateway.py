@@ -4,9 +4,6 @@ Everything may be read from pages of other origins, without credentials. What is
 """
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,12 +25,17 @@ _PREPARE = 30.0
 _DOORSTEPS = frozenset({"/", "/ipfs", "/files"})
 _DOORSTEP = "ERR_ID:00004 - This is a storage gateway: content is at /ipfs/{cid}"
 _METHODS = "GET, HEAD, OPTIONS"
-_CORS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Length, Content-Location, "
-    "Content-Range, ETag, X-Ipfs-Path, X-Ipfs-Roots, X-Request-Id, pinata-signature",
-}
-_PREFLIGHT = _CORS | {
+_CORS = (
+    (b"Access-Control-Allow-Origin", b"*"),
+    (
+        b"Access-Control-Expose-Headers",
+        (
+            b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
+            b"X-Ipfs-Roots, X-Request-Id, pinata-signature"
+        ),
+    ),
+)
+_PREFLIGHT = {
     "Access-Control-Allow-Methods": _METHODS,
     "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
     "User-Agent, X-Requested-With, x-pinata-gateway-token",
@@ -58,39 +60,37 @@ class StorageGatewayHost:
         if scope["type"] != "http" or not (is_content(scope) or _is_doorstep(scope)):
             await self._others(scope, receive, send)
             return
-        head = scope["method"] == "HEAD"
-        reply = await self._reply(scope)
+        reply, served = await self._reply(scope)
         outlet = Outlet(send)
         try:
-            await deliver(_with(reply, _CORS), head=head, receive=receive, send=outlet)
+            await deliver(reply, _CORS, head=scope["method"] == "HEAD", receive=receive, send=outlet)
         finally:
-            if reply.count is not None:
-                reply.count(outlet.sent)
+            if served is not None and reply.status < 400:
+                self._count(*served, reply.status, outlet.sent)
 
-    async def _reply(self, scope: Scope) -> Reply:
+    async def _reply(self, scope: Scope) -> tuple[Reply, tuple[Asked, Found] | None]:
+        """The answer, and what was found for whom."""
         if scope["method"] == "OPTIONS":
-            return Reply(204, _PREFLIGHT)
+            return Reply(204, _PREFLIGHT), None
         if scope["method"] not in {"GET", "HEAD"}:
-            return text(405, "Method not allowed", {"Allow": _METHODS})
+            return text(405, "Method not allowed", {"Allow": _METHODS}), None
         if not is_content(scope):
-            return text(404, _DOORSTEP)
+            return text(404, _DOORSTEP), None
         asked = None
         try:
             asked = asking.read(scope)
             async with asyncio.timeout(_PREPARE):
-                return await self._answer(asked)
+                found = await self._find(asked)
+                return await self._answers.answer(asked, found), (asked, found)
         except TimeoutError:
-            return _told(TakesTooLong(), asked)
+            return _told(TakesTooLong(), asked), None
         except Problem as problem:
-            return _told(problem, asked)
+            return _told(problem, asked), None
 
-    async def _answer(self, asked: Asked) -> Reply:
+    async def _find(self, asked: Asked) -> Found:
         if asked.is_private:
-            found = await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
-        else:
-            found = await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
-        reply = await self._answers.answer(asked, found)
-        return replace(reply, count=partial(self._count, asked, found, reply.status)) if reply.status < 400 else reply
+            return await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
+        return await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
 
     def _count(self, asked: Asked, found: Found, status: int, sent: int) -> None:
         gateway, network = found.gateway, found.scope.network
@@ -121,7 +121,3 @@ def _told(problem: Problem, asked: Asked | None) -> Reply:
         status = 412
     again = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
     return text(status, problem.message, again)
-
-
-def _with(reply: Reply, headers: Mapping[str, str]) -> Reply:
-    return Reply(reply.status, {**headers, **reply.headers}, reply.first, reply.rest, reply.length)

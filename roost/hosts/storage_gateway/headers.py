@@ -2,28 +2,38 @@
 may do with it. Pure.
 """
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from roost.hosts.storage_gateway import conditions, disposition
 from roost.hosts.storage_gateway.asked import Asked
 from roost.hosts.storage_gateway.reply import Reply, text
 from roost.storage.serve.service import Found
+from roost.storage.unixfs.cid import Cid
 
 _ADDRESS = "/%?&=:@!$'()*+,;~-._"
 """What stands in an address as it is."""
 
 
+@lru_cache(maxsize=4096)
+def written(cid: Cid) -> str:
+    """A CID as text. It stands in an answer several times, and is no short work."""
+    return str(cid)
+
+
 def common(asked: Asked, found: Found) -> dict[str, str]:
     """Where the content is in its graph. The path is told as it was sent: decoded, it could end the header."""
-    below = "/".join(quote(name) for name in asked.path)
-    told = {
-        "X-Ipfs-Path": f"/ipfs/{asked.cid}/{below}".removesuffix("/"),
-        "X-Ipfs-Roots": ",".join(str(step.cid) for step in found.steps),
-        "Vary": "Accept",
-    }
     if asked.is_private:
         told = {"Referrer-Policy": "no-referrer"}
-    return told if found.signature is None else told | {"pinata-signature": found.signature}
+    else:
+        told = {
+            "X-Ipfs-Path": "/".join(("/ipfs", written(asked.cid), *map(quote, asked.path))),
+            "X-Ipfs-Roots": ",".join([written(step.cid) for step in found.steps]),
+            "Vary": "Accept",
+        }
+    if found.signature is not None:
+        told["pinata-signature"] = found.signature
+    return told
 
 
 def settled(asked: Asked, headers: dict[str, str]) -> Reply | None:

@@ -45,7 +45,10 @@ def wanted(asked: Asked) -> Form | None:
     named = asked.query.get("format")
     if named is not None and named not in _MIMES:
         raise InvalidUrl("ERR_ID:00004 - format is raw, car or tar")
-    accepted = [] if asked.is_private else list(_accepted(asked.headers.get("accept", "")))
+    accept = "" if asked.is_private else asked.headers.get("accept", "").lower()
+    if named is None and not any(mime in accept for mime in _NAMES):  # as nearly always
+        return None
+    accepted = list(_accepted(accept))
     if named is not None:
         return _form(asked, named, [one for one in accepted if one.mime == _MIMES[named]])
     ours = [one for one in accepted if one.mime in _NAMES and one.weight > 0]
@@ -76,8 +79,8 @@ def _location(asked: Asked, fields: Mapping[str, str]) -> str | None:
 
 
 def _accepted(header: str) -> Iterable[_Range]:
-    """What `Accept` lists (RFC 9110, 12.5.1); what has no sense in it is not there."""
-    for item in header.lower().split(",")[:_MOST]:
+    """What `Accept` lists, in lower case (RFC 9110, 12.5.1); what has no sense in it is not there."""
+    for item in header.split(",")[:_MOST]:
         mime, *fields = (part.strip(" \t") for part in item.split(";"))
         parameters = {name.strip(): value.strip(' \t"') for name, _, value in (one.partition("=") for one in fields)}
         try:

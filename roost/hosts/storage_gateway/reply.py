@@ -1,7 +1,7 @@
 """An answer, and how it goes out: in pieces as fast as the client takes them, and not to a client that has left."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive, Send
@@ -23,17 +23,13 @@ class BrokenOff(Exception):  # noqa: N818 - what happened
 
 @dataclass(frozen=True)
 class Reply:
-    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before.
-
-    count: told how many bytes went out, when it is over.
-    """
+    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     first: bytes = b""
     rest: AsyncGenerator[bytes] | None = None
     length: int | None = None
-    count: Callable[[int], None] | None = None
 
 
 class Outlet:
@@ -59,9 +55,11 @@ def unsatisfiable(size: int) -> Reply:
     return text(416, "Range not satisfiable", {"Content-Range": f"bytes */{size}"})
 
 
-async def deliver(reply: Reply, *, head: bool, receive: Receive, send: Send) -> None:
-    """Raises BrokenOff when it began and cannot be ended."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+async def deliver(
+    reply: Reply, besides: Iterable[tuple[bytes, bytes]] = (), *, head: bool, receive: Receive, send: Send
+) -> None:
+    """besides: headers of all answers. Raises BrokenOff when it began and cannot be ended."""
+    headers = [*besides, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items())]
     if reply.length is not None:
         headers.append((b"Content-Length", str(reply.length).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
