@@ -22,10 +22,12 @@ def meanwhile(
     """Called inside a transaction: begin to `act`, and return when that is done, or waits for a lock."""
     doing = asyncio.run_coroutine_threadsafe(act, loop)
     deadline = time.monotonic() + 20
-    while not doing.done() and not db.run(_somebody_waits):
+    while not doing.done() and not db.run(waiting):
         assert time.monotonic() < deadline
     return doing
 
 
-def _somebody_waits(connection: Connection) -> bool:
-    return bool(connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted")).scalar())
+def waiting(connection: Connection) -> int:
+    """How many wait for a lock in this database."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return connection.execute(text(query)).scalar_one()

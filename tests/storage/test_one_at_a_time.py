@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
 
 from roost import work
 from roost.core import ids
@@ -46,7 +45,7 @@ from roost.storage.webhooks import service as webhooks_service
 from roost.storage.webhooks.errors import WebhookLimit, WebhookMissing
 from roost.storage.webhooks.service import Webhooks, Wish
 from tests.storage.house import House
-from tests.storage.meanwhile import ON_POSTGRESQL
+from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.webhooks.office import courier
 
 URL = "https://receiver.example/hook"
@@ -223,9 +222,3 @@ async def both(rooms: Rooms, act: Act) -> list[object]:
                 assert not any(one.done() for one in doing), "it looked while the tenant was held"
                 await asyncio.sleep(0.005)
     return await asyncio.gather(*doing, return_exceptions=True)
-
-
-def waiting(connection: Connection) -> int:
-    """How many wait for a lock."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return connection.execute(text(query)).scalar_one()

@@ -167,7 +167,8 @@ class Reader:
         for place in key:
             if node.unixfs.kind is Kind.DIRECTORY:
                 break
-            label = _label(node, place)
+            _check_width(node)
+            label = f"{place:02X}"
             below = next((link for link in node.links if link.name == label), None)
             if below is None:
                 return _named(node, label + name), via
@@ -178,6 +179,7 @@ class Reader:
     async def _links(self, scope: Scope, node: Node, depth: int, purse: "_Purse") -> AsyncGenerator[Link]:
         if depth > _SHARDS:
             raise TooDeep
+        _check_width(node)
         for link in node.links:
             if node.unixfs.kind is Kind.DIRECTORY:
                 yield link
@@ -258,11 +260,10 @@ def _framed(content: bytes) -> bytes:
     return before + content + after
 
 
-def _label(shard: Node, place: int) -> str:
-    """How a place is written in front of names. Raises NotAFolder for shards of another width than everybody's."""
-    if shard.unixfs.fanout != FANOUT:
+def _check_width(node: Node) -> None:
+    """Raises NotAFolder for shards of another width than everybody's: in front of names they write other places."""
+    if node.unixfs.kind is Kind.SHARD and node.unixfs.fanout != FANOUT:
         raise NotAFolder
-    return f"{place:02X}"
 
 
 def _named(node: Node, name: str) -> Link:

@@ -9,7 +9,7 @@ import pytest
 from roost.drivers.blob.folder import FolderStore
 from roost.storage.content import service
 from roost.storage.content.archive import Archive
-from roost.storage.content.errors import TooDeep, TooManyShards
+from roost.storage.content.errors import NotAFolder, TooDeep, TooManyShards
 from roost.storage.content.model import Hold, Network, Scope
 from roost.storage.content.reader import Reader
 from roost.storage.unixfs import car, dagpb
@@ -105,6 +105,18 @@ async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
     blocks.append(shard(Link(raw[0], "00a.txt", 1), Link(blocks[-1][0], "01", 1)))
     with pytest.raises(TooDeep):
         await names(place.reader, await take(place, blocks), 100)
+
+
+@pytest.mark.parametrize("fanout", [16, 1024, None])
+async def test_shards_of_another_width_are_no_folder(place: House, fanout: int | None) -> None:
+    raw = (Cid.of(RAW, b"x"), b"x")
+    names_of = {16: "0", 1024: "000", None: "00"}
+    block = dagpb.encode([Link(raw[0], f"{names_of[fanout]}a", 1)], Unixfs(Kind.SHARD, hash=0x22, fanout=fanout))
+    root = await take(place, [raw, (Cid.of(DAG_PB, block), block)])
+    with pytest.raises(NotAFolder):
+        await names(place.reader, root, 1)
+    with pytest.raises(NotAFolder):
+        await place.reader.resolve(PUBLIC, root, ["a"])
 
 
 class Counting(FolderStore):

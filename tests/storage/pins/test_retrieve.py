@@ -4,20 +4,27 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from roost import work
 from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.blob.folder import FolderStore
+from roost.drivers.network.none import NoNetwork
+from roost.identity import tenants
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
+from roost.storage.files.service import Files
+from roost.storage.pins import store
 from roost.storage.pins.errors import PinMissing
-from roost.storage.pins.model import FAILED, Ask, Status
+from roost.storage.pins.model import FAILED, Ask, Pin, Status
+from roost.storage.pins.service import Pins
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
 from tests.storage.cars import blocks_of, house_of_files
 from tests.storage.house import CONTENT, House
+from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.pins.counter import LIMIT, Counter, Shelf, counter
 
 FOLDER, BLOCKS = house_of_files(V1)
@@ -208,3 +215,47 @@ async def test_many_at_once_all_come(place: House, database: Database) -> None:
         for pin in pins:
             await desk.until(pin, Status.PINNED)
         assert len(await desk.all_files()) == len(trees)
+
+
+async def _asked_for(place: House, cid: Cid) -> Pin:
+    """A pin that nobody has begun with."""
+    return await Pins(place.db, work.Work(place.db, owner="none"), Files(place.db), NoNetwork()).add(
+        place.tenant_id, Ask(str(cid))
+    )
+
+
+async def _until_locked(db: Database) -> None:
+    async with asyncio.timeout(30):
+        while not await db.read(waiting):
+            await asyncio.sleep(0.005)
+
+
+@ON_POSTGRESQL
+@pytest.mark.parametrize(
+    ("cid", "end"), [(FOLDER, Status.PINNED), (Cid.of(DAG_CBOR, b""), Status.INVALID_OBJECT)], ids=["pinned", "failed"]
+)
+async def test_it_ends_when_the_tenant_is_free(place: House, database: Database, cid: Cid, end: Status) -> None:
+    """And whoever has the tenant finds the pin free: two that wait for each other would be one too many."""
+    pin = await _asked_for(place, cid)
+    with database.writer.begin() as held:
+        tenants.hold(held, place.tenant_id)
+        async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR})) as desk:
+            await _until_locked(database)
+            assert await desk.status(pin) not in END
+            assert held.execute(sa.text("SELECT id FROM pins FOR UPDATE NOWAIT")).scalar_one() == pin.id
+            held.commit()
+            assert await desk.until(pin, *END) is end
+
+
+@ON_POSTGRESQL
+async def test_what_ends_meanwhile_is_not_looked_for_any_more(place: House, database: Database) -> None:
+    pin, source = await _asked_for(place, FOLDER), shelf(**{str(FOLDER): FOLDER_CAR})
+    with database.writer.begin() as held:
+        store.set_status(held, pin.id, Status.OVER_MAX_SIZE, clock.now())
+        async with counter(database, place, source) as desk:
+            await _until_locked(database)
+            held.commit()
+            async with asyncio.timeout(30):
+                while await database.read(lambda connection: work.busy(connection, f"pin/{pin.id}")):
+                    await asyncio.sleep(0.02)
+            assert (await desk.status(pin), source.asked) == (Status.OVER_MAX_SIZE, [])
