@@ -13,12 +13,17 @@ _PAGE = 1000
 _files = sa.table("files", sa.column("id"), sa.column("keyvalues"))
 _pairs = sa.table("file_keyvalues", sa.column("file_id"), sa.column("key"), sa.column("value"))
 _key = (_pairs.c.file_id, _pairs.c.key)
+_lower = (
+    _pairs.update()
+    .where(_pairs.c.file_id == sa.bindparam("of_file"), _pairs.c.key == sa.bindparam("of_key"))
+    .values(value=sa.func.lower(_pairs.c.value))
+)
 
 
 def upgrade() -> None:
     connection = op.get_bind()
     suspects = (
-        sa.select(*_key, _pairs.c.value, _files.c.keyvalues)
+        sa.select(*_key, _files.c.keyvalues)
         .join(_files, _files.c.id == _pairs.c.file_id)
         .where(_pairs.c.value.in_(("True", "False")))
         .order_by(*_key)
@@ -26,9 +31,12 @@ def upgrade() -> None:
     )
     rows = connection.execute(suspects).all()
     while rows:
-        for row in rows:
-            if isinstance(json.loads(row.keyvalues).get(row.key), bool):  # a text "True" stays what it is
-                mine = (_pairs.c.file_id == row.file_id, _pairs.c.key == row.key)
-                connection.execute(_pairs.update().where(*mine).values(value=row.value.lower()))
+        truths = [  # a text "True" stays what it is
+            {"of_file": row.file_id, "of_key": row.key}
+            for row in rows
+            if isinstance(json.loads(row.keyvalues).get(row.key), bool)
+        ]
+        if truths:
+            connection.execute(_lower, truths)
         last = sa.tuple_(sa.literal(rows[-1].file_id), sa.literal(rows[-1].key))
         rows = connection.execute(suspects.where(sa.tuple_(*_key) > last)).all()
