@@ -1,6 +1,5 @@
 """The type of files, found by their first bytes, and remembered: what a CID names never changes."""
 
-import re
 from collections import OrderedDict
 
 from roost.storage.content.model import Scope
@@ -8,17 +7,6 @@ from roost.storage.content.reader import Reader, Stat
 from roost.storage.uploads import sniff
 
 _REMEMBERED = 50_000
-_PLAIN = frozenset({"text/plain", "text/xml", "application/xml", "application/octet-stream"})
-_WRITTEN = frozenset({"txt", "xml"})
-"""Names that mean what is written, and not what it would look like."""
-_HTML = re.compile(
-    rb"\s*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)[\s>]",
-    re.IGNORECASE,
-)
-"""How pages begin (WHATWG, MIME sniffing, 7.1)."""
-_SVG = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,1000}?-->\s*)?(?:<!doctype svg[^>]*>\s*)?<svg[\s>]", re.IGNORECASE | re.DOTALL
-)
 
 
 class Kinds:
@@ -37,8 +25,6 @@ class Kinds:
             beginning = await self._begin(scope, file)
         beginning = beginning[: sniff.HEAD]
         found = sniff.mime_type(beginning, f"file.{extension}" if extension else "")
-        if found in _PLAIN and extension not in _WRITTEN:
-            found = _marked_up(beginning) or found
         self._known[key] = found
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
@@ -50,9 +36,3 @@ class Kinds:
             return await anext(pieces, b"")
         finally:
             await pieces.aclose()
-
-
-def _marked_up(beginning: bytes) -> str | None:
-    if _SVG.match(beginning):
-        return "image/svg+xml"
-    return "text/html" if _HTML.match(beginning) else None

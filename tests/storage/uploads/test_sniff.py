@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.uploads import sniff
 
+ZIP = b"PK\3\4\x14" + bytes(25) + b"[Content_Types].xml" + bytes(20)
+CAR = car.header([Cid.of(RAW, b"")])
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
 TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
 
@@ -39,6 +43,39 @@ TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
         (b"I I am a text", "a", "text/plain"),
         (b"DOS and don'ts", "a.note", "text/plain"),
         (b"%PDF-1.7\n", "a", "application/pdf"),
+        (b'<svg xmlns="x">', "a", "image/svg+xml"),
+        (b"<!DOCTYPE svg PUBLIC '-//W3C//DTD SVG 1.1//EN' 'x'>\n<svg>", "a", "image/svg+xml"),
+        (b"<?xml version='1.0'?><!-- a > b --><!-- c -->\n<?style x?><svg:svg>", "a", "image/svg+xml"),
+        (b"<?xml version='1.0'?><!DOCTYPE svg [\n<!ENTITY a 'b'>\n]>\n<svg>", "a", "image/svg+xml"),
+        (b"\xef\xbb\xbf<?xml version='1.0'?><svg>", "a", "image/svg+xml"),
+        (b"<!-- no <svg> --><html>", "a", "text/html"),
+        (b"<?xml version='1.0'?><rss><svg>", "a", "application/xml"),
+        (b"\xef\xbb\xbf<!doctype HTML>", "a", "text/html"),
+        (b"<html>caf\xe9", "a", "text/html"),
+        (b"<p>", "a.md", "text/markdown"),
+        (b"[section]\na = 1\n", "a", "text/plain"),
+        (b"{curly} text", "a", "text/plain"),
+        (b"RIFF\x24\0\0\0WEBPVP8X" + bytes(20), "a", "image/webp"),
+        (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avif" + bytes(20), "a", "image/avif"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1" + bytes(20), "a", "image/heif"),
+        (b"\0\0\0\x18ftypiso5\0\0\0\0dash" + bytes(20), "a", "video/mp4"),
+        (b"\0\0\0\x14ftypqt  \0\0\0\0" + bytes(20), "a", "video/quicktime"),
+        (b"\0\0\0\x14ftypM4A \0\0\0\0" + bytes(20), "a", "audio/mp4"),
+        (b"\xff\xfb\x90\x64" + bytes(20), "a", "audio/mpeg"),
+        (b"ID3\x03\0\0\0\0\0\0" + bytes(20), "a", "audio/mpeg"),
+        (b"\0asm\1\0\0\0", "a", "application/wasm"),
+        (b"wOFF\0\1\0\0" + bytes(20), "a", "font/woff"),
+        (b"wOF2\0\1\0\0" + bytes(20), "a", "font/woff2"),
+        (b"\0\1\0\0\0\x0a\0\x80" + bytes(20), "a", "font/ttf"),
+        (b"OTTO\0\x0a" + bytes(20), "a", "font/otf"),
+        (ZIP, "a", "application/zip"),
+        (ZIP, "a.zip", "application/zip"),
+        (ZIP, "a.unknown", "application/zip"),
+        (ZIP, "a.XLSX", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        (ZIP[:30] + b"mimetypeapplication/epub+zip", "a", "application/epub+zip"),
+        (b"PK\5\6" + bytes(18), "a", "application/zip"),
+        (bytes(257) + b"ustar\x0000" + bytes(250), "a", "application/x-tar"),
+        (CAR, "a", "application/vnd.ipld.car"),
         (bytes(range(256)), "a", sniff.UNKNOWN),
         (b"\xff\xfe\xfd", "a.txt", sniff.UNKNOWN),
         (b"text\0with a zero", "a.txt", sniff.UNKNOWN),
