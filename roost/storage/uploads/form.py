@@ -42,11 +42,11 @@ async def receive(stream: AsyncIterable[bytes], content_type: str, upload: Uploa
         async for chunk in stream:
             if not chunk:
                 continue
+            for event in parser.parse(chunk):
+                await reading.take(event)
             total += len(chunk)
             if total - upload.size > _BESIDE + _BESIDE_EACH * reading.parts:
                 raise InvalidUpload("Invalid form")
-            for event in parser.parse(chunk):
-                await reading.take(event)
         parser.close()
     except ParserLimitReached as error:
         raise TooManyFiles if reading.parts > FILES_LIMIT else InvalidUpload(f"Invalid form: {error}") from None

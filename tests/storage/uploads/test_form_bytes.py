@@ -91,6 +91,12 @@ def test_how_it_is_cut_makes_no_difference() -> None:
         assert received(body, step) == ({"name": "n"}, {"a": content})
 
 
+@pytest.mark.parametrize("step", [1 << 20, (1 << 20) + (1 << 16), 3 << 20, 1 << 24])
+def test_how_much_comes_at_a_time_makes_no_difference(step: int) -> None:
+    content = random.Random(2).randbytes(8_000_000)
+    assert received(part("file", content, "a") + b"--edge--\r\n", step)[1] == {"a": content}
+
+
 @pytest.mark.parametrize(
     "kind",
     [
