@@ -5,7 +5,7 @@ as if nobody else had been there.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from roost.drivers.network.none import NoNetwork
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
+from roost.storage.files.errors import FileMissing, StorageFull
 from roost.storage.files.service import Files
 from roost.storage.gateways import model as gateways_model
 from roost.storage.gateways.errors import ControlLimit, GatewayLimit
@@ -38,7 +38,7 @@ from roost.storage.swaps.service import Swaps
 from roost.storage.swaps.store import history
 from roost.storage.tus import service as tus_service
 from roost.storage.tus.errors import TooManyTransfers
-from roost.storage.tus.model import Opening
+from roost.storage.tus.model import Opening, Transfer
 from roost.storage.tus.service import Transfers
 from roost.storage.uploads.service import Uploads
 from roost.storage.webhooks import service as webhooks_service
@@ -62,12 +62,21 @@ class Rooms:
         self.swaps = Swaps(db, self.gateways)
         self.pins = Pins(db, work.Work(db, owner="test"), self.files, NoNetwork())
         self.webhooks = Webhooks(db, Sealer(Sensitive(bytes(32))), courier())
-        uploads = Uploads(db, place.content, self.files, dict.fromkeys(Plan, 1000))
+        small = Files(db, dict.fromkeys(Plan, 15))
+        uploads = Uploads(db, place.content, small, dict.fromkeys(Plan, 1000))
         drafts = Drafts(place.folder / "drafts", FolderStore(place.folder / "blobs"))
         self.transfers = Transfers(db, drafts, place.content, uploads, "http://u")
 
     async def pin(self) -> str:
         return (await self.pins.add(self.tenant, Ask(str((await self.place.file(b"pinned")).cid)))).id
+
+    async def transfer(self) -> tuple[Transfer, str]:
+        """Of a length that is told later."""
+        return await self.transfers.begin(Opening(self.tenant, ids.new_id(), None, {}))
+
+
+async def pieces(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 Prepare = Callable[[Rooms], Awaitable[Act]]
@@ -137,7 +146,18 @@ async def a_pin_renewed(rooms: Rooms) -> Act:
 
 
 async def a_transfer_begun(rooms: Rooms) -> Act:
-    return lambda: rooms.transfers.begin(Opening(rooms.tenant, ids.new_id(), 10, {}, None))
+    await rooms.transfer()
+    return rooms.transfer
+
+
+async def a_transfer_measured(rooms: Rooms) -> Act:
+    begun = [await rooms.transfer() for _ in range(2)]
+
+    async def measure() -> object:
+        transfer, token = begun.pop()
+        return await rooms.transfers.append(transfer.file_id, token, 0, pieces(b""), 10)
+
+    return measure
 
 
 async def a_webhook_made(rooms: Rooms) -> Act:
@@ -174,6 +194,7 @@ ACTS: Mapping[Prepare, type[Exception] | None] = {
     a_pin_let_go: PinMissing,
     a_pin_renewed: PinMissing,
     a_transfer_begun: TooManyTransfers,
+    a_transfer_measured: StorageFull,
     a_webhook_made: WebhookLimit,
     a_webhook_changed: None,
     a_webhook_deleted: WebhookMissing,
@@ -183,15 +204,15 @@ ACTS: Mapping[Prepare, type[Exception] | None] = {
 
 @pytest.fixture
 def rooms(place: House, monkeypatch: pytest.MonkeyPatch) -> Rooms:
-    """Of everything that is counted there may be one."""
+    """Of everything that is counted there may be one, but for transfers: two, and 15 bytes."""
     for module, name in (
         (gateways_model, "GATEWAY_LIMIT"),
         (gateways_model, "CONTROL_LIMIT"),
         (pins_service, "WAITING_LIMIT"),
-        (tus_service, "UNFINISHED_LIMIT"),
         (webhooks_service, "WEBHOOK_LIMIT"),
     ):
         monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(tus_service, "UNFINISHED_LIMIT", 2)
     return Rooms(place)
 
 

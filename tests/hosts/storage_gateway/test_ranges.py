@@ -46,6 +46,15 @@ async def test_several_parts_come_in_one_answer(visit: Visits) -> None:
     assert again.body == sent.body
 
 
+async def test_a_part_is_of_the_type_of_the_whole(visit: Visits) -> None:
+    """Whatever it begins with itself."""
+    words = b"plain words " * 1000
+    cid = await visit.file(words + b"\x89PNG\r\n\x1a\n" + words)
+    part, whole = await visit.get(f"/ipfs/{cid}", range=f"bytes={len(words)}-"), await visit.get(f"/ipfs/{cid}")
+    assert part.body.startswith(b"\x89PNG")
+    assert part.headers["content-type"] == whole.headers["content-type"] == "text/plain; charset=utf-8"
+
+
 async def test_parts_larger_than_a_piece_come_whole(visit: Visits) -> None:
     sent = await visit.get(f"/ipfs/{await visit.file(BIG)}", range="bytes=1000000-2000000,0-999999")
     assert [data for _, _, data in taken_apart(sent)] == [BIG[1_000_000:2_000_001], BIG[:1_000_000]]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -27,6 +28,19 @@ def test_a_row_there_and_back(place: House) -> None:
     assert place.db.run(lambda connection: store.remove(connection, "f")) is True
     assert place.db.run(lambda connection: store.remove(connection, "f")) is False
     assert place.db.run(lambda connection: store.get(connection, "f")) is None
+
+
+def test_one_is_taken_away_and_others_stay(place: House) -> None:
+    other = replace(MADE, file_id="g")
+    file = File("g", place.other_id, Network.PUBLIC, "cid", 1, 1, "text/plain", Note(), NOW, NOW)
+
+    def one_of_two(connection: Connection) -> tuple[bool, Signature | None, Signature | None]:
+        files.add(connection, file)
+        store.add(connection, MADE)
+        store.add(connection, other)
+        return store.remove(connection, "f"), store.get(connection, "f"), store.get(connection, "g")
+
+    assert place.db.run(one_of_two) == (True, None, other)
 
 
 def test_a_file_has_one_and_the_transaction_goes_on(place: House) -> None:
