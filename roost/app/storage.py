@@ -47,6 +47,7 @@ class StorageWing:
         self._keeper = Keeper(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
         damaged.set_function(lambda: self.content.scrub.damaged)
+        self._measure(ground)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = Uploads(ground.db, self.content, self.files, limits)
         drafts = Drafts(ground.settings.data / "uploads", blobs)
@@ -70,6 +71,12 @@ class StorageWing:
         ground.rooms.add(self.gateways)
         for room in (self.content, self.groups, self.files, self.uploads):
             ground.rooms.add(room)
+
+    def _measure(self, ground: Ground) -> None:
+        stored = Gauge("roost_stored_bytes", "Bytes of stored packs, whoever's they are", registry=ground.registry)
+        stored.set_function(lambda: self.content.kept.size)
+        unheld = Gauge("roost_unheld_bytes", "Those of them that no file holds any more", registry=ground.registry)
+        unheld.set_function(lambda: self.content.kept.unheld)
 
     def _pin(self, ground: Ground) -> None:
         outside = network(ground.settings, Dialer(ground.policy, ground.resolver), ground.policy.admits_address)

@@ -8,6 +8,7 @@ from roost import __version__, app, config
 from roost.drivers.blob.contract import BlobFailed
 from roost.drivers.network.contract import Refused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
+from roost.storage.content import service as content
 
 Row = dict[str, str]
 
@@ -22,6 +23,7 @@ def examine(settings: config.Settings) -> Sequence[Row]:
         *_engines(settings),
         _database(settings),
         _blobs(settings),
+        *_content(settings),
         _network(settings),
         *_models(settings),
     ]
@@ -66,6 +68,23 @@ def _blobs(settings: config.Settings) -> Row:
     except (config.BadSettings, BlobFailed) as error:
         return _row("blobs", "fail", str(error))
     return _row("blobs", "no" if remark else "ok", remark or f"objects are kept in {settings.blobs}")
+
+
+def _content(settings: config.Settings) -> Sequence[Row]:
+    try:
+        db = app.open_database(settings)
+    except Exception:  # noqa: BLE001 - the database's own row says what is wrong
+        return ()
+    try:
+        kept = db.run(content.kept)
+    finally:
+        db.close()
+    detail = f"{_mib(kept.size)} are stored, {_mib(kept.unheld)} of it were deleted and go within a day"
+    return (_row("content", "ok", detail),)
+
+
+def _mib(size: int) -> str:
+    return f"{size / 1024**2:,.1f} MiB"
 
 
 def _network(settings: config.Settings) -> Row:

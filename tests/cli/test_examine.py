@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from roost import config
+from roost import app, config
 from roost.cli import examine
 from roost.drivers.runtime.contract import Capabilities, Enforcement
+from roost.storage.files.service import Files
 from tests.cli.terminal import on_a_terminal, run
 from tests.conformance.kubo import kubo
+from tests.storage.house import house
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
@@ -61,6 +63,24 @@ def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
         assert row["status"] == "fail"
         assert row["detail"]
         assert "\n" not in row["detail"]
+
+
+def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> None:
+    (empty,) = examine._content(settings(tmp_path))
+    assert (empty["part"], empty["status"]) == ("content", "ok")
+    db = app.open_database(settings(tmp_path))
+    place = house(db, tmp_path / "data")
+
+    async def fill() -> None:
+        file = await place.file(bytes(3 * 1024**2))
+        await place.file(bytes(1024**2))
+        await Files(db).delete(file.tenant_id, file.network, file.id)
+
+    asyncio.run(fill())
+    db.close()
+    (row,) = examine._content(settings(tmp_path))
+    assert row["detail"] == "4.0 MiB are stored, 3.0 MiB of it were deleted and go within a day"
+    assert examine._content(settings(tmp_path, ROOST_DATABASE_URL="nonsense")) == ()
 
 
 def test_models_without_their_key(tmp_path: Path) -> None:

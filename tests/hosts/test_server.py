@@ -40,7 +40,8 @@ async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
         ready = await management.get("/readyz")
         assert (ready.status_code, ready.json()["checks"]) == (200, {"containers": "ok", "database": "ok"})
         numbers = await local.get("/metrics")
-        assert "roost_requests_total" in numbers.text
+        for name in ("roost_requests_total", "roost_damaged_packs", "roost_stored_bytes", "roost_unheld_bytes"):
+            assert f"\n{name}" in numbers.text
         assert (await management.get("/metrics")).status_code == 404
         assert (await local.get("/openapi")).json()["info"]["title"] == "Roost"
 

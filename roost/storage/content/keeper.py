@@ -13,6 +13,7 @@ from roost.storage.content.service import Content
 SWEEP_EVERY = timedelta(hours=1)
 EXPIRE_EVERY = timedelta(minutes=1)
 SCRUB_EVERY = timedelta(minutes=5)
+LOOK_EVERY = timedelta(minutes=5)
 
 _log = log.get("content")
 
@@ -29,6 +30,7 @@ class Keeper:
             asyncio.create_task(_always(SWEEP_EVERY, self._sweep), name="content sweep"),
             asyncio.create_task(_always(EXPIRE_EVERY, self._expire_all), name="content expire"),
             asyncio.create_task(_always(SCRUB_EVERY, self._scrub), name="content scrub"),
+            asyncio.create_task(_always(LOOK_EVERY, self._content.look), name="content look"),
         ]
 
     async def stop(self) -> None:

@@ -66,6 +66,14 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """size: bytes of all packs. unheld: of those that nobody holds any more, which go with a sweep."""
+
+    size: int
+    unheld: int
+
+
+@dataclass(frozen=True)
 class Hold:
     """Why a pack is kept: somebody's file, snapshot, skill. `holder` names it (`file/<id>`)."""
 

@@ -13,7 +13,7 @@ from roost.drivers.blob.contract import BlobFailed, BlobStore, Writer
 from roost.storage.content import store
 from roost.storage.content.again import Again
 from roost.storage.content.cars import CarReceiver
-from roost.storage.content.model import ABANDONED, Hold
+from roost.storage.content.model import ABANDONED, Hold, Kept
 from roost.storage.content.reader import Reader
 from roost.storage.content.receiver import Receiver
 from roost.storage.content.scrub import Scrub
@@ -31,6 +31,8 @@ class Content:
         self.reader = Reader(db, blobs)
         self.scrub = Scrub(db, self.reader)
         self.again = Again(db, blobs)
+        self.kept = Kept(0, 0)
+        """When it was looked at last."""
 
     @asynccontextmanager
     async def receive(self, profile: Profile) -> AsyncGenerator[Receiver]:
@@ -65,6 +67,10 @@ class Content:
         with suppress(CannotWrite, BlobFailed):
             if await self._db.write(remove):
                 await self._blobs.delete(pack_id)
+
+    async def look(self) -> None:
+        """Count what is kept."""
+        self.kept = await self._db.survey(store.kept)
 
     async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""
@@ -106,6 +112,11 @@ def mend(connection: Connection, hold: Hold) -> bool:
 def stored(connection: Connection, tenant_id: str) -> int:
     """Bytes that are kept for a tenant."""
     return store.stored_by(connection, tenant_id)
+
+
+def kept(connection: Connection) -> Kept:
+    """Bytes that are kept, whoever's they are."""
+    return store.kept(connection)
 
 
 def is_damaged(connection: Connection, holder: str) -> bool:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import Prepared, UtcTime, insert_many, metadata
-from roost.storage.content.model import BlockRow, Found, Hold, Pack, Scope, TreeRow, Where
+from roost.storage.content.model import BlockRow, Found, Hold, Kept, Pack, Scope, TreeRow, Where
 from roost.storage.unixfs.cid import DIGEST, SHA2_256, Cid
 
 packs = sa.Table(
@@ -200,6 +200,14 @@ def unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str
 def known(connection: Connection, keys: Sequence[str]) -> set[str]:
     """Those of the keys that are packs."""
     return set(connection.execute(sa.select(packs.c.id).where(packs.c.id.in_(keys))).scalars())
+
+
+def kept(connection: Connection) -> Kept:
+    """Over all packs."""
+    size = sa.func.coalesce(sa.func.sum(packs.c.size), 0)
+    query = sa.select(size, sa.func.coalesce(sa.func.sum(packs.c.size).filter(~_held()), 0))
+    every, unheld = connection.execute(query).one()
+    return Kept(int(every), int(unheld))
 
 
 def remove_unheld(connection: Connection, pack_id: str) -> bool:

@@ -11,6 +11,7 @@ from roost.core import clock
 from roost.storage.content import keeper as module
 from roost.storage.content import service
 from roost.storage.content.keeper import Keeper
+from roost.storage.content.model import Kept
 from tests.storage.house import CONTENT, House
 
 
@@ -27,7 +28,7 @@ async def none_expired() -> int:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SWEEP_EVERY", "EXPIRE_EVERY", "SCRUB_EVERY"):
+    for name in ("SWEEP_EVERY", "EXPIRE_EVERY", "SCRUB_EVERY", "LOOK_EVERY"):
         monkeypatch.setattr(module, name, timedelta(seconds=0.01))
 
 
@@ -62,3 +63,14 @@ async def test_it_expires_until_nothing_is_over_and_survives_failures(place: Hou
     count = len(calls)
     await asyncio.sleep(0)
     assert len(calls) == count
+
+
+async def test_it_counts_what_is_stored_and_what_nobody_holds(place: House) -> None:
+    await place.keep(CONTENT[:1000])
+    await place.keep(CONTENT[:300], holder="file/2")
+    keeper = Keeper(place.content, none_expired)
+    keeper.start()
+    await until(lambda: place.content.kept == Kept(1300, 0))
+    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    await until(lambda: place.content.kept == Kept(1300, 1000))
+    await keeper.stop()
