@@ -29,7 +29,13 @@ from roost.identity.errors import Unauthorised
 from roost.identity.keys import Keys
 from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
 from roost.storage.analytics.counter import Counter
-from roost.storage.analytics.model import Attribute, Chosen, Interval, Measure, Order
+from roost.storage.analytics.question import (
+    Attribute,
+    Chosen,
+    Interval,
+    Measure,
+    Order,
+)
 from roost.storage.analytics.service import Analytics
 from roost.storage.content.model import Network, Scope
 from roost.storage.content.service import Content

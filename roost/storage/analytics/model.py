@@ -1,4 +1,4 @@
-"""What is counted of what gateways serve, in lines of a day, and what can be asked about it. Pure.
+"""What is counted of what gateways serve, in lines of a day. Pure.
 
 What visitors send is hostile: it is cut, cleaned, and there are only so many lines. Addresses of visitors are not kept,
 and of a referer only its origin: the rest may hold tokens.
@@ -6,14 +6,12 @@ and of a referer only its origin: the rest may hold tokens.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import NamedTuple, Self
 
-from roost.storage.analytics.errors import InvalidPeriod
 from roost.storage.content.model import Network
 from roost.storage.unixfs.cid import Cid
 
@@ -22,36 +20,8 @@ UNKNOWN, OTHER = "unknown", "other"
 DETAILED, PLAIN = 5_000, 5_000
 """Lines of a tenant and a day that tell everything, and after these, lines that tell no more than the CID."""
 LONGEST_NAME, LONGEST_AGENT, LONGEST_REFERER = 255, 200, 255
-DEFAULT_DAYS = 30
-LIMIT_DEFAULT, LIMIT = 100, 1000
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,19}://[a-z0-9._~:\[\]-]{1,230}", re.ASCII)
-
-
-class Attribute(StrEnum):
-    """What answers are told apart by. Nothing here knows countries and regions: they are `unknown`."""
-
-    CID = "cid"
-    FILE_NAME = "file_name"
-    USER_AGENT = "user_agent"
-    REFERER = "referer"
-    COUNTRY = "country"
-    REGION = "region"
-
-
-class Measure(StrEnum):
-    REQUESTS = "requests"
-    BANDWIDTH = "bandwidth"
-
-
-class Interval(StrEnum):
-    """Weeks begin on Mondays."""
-
-    DAY = "day"
-    WEEK = "week"
-
-    def begin(self, day: date) -> date:
-        return day if self is Interval.DAY else day - timedelta(days=day.weekday())
 
 
 class Visit(NamedTuple):
@@ -110,65 +80,6 @@ class Line:
 
     def of_gateway(self) -> Self:
         return replace(self.of_cid(), cid=OTHER)
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Which answers are meant; `gateway` is a name or an address, None for all of the tenant's.
-
-    values: what an attribute may be, for those that matter.
-    """
-
-    gateway: str | None = None
-    since: date | None = None
-    until: date | None = None
-    values: Mapping[Attribute, Sequence[str]] = field(default_factory=dict[Attribute, Sequence[str]])
-    status: int | None = None
-
-
-@dataclass(frozen=True)
-class Order:
-    """measure: None for the order of time."""
-
-    measure: Measure | None = None
-    ascending: bool = False
-    limit: int = LIMIT_DEFAULT
-
-
-@dataclass(frozen=True)
-class Days:
-    """From `first` to `last`, both in it; none when `last` is the earlier."""
-
-    first: date
-    last: date
-
-    def begins(self, interval: Interval) -> Sequence[date]:
-        """When the intervals begin that these days are in, the first of them perhaps before these days."""
-        every = (self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1))
-        return list(dict.fromkeys(map(interval.begin, every)))
-
-
-@dataclass(frozen=True)
-class Share:
-    """How much was asked for one value of an attribute."""
-
-    value: str
-    tally: Tally
-
-
-@dataclass(frozen=True)
-class Period:
-    begin: date
-    tally: Tally
-
-
-def days(chosen: Chosen, today: date, kept: int) -> Days:
-    """The days that are meant, of those that are kept; the last 30 unless it is said. Raises InvalidPeriod."""
-    last = chosen.until or max(today, chosen.since or today)
-    first = chosen.since or last - timedelta(days=min(DEFAULT_DAYS - 1, (last - date.min).days))
-    if first > last:
-        raise InvalidPeriod
-    return Days(max(first, today - timedelta(days=kept - 1)), min(last, today))
 
 
 def origin(referer: str) -> str:

@@ -9,19 +9,19 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.analytics import model, store
+from roost.storage.analytics import question, store
 from roost.storage.analytics.counter import Counter
-from roost.storage.analytics.model import (
-    UNKNOWN,
+from roost.storage.analytics.model import UNKNOWN, Tally
+from roost.storage.analytics.question import (
     Attribute,
     Chosen,
     Days,
     Interval,
+    Meant,
     Measure,
     Order,
     Period,
     Share,
-    Tally,
 )
 from roost.storage.gateways.errors import GatewayMissing
 from roost.storage.gateways.service import Gateways
@@ -48,10 +48,8 @@ class Analytics:
         if attribute in _ELSEWHERE:
             total = _sum(list((await self._by_day(tenant_id, chosen))[1].values()))
             return [Share(UNKNOWN, total)] if total.requests else []
-        gateway_id, days = await self._place(tenant_id, chosen)
-        return await self._survey(
-            lambda connection: store.top(connection, tenant_id, gateway_id, days, chosen, attribute, order)
-        )
+        meant = await self._meant(tenant_id, chosen)
+        return await self._survey(lambda connection: store.top(connection, meant, attribute, order))
 
     async def series(
         self, tenant_id: str, chosen: Chosen, interval: Interval, order: Order
@@ -74,20 +72,18 @@ class Analytics:
         return await self._db.write(lambda connection: store.forget(connection, first, _FORGOTTEN_AT_ONCE))
 
     async def _by_day(self, tenant_id: str, chosen: Chosen) -> tuple[Days, dict[date, Tally]]:
-        gateway_id, days = await self._place(tenant_id, chosen)
-        found = await self._survey(lambda connection: store.by_day(connection, tenant_id, gateway_id, days, chosen))
-        return days, dict(found)
+        meant = await self._meant(tenant_id, chosen)
+        return meant.days, dict(await self._survey(lambda connection: store.by_day(connection, meant)))
 
-    async def _place(self, tenant_id: str, chosen: Chosen) -> tuple[str | None, Days]:
-        """Which gateway, which days."""
-        days = model.days(chosen, clock.now().date(), self._kept)
+    async def _meant(self, tenant_id: str, chosen: Chosen) -> Meant:
+        days = question.days(chosen, clock.now().date(), self._kept)
         if chosen.gateway is None:
-            return None, days
+            return Meant(tenant_id, None, days, chosen)
         label = chosen.gateway.partition("://")[2] or chosen.gateway
         gateway = await self._gateways.by_domain(label.partition(".")[0].lower())
         if gateway.tenant_id != tenant_id:
             raise GatewayMissing
-        return gateway.id, days
+        return Meant(tenant_id, gateway.id, days, chosen)
 
     async def _survey(self, look: Callable[[Connection], T]) -> T:
         await self._counter.flush()

@@ -8,19 +8,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.core.db import Connection, metadata
-from roost.storage.analytics.model import (
-    LONGEST_AGENT,
-    LONGEST_NAME,
-    LONGEST_REFERER,
-    UNKNOWN,
+from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, LONGEST_REFERER, UNKNOWN, Line, Tally
+from roost.storage.analytics.question import (
     Attribute,
-    Chosen,
-    Days,
-    Line,
+    Meant,
     Measure,
     Order,
     Share,
-    Tally,
 )
 
 # No foreign keys: what was served stays counted after its gateway is gone.
@@ -70,28 +64,17 @@ def digests(connection: Connection, tenant_id: str, day: date) -> set[bytes]:
     return set(connection.execute(sa.select(served.c.digest).where(*_of(tenant_id, day))).scalars())
 
 
-def top(
-    connection: Connection,
-    tenant_id: str,
-    gateway_id: str | None,
-    days: Days,
-    chosen: Chosen,
-    attribute: Attribute,
-    order: Order,
-) -> Sequence[Share]:
+def top(connection: Connection, meant: Meant, attribute: Attribute, order: Order) -> Sequence[Share]:
     """What was asked for, by an attribute that is kept."""
     column, measure = _COLUMNS[attribute], _MEASURES[order.measure or Measure.REQUESTS]
-    query = sa.select(column, *_MEASURES.values()).where(*_meant(tenant_id, gateway_id, days, chosen)).group_by(column)
+    query = sa.select(column, *_MEASURES.values()).where(*_conditions(meant)).group_by(column)
     query = query.order_by(measure if order.ascending else measure.desc(), column).limit(order.limit)
     return [Share(row[0], _tally(row)) for row in connection.execute(query)]
 
 
-def by_day(
-    connection: Connection, tenant_id: str, gateway_id: str | None, days: Days, chosen: Chosen
-) -> Mapping[date, Tally]:
+def by_day(connection: Connection, meant: Meant) -> Mapping[date, Tally]:
     """Of the days on which there was anything."""
-    meant = _meant(tenant_id, gateway_id, days, chosen)
-    query = sa.select(served.c.day, *_MEASURES.values()).where(*meant).group_by(served.c.day)
+    query = sa.select(served.c.day, *_MEASURES.values()).where(*_conditions(meant)).group_by(served.c.day)
     return {date.fromisoformat(row[0]): _tally(row) for row in connection.execute(query)}
 
 
@@ -126,14 +109,14 @@ def _of(tenant_id: str, day: date) -> Sequence[sa.ColumnElement[bool]]:
     return served.c.tenant_id == tenant_id, served.c.day == day.isoformat()
 
 
-def _meant(tenant_id: str, gateway_id: str | None, days: Days, chosen: Chosen) -> Iterator[sa.ColumnElement[bool]]:
-    yield served.c.tenant_id == tenant_id
-    yield served.c.day.between(days.first.isoformat(), days.last.isoformat())
-    if gateway_id is not None:
-        yield served.c.gateway_id == gateway_id
-    if chosen.status is not None:
-        yield served.c.status == chosen.status
-    for attribute, values in chosen.values.items():
+def _conditions(meant: Meant) -> Iterator[sa.ColumnElement[bool]]:
+    yield served.c.tenant_id == meant.tenant_id
+    yield served.c.day.between(meant.days.first.isoformat(), meant.days.last.isoformat())
+    if meant.gateway_id is not None:
+        yield served.c.gateway_id == meant.gateway_id
+    if meant.chosen.status is not None:
+        yield served.c.status == meant.chosen.status
+    for attribute, values in meant.chosen.values.items():
         column = _COLUMNS.get(attribute)
         if column is not None:
             yield column.in_(values)

@@ -7,21 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from roost.storage.analytics import model
-from roost.storage.analytics.model import (
+from roost.storage.analytics import model, question
+from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, OTHER, UNKNOWN, Tally
+from roost.storage.analytics.question import (
     LIMIT,
     LIMIT_DEFAULT,
-    LONGEST_AGENT,
-    LONGEST_NAME,
-    OTHER,
-    UNKNOWN,
     Attribute,
     Interval,
     Measure,
     Order,
     Period,
     Share,
-    Tally,
 )
 from roost.storage.unixfs.cid import Cid
 from roost.web.wire import V3, Text
@@ -64,9 +60,9 @@ class Chosen(V3):
     sort_order: Literal["asc", "desc"] = "desc"
     limit: Annotated[int, Field(ge=1, le=LIMIT)] = LIMIT_DEFAULT
 
-    def chosen(self) -> model.Chosen:
+    def chosen(self) -> question.Chosen:
         """Raises InvalidCid."""
-        return model.Chosen(
+        return question.Chosen(
             gateway=self.gateway_domain or None,
             since=self.start_date,
             until=self.end_date,

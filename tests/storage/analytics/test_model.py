@@ -1,21 +1,16 @@
-"""What is counted: cut, cleaned and bounded; and which days a question means."""
+"""What is counted: cut, cleaned and bounded."""
 
 from datetime import date
 
 import pytest
 
 from roost.storage.analytics import model
-from roost.storage.analytics.errors import InvalidPeriod
-from roost.storage.analytics.model import OTHER, UNKNOWN, Chosen, Days, Interval, Line, Tally, Visit
+from roost.storage.analytics.model import OTHER, UNKNOWN, Line, Tally, Visit
 from roost.storage.content.model import Network
 from roost.storage.unixfs.cid import Cid
 
 TODAY = date(2026, 3, 4)
 CID = Cid.of(0x55, b"content")
-
-
-def day(number: int, month: int = 3) -> date:
-    return date(2026, month, number)
 
 
 @pytest.mark.parametrize(
@@ -99,30 +94,3 @@ def test_lines_differ_by_all_that_they_tell() -> None:
         for field, value in {"gateway_id": "x", "cid": "x", "file_name": "x", "status": 206, "referer": "x"}.items()
     ]
     assert len({line.digest for line in (first, *others)}) == 6
-
-
-@pytest.mark.parametrize(
-    ("since", "until", "days"),
-    [
-        (None, None, Days(day(3, 2), TODAY)),
-        (day(1), day(3), Days(day(1), day(3))),
-        (day(1), None, Days(day(1), TODAY)),
-        (None, day(2), Days(day(1, 2), day(2))),
-        (date(2020, 1, 1), day(9), Days(date(2025, 12, 5), TODAY)),
-    ],
-)
-def test_which_days_are_meant(since: date | None, until: date | None, days: Days) -> None:
-    assert model.days(Chosen(since=since, until=until), TODAY, 90) == days
-
-
-def test_days_that_are_none() -> None:
-    for since, until in ((date.max, None), (None, date.min), (date.max, date.max), (date.min, date.min)):
-        assert not model.days(Chosen(since=since, until=until), TODAY, 90).begins(Interval.DAY)
-    assert not model.days(Chosen(), TODAY, 0).begins(Interval.DAY)
-    with pytest.raises(InvalidPeriod):
-        model.days(Chosen(since=day(3), until=day(2)), TODAY, 90)
-
-
-def test_weeks_begin_on_mondays() -> None:
-    assert Days(day(1), TODAY).begins(Interval.WEEK) == [day(23, 2), day(2)]
-    assert Days(day(3), TODAY).begins(Interval.DAY) == [day(3), day(4)]

@@ -8,8 +8,8 @@ import pytest
 from roost.core import clock
 from roost.core.db import Database
 from roost.storage.analytics.counter import Counter
-from roost.storage.analytics.model import (
-    UNKNOWN,
+from roost.storage.analytics.model import UNKNOWN, Tally
+from roost.storage.analytics.question import (
     Attribute,
     Chosen,
     Interval,
@@ -17,7 +17,6 @@ from roost.storage.analytics.model import (
     Order,
     Period,
     Share,
-    Tally,
 )
 from roost.storage.analytics.service import Analytics
 from roost.storage.content.model import Network
