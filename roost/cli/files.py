@@ -184,8 +184,9 @@ def listed(here: Session, path: str, field: str, query: Mapping[str, str | None]
 def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
     """The file of that id, or of that CID."""
     where = f"files/{network(public)}"
+    listing = "roost files list --public" if public else "roost files list"
     other = "without `--public`, private ones are looked for" if public else "`--public` looks for public ones"
-    missing = f"There is no {network(public)} file {file} ({other}); `roost files list` shows those that there are."
+    missing = f"There is no {network(public)} file {file} ({other}); `{listing}` shows those that there are."
     try:
         Cid.parse(file)
     except InvalidCid:

@@ -112,7 +112,7 @@ class Door:
             and not caller.allows(scope)
             and not caller.allows(scope.removesuffix(":read") + ":write")
         ):
-            raise PermissionDenied
+            raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
         return caller
 
     def _shown(self, entry: Entry) -> Callable[[], Coroutine[Any, Any, Caller]] | None:

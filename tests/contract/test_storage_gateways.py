@@ -270,3 +270,7 @@ async def test_scopes(house: Running, scope: str, gateways: set[str], signatures
             method, f"/v3/files/public/signature/{nowhere}", json=body if method == "POST" else None
         )
         assert answer.status_code == (404 if method in signatures else 403)
+        if answer.status_code == 403:
+            needed = f"org:files:{'read' if method == 'GET' else 'write'}"
+            told_so = {"code": 403, "message": f"Permission denied: the key needs the scope {needed}"}
+            assert answer.json() == {"error": told_so}
