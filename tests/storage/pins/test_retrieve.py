@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from roost import work
 from roost.core import clock
@@ -15,9 +16,9 @@ from roost.identity import tenants
 from roost.storage.content.errors import ContentMissing
 from roost.storage.content.model import Network
 from roost.storage.files.service import Files
-from roost.storage.pins import store
+from roost.storage.pins import retrieve, store
 from roost.storage.pins.errors import PinMissing
-from roost.storage.pins.model import FAILED, Ask, Pin, Status
+from roost.storage.pins.model import FAILED, RETRIEVE, Ask, Pin, Status
 from roost.storage.pins.service import Pins
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
@@ -215,6 +216,30 @@ async def test_many_at_once_all_come(place: House, database: Database) -> None:
         for pin in pins:
             await desk.until(pin, Status.PINNED)
         assert len(await desk.all_files()) == len(trees)
+
+
+@pytest.mark.parametrize(("name", "theirs"), [("_AT_ONCE", True), ("_OF_ONE_TENANT", False)])
+async def test_so_many_at_once_and_the_next_has_its_turn_later(
+    place: House, database: Database, monkeypatch: pytest.MonkeyPatch, name: str, *, theirs: bool
+) -> None:
+    monkeypatch.setattr(retrieve, name, 1)
+    source = shelf(is_open=False, **{str(FOLDER): FOLDER_CAR, str(SMALL.cid): SMALL_CAR})
+    async with counter(database, place, source) as desk:
+        first = await desk.pin(FOLDER)
+        await desk.until(first, Status.RETRIEVING)
+        second = await desk.pins.add(place.other_id if theirs else place.tenant_id, Ask(str(SMALL.cid)))
+
+        def is_put_off(connection: Connection) -> bool:
+            later = second.created_at + timedelta(seconds=0.9)
+            return any(one.run_after > later for one in work.waiting(connection, RETRIEVE, f"pin/{second.id}"))
+
+        async with asyncio.timeout(30):
+            while not await database.write(is_put_off):
+                await asyncio.sleep(0.01)
+        assert source.asked == [str(FOLDER)]
+        source.open.set()
+        for pin in (first, second):
+            assert await desk.until(pin, *END) is Status.PINNED
 
 
 async def _asked_for(place: House, cid: Cid) -> Pin:

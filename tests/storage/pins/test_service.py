@@ -96,6 +96,14 @@ async def test_the_file_stays_that_was_there_before(desk: Counter) -> None:
     assert len(await desk.all_files()) == 1
 
 
+async def test_a_page_holds_at_least_one(desk: Counter) -> None:
+    pins = [await desk.pin(cid) for cid in NOWHERE[:2]]
+    page, more = await desk.pins.list(desk.place.tenant_id, Wanted(tuple(Status)), None, 0)
+    assert len(page) == 1
+    rest, _ = await desk.pins.list(desk.place.tenant_id, Wanted(tuple(Status)), more, -1)
+    assert {pin.id for pin in (*page, *rest)} == {pin.id for pin in pins}
+
+
 async def test_replaced(desk: Counter) -> None:
     pin = await desk.pin(TREE.cid, "old")
     await desk.until(pin, Status.PINNED)
