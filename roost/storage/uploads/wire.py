@@ -6,8 +6,8 @@ from roost.web.wire import V3
 
 
 class Uploaded(FileShape):
-    """`is_duplicate`: the tenant had this content on this network; the answer is the file that it had. At a signed address
-    it is not told.
+    """`is_duplicate`: the tenant had this content on this network; the answer is the file that it had. At a signed
+    address it is not told.
     """
 
     is_duplicate: bool
