@@ -17,10 +17,10 @@ from roost.web.access import Observe, Passage, write
 from roost.web.request_id import request_id
 
 _log = log.get(__name__)
-_HEADERS = {
-    "Strict-Transport-Security": "max-age=31536000; includeSubDomains",  # browsers heed it over HTTPS only
-    "X-Content-Type-Options": "nosniff",
-}
+_HEADERS = (
+    (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers heed it over HTTPS only
+    (b"x-content-type-options", b"nosniff"),
+)
 
 
 class Envelope:
@@ -86,18 +86,15 @@ class _Letter:
             return
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
-            message.setdefault("headers", [])
-            self._seal(MutableHeaders(scope=message))
+            own = (b"x-request-id", self.request_id.encode())
+            message["headers"] = [*message.get("headers", ()), *_HEADERS, own]
+            if self._is_storage():
+                self._spell_out(MutableHeaders(scope=message))
         else:
             self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
         await self._send(message)
 
-    def _seal(self, headers: MutableHeaders) -> None:
-        for name, value in _HEADERS.items():
-            headers.setdefault(name, value)
-        headers["X-Request-Id"] = self.request_id
-        if not self._is_storage():
-            return
+    def _spell_out(self, headers: MutableHeaders) -> None:
         if headers.get("content-type") == "application/json":
             headers["Content-Type"] = "application/json; charset=utf-8"
         if self._is_kept_open():

@@ -102,7 +102,7 @@ class Answers:
             location = headers.address(f"{asked.target}/", asked.query_string)
             return text(301, "Moved", headers.common(asked, found) | {"Location": location})
         try:
-            index = (await self._reader.resolve(found.scope, found.end.cid, [_INDEX]))[-1]
+            index = (await self._reader.resolve(found.scope, found.end, [_INDEX]))[-1]
         except ContentMissing:
             return await self._page(asked, found)
         return await self._file(asked, found, index, _INDEX)

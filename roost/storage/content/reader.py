@@ -76,9 +76,12 @@ class Reader:
         node = await decoded(await self._load(found))
         return Stat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
 
-    async def resolve(self, scope: Scope, root: Cid, path: Sequence[str]) -> Sequence[Stat]:
-        """The root and what each segment of the path leads to. Raises ContentMissing, NotAFolder."""
-        steps = [await self.stat(scope, root)]
+    async def resolve(self, scope: Scope, root: Cid | Stat, path: Sequence[str]) -> Sequence[Stat]:
+        """The root, which may have been looked up already, and what each segment of the path leads to.
+
+        Raises ContentMissing, NotAFolder.
+        """
+        steps = [root if isinstance(root, Stat) else await self.stat(scope, root)]
         for name in path:
             link, via = await self._entry(scope, steps[-1], name)
             steps.append(replace(await self.stat(scope, link.cid), via=via))
@@ -98,6 +101,10 @@ class Reader:
         end = file.size if end is None else min(end, file.size)
         if file.node is None:  # one block, and it is found already
             yield (await self._load(file.found))[begin:end]
+            return
+        if not file.node.links and not file.node.unixfs.sizes:  # it is all in the node
+            if own := file.node.unixfs.data[begin:end]:
+                yield own
             return
         tree = await self._db.read(lambda connection: store.tree(connection, file.found.pack_id, file.cid))
         pieces = (

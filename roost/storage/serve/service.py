@@ -116,14 +116,12 @@ class Serving:
         if cid.hash == IDENTITY and cid != PROBE:
             raise NotPinned
         try:
-            if not path:
-                return [await self._reader.stat(scope, cid)]
-            await self._reader.find(scope, cid)
+            root = await self._reader.stat(scope, cid)
         except ContentMissing:
             raise NotPinned from None
         except Malformed:
             raise NotThere from None
         try:
-            return await self._reader.resolve(scope, cid, path)
+            return await self._reader.resolve(scope, root, path)
         except (ContentMissing, NotAFolder, Malformed):
             raise NotThere from None

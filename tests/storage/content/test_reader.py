@@ -32,6 +32,33 @@ async def test_ranges_of_a_file(place: House, profile: Profile, begin: int, end:
     assert await whole(place.reader, place.scope, file, begin, end) == CONTENT[begin:end]
 
 
+@EVERY_PROFILE
+@pytest.mark.parametrize("data", [b"", b"small content"])
+async def test_a_file_of_one_block(place: House, profile: Profile, data: bytes) -> None:
+    pack_id, (tree,) = await place.keep(data, profile=profile)
+    file = await place.reader.stat(place.scope, tree.cid)
+    assert file.size == len(data)
+    for begin, end in ((0, None), (2, 5), (6, 1 << 40), (5, 5), (50, None)):
+        assert await whole(place.reader, place.scope, file, begin, end) == data[begin:end]
+    if data:
+        place.blob(pack_id).write_bytes(data[:-1] + bytes((data[-1] ^ 1,)))
+        with pytest.raises(ContentDamaged):
+            await whole(place.reader, place.scope, await place.reader.stat(place.scope, tree.cid))
+
+
+async def test_the_way_goes_on_from_a_root_that_was_looked_up(place: House) -> None:
+    async with place.content.receive(PROFILES["v1"]) as pack:
+        await pack.write(b"in it")
+        file = await pack.end_file()
+        folder = pack.add_folder([entry("file", file)])
+        hold = Hold(pack.pack_id, "file/1", place.tenant_id, Network.PRIVATE)
+        await pack.commit(lambda connection: service.hold(connection, hold))
+    root = await place.reader.stat(place.scope, folder.cid)
+    steps = await place.reader.resolve(place.scope, root, ["file"])
+    assert steps == await place.reader.resolve(place.scope, folder.cid, ["file"])
+    assert [step.cid for step in steps] == [folder.cid, file.cid]
+
+
 async def test_no_more_is_read_than_a_node_says(place: House) -> None:
     """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
     leaf = Cid.of(RAW, b"abc")
