@@ -9,7 +9,7 @@ import pytest
 
 from roost.core import clock
 from roost.storage.content import keeper as module
-from roost.storage.content import service
+from roost.storage.content import service, store
 from roost.storage.content.keeper import Keeper
 from roost.storage.content.model import Kept
 from tests.storage.house import CONTENT, House
@@ -45,6 +45,17 @@ async def test_it_sweeps_and_checks(place: House, monkeypatch: pytest.MonkeyPatc
     await keeper.stop()
     await keeper.stop()
     assert place.blob(kept).exists()
+
+
+async def test_what_was_found_damaged_before_is_known_from_the_beginning(place: House) -> None:
+    kept, _ = await place.keep(b"hurt")
+    now = clock.now()
+    await place.db.write(lambda connection: store.mark_checked(connection, kept, now, damaged=True))
+    assert place.content.scrub.damaged == 0
+    keeper = Keeper(place.content, none_expired)
+    keeper.start()
+    await until(lambda: place.content.scrub.damaged == 1)
+    await keeper.stop()
 
 
 async def test_it_expires_until_nothing_is_over_and_survives_failures(place: House) -> None:

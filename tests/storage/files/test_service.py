@@ -79,6 +79,8 @@ async def test_pages_cover_everything_once(place: House, files: Files, ascending
     assert seen == (made if ascending else made[::-1])
     with pytest.raises(InvalidPage):
         await files.list(place.tenant_id, PRIVATE, Filter(), "nonsense", 3)
+    for none in (0, -1):
+        assert len((await files.list(place.tenant_id, PRIVATE, Filter(), None, none))[0]) == 1
 
 
 async def test_filters(place: House, files: Files) -> None:

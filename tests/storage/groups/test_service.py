@@ -67,6 +67,8 @@ async def test_pages_and_filters(place: House, groups: Groups) -> None:
     named, _ = await groups.list(mine, PUBLIC, Filter(name="G3"), None, 10)
     assert named == [made[3]]
     assert await groups.list(mine, PUBLIC, Filter(name="%"), None, 10) == ([], None)
+    for none in (0, -1):
+        assert len((await groups.list(mine, PUBLIC, Filter(), None, none))[0]) == 1
     with pytest.raises(InvalidPage):
         await groups.list(mine, PUBLIC, Filter(), "x", 10)
 
