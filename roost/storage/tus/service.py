@@ -29,7 +29,7 @@ from roost.storage.tus.sitting import Sitting
 from roost.storage.unixfs.importer import Importer, Tree
 from roost.storage.uploads.errors import UploadTooLarge
 from roost.storage.uploads.label import label_of
-from roost.storage.uploads.model import Order, Part
+from roost.storage.uploads.model import Label, Order, Part
 from roost.storage.uploads.names import path_of
 from roost.storage.uploads.service import Uploads
 from roost.storage.uploads.sniff import HEAD
@@ -53,21 +53,9 @@ class Transfers:
         Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, StorageFull, TooManyTransfers,
         BlobFailed.
         """
-        label, now = label_of(opening.fields), clock.now()
+        label = label_of(opening.fields)
         path_of(_filename(opening.fields))
-        limit = await self._limit(opening)
-        transfer = Transfer(
-            id=ids.random_bytes(16).hex(),
-            file_id=opening.file_id,
-            tenant_id=opening.tenant_id,
-            length=opening.length,
-            limit=limit,
-            fields=opening.fields,
-            mime_types=opening.mime_types,
-            profile=label.profile or said.profile(None),
-            created_at=now,
-            expires_at=now + LIFETIME,
-        )
+        transfer = _begun(opening, label, await self._limit(opening))
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
         try:
@@ -218,6 +206,22 @@ class Transfers:
     async def _remove(self, transfer_id: str) -> None:
         await self._db.write(lambda connection: store.remove(connection, transfer_id))
         await self._drafts.remove(transfer_id)
+
+
+def _begun(opening: Opening, label: Label, limit: int) -> Transfer:
+    now = clock.now()
+    return Transfer(
+        id=ids.random_bytes(16).hex(),
+        file_id=opening.file_id,
+        tenant_id=opening.tenant_id,
+        length=opening.length,
+        limit=limit,
+        fields=opening.fields,
+        mime_types=opening.mime_types,
+        profile=label.profile or said.profile(None),
+        created_at=now,
+        expires_at=now + LIFETIME,
+    )
 
 
 def _filename(fields: Mapping[str, str]) -> str:
