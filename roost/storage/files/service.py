@@ -90,13 +90,6 @@ class Files:
         self._tell(connection, Change.ADDED, file)
         return file
 
-    @staticmethod
-    def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
-        """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
-        spellings = (cid, *cid.spellings())
-        files = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
-        return next((file for file in files if file is not None), None)
-
     async def get(self, tenant_id: str, network: Network, file_id: str) -> File:
         """Raises FileMissing."""
         return await self._db.read(lambda connection: found(connection, tenant_id, network, file_id))
@@ -216,6 +209,13 @@ def names(connection: Connection, tenant_id: str, network: Network, cids: Sequen
     return known
 
 
+def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
+    """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
+    spellings = (cid, *cid.spellings())
+    files = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
+    return next((file for file in files if file is not None), None)
+
+
 def found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:
     """The tenant's file of that id, or of that CID under any spelling, in a transaction of the caller's.
 
@@ -224,7 +224,7 @@ def found(connection: Connection, tenant_id: str, network: Network, which: str |
     if isinstance(which, str):
         file = store.get(connection, tenant_id, network, which)
     else:
-        file = Files.named(connection, tenant_id, network, which)
+        file = named(connection, tenant_id, network, which)
     if file is None:
         raise FileMissing
     return file

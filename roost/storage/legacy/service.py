@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from roost.core.db import Database
 from roost.storage.content.model import Network
 from roost.storage.files.model import File, Note, PinFilter
-from roost.storage.files.service import Files
+from roost.storage.files.service import Files, named
 from roost.storage.legacy.errors import NotPinned
 from roost.storage.legacy.reading import Reading
 from roost.storage.unixfs.cid import Cid
@@ -48,7 +48,7 @@ class Legacy:
 
     async def _pinned(self, tenant_id: str, text: str) -> File:
         cid = Cid.parse(text)
-        file = await self._db.read(lambda connection: self._files.named(connection, tenant_id, Network.PUBLIC, cid))
+        file = await self._db.read(lambda connection: named(connection, tenant_id, Network.PUBLIC, cid))
         if file is None:
             raise NotPinned
         return file
