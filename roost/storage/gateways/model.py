@@ -171,7 +171,7 @@ def checked_range(given: str) -> str:
     if found is None or "%" in given:  # what follows that sign is a name of one machine's own
         raise InvalidControl("ip must be an address or a range in CIDR form")
     mapped = found.network_address.ipv4_mapped if isinstance(found, IPv6Network) else None
-    if mapped is not None and found.prefixlen >= _MAPPED:  # as clients' addresses are looked at
+    if mapped is not None:  # as clients' addresses are looked at; a shorter prefix leaves no mapped address
         found = ip_network((mapped, found.prefixlen - _MAPPED))
     return str(found.network_address) if found.num_addresses == 1 else str(found)
 
