@@ -1,8 +1,10 @@
 """Webhooks over a database of a test's own, with a courier that may go to loopback."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx2
 
@@ -58,6 +60,15 @@ class Office:
         page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
         return list(reversed(page))
 
+    async def settled(self, webhook: Webhook, *states: State, attempts: int = 1) -> list[Delivery]:
+        """The deliveries, when each is in one of the states and was tried so often."""
+
+        async def look() -> list[Delivery] | None:
+            told = await self.told(webhook)
+            return told if all(one.state in states and one.attempts >= attempts for one in told) else None
+
+        return await until(look)
+
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[Sending]:
         made = Sending(self.db, self.sealer, courier(self.timeout))
@@ -66,3 +77,10 @@ class Office:
             yield made
         finally:
             await made.stop()
+
+
+async def until(look: Callable[[], Awaitable[Any]]) -> Any:
+    async with asyncio.timeout(20):
+        while not (found := await look()):
+            await asyncio.sleep(0.01)
+    return found

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,11 +18,11 @@ from roost.drivers.courier.http import HttpCourier
 from roost.storage.content.model import Network
 from roost.storage.webhooks import sending, store
 from roost.storage.webhooks.errors import TooBusy, WebhookMissing
-from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, TEST, Delivery, Reason, State, Webhook
+from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, TEST, Reason, State, Webhook
 from roost.storage.webhooks.service import Wish
 from tests.receiver import Receiver, receiving
 from tests.storage.house import House
-from tests.storage.webhooks.office import Office
+from tests.storage.webhooks.office import Office, until
 
 NOWHERE = "http://127.0.0.1:9/hook"
 
@@ -60,29 +60,12 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-async def until(look: Callable[[], Awaitable[Any]]) -> Any:
-    async with asyncio.timeout(20):
-        while not (found := await look()):
-            await asyncio.sleep(0.01)
-    return found
-
-
-async def settled(office: Office, webhook: Webhook, *states: State, attempts: int = 1) -> list[Delivery]:
-    """The deliveries, when each is in one of the states and was tried so often."""
-
-    async def look() -> list[Delivery] | None:
-        told = await office.told(webhook)
-        return told if all(one.state in states and one.attempts >= attempts for one in told) else None
-
-    return await until(look)
-
-
 async def test_a_file_is_told_of_and_the_signature_is_right(office: Office, receiver: Receiver) -> None:
     made = await office.make(receiver.url)
     async with office.sending():
         file = await office.add()
         (message,) = await receiver.wait()
-        (delivery,) = await settled(office, made.webhook, State.DELIVERED)
+        (delivery,) = await office.settled(made.webhook, State.DELIVERED)
     told = Reader(made.secret.reveal()).verify(message.body, dict(message.headers))
     assert (told["event_type"], told["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
     assert message.headers["webhook-id"] == delivery.event_id
@@ -108,12 +91,12 @@ async def test_what_fails_is_sent_again_the_same(office: Office, receiver: Recei
     receiver.status = 500
     async with office.sending():
         await office.add()
-        (delivery,) = await settled(office, webhook, State.PENDING)
+        (delivery,) = await office.settled(webhook, State.PENDING)
         assert (delivery.status, delivery.attempts) == (500, 1)
         assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is not None
         receiver.status = 204
         time.leap(timedelta(seconds=10))
-        (delivery,) = await settled(office, webhook, State.DELIVERED)
+        (delivery,) = await office.settled(webhook, State.DELIVERED)
     assert (delivery.status, delivery.attempts, len(receiver.messages)) == (204, 2, 2)
     first, second = receiver.messages
     assert first.body == second.body
@@ -130,14 +113,14 @@ async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
     async with office.sending() as sender:
         await office.add()
         for attempt in range(1, ATTEMPTS + 1):
-            (delivery,) = await settled(office, webhook, State.PENDING, State.FAILED, attempts=attempt)
+            (delivery,) = await office.settled(webhook, State.PENDING, State.FAILED, attempts=attempt)
             time.leap(timedelta(hours=17))
         assert (delivery.state, delivery.attempts, delivery.status) == (State.FAILED, ATTEMPTS, 503)
         receiver.status = 200
         again = await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
         assert (again.state, again.finished_at) == (State.PENDING, None)
         sender.wake()
-        (delivery,) = await settled(office, webhook, State.DELIVERED)
+        (delivery,) = await office.settled(webhook, State.DELIVERED)
     assert len(receiver.messages) == ATTEMPTS + 1
 
 
@@ -146,7 +129,7 @@ async def test_days_of_failures_disable_it(office: Office, time: Time) -> None:
     async with office.sending():
         await office.add()
         for attempt in range(1, ATTEMPTS + 1):
-            (delivery,) = await settled(office, webhook, State.PENDING, State.FAILED, attempts=attempt)
+            (delivery,) = await office.settled(webhook, State.PENDING, State.FAILED, attempts=attempt)
             time.leap(timedelta(hours=20))
 
         async def disabled() -> Webhook | None:
@@ -164,7 +147,7 @@ async def test_gone_is_gone(office: Office, receiver: Receiver) -> None:
     receiver.status = 410
     async with office.sending():
         await office.add()
-        (delivery,) = await settled(office, webhook, State.FAILED)
+        (delivery,) = await office.settled(webhook, State.FAILED)
     assert delivery.status == 410
     found = await office.webhooks.get(office.tenant, webhook.id)
     assert (found.enabled, found.disabled_reason) == (False, Reason.GONE)
@@ -179,10 +162,10 @@ async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
     other = (await office.make(receiver.url + "/other")).webhook
     await office.add(b"two")
     async with office.sending():
-        await settled(office, other, State.DELIVERED)
+        await office.settled(other, State.DELIVERED)
         assert [one.attempts for one in await office.told(webhook)] == [0]
         await office.webhooks.update(office.tenant, webhook.id, Wish(enabled=True))
-        await settled(office, webhook, State.DELIVERED)
+        await office.settled(webhook, State.DELIVERED)
 
 
 async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: Receiver) -> None:
@@ -192,7 +175,7 @@ async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: 
         async with office.sending():
             for number in range(12):
                 await office.add(str(number).encode())
-            await settled(office, alive, State.DELIVERED)
+            await office.settled(alive, State.DELIVERED)
             states = [one.state for one in await office.told(dead)]
     assert len(receiver.messages) == 12
     assert (states.count(State.SENDING), states.count(State.PENDING)) == (4, 8)
@@ -228,7 +211,7 @@ async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Rec
     if not office.db.is_sqlite:
         time.leap(LEASE)  # there another process may have it; on SQLite the start knows that nobody has
     async with office.sending():
-        (delivery,) = await settled(office, webhook, State.DELIVERED)
+        (delivery,) = await office.settled(webhook, State.DELIVERED)
     assert (delivery.attempts, len(receiver.messages)) == (2, 1)
     late = sending.Outcome(500)
     verdict = sending.judge(job, late, clock.now(), 0.0)
@@ -256,7 +239,7 @@ async def test_a_secret_that_cannot_be_opened_is_a_failure(office: Office, recei
     await office.add()
     office.sealer = Sealer(Sensitive(bytes(31) + b"1"))
     async with office.sending():
-        (delivery,) = await settled(office, webhook, State.PENDING)
+        (delivery,) = await office.settled(webhook, State.PENDING)
     assert delivery.error == "The secret of this webhook could not be opened"
     assert receiver.messages == []
 
@@ -329,7 +312,7 @@ async def test_what_nobody_thought_of_is_a_failure(office: Office) -> None:
     made = sending.Sending(office.db, office.sealer, Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None))
     await made.start()
     try:
-        (delivery,) = await settled(office, webhook, State.PENDING)
+        (delivery,) = await office.settled(webhook, State.PENDING)
     finally:
         await made.stop()
     assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
@@ -359,7 +342,7 @@ async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Offi
         silent.status = 200
         time.leap(LEASE)
         async with office.sending():
-            (delivery,) = await settled(office, webhook, State.DELIVERED)
+            (delivery,) = await office.settled(webhook, State.DELIVERED)
     assert (delivery.attempts, len(silent.messages)) == (2, 2)
 
 
@@ -376,7 +359,7 @@ async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
             other = (await office.make(silent.url)).webhook
             silent.status = 200
             await office.add(b"two")
-            await settled(office, other, State.DELIVERED)
+            await office.settled(other, State.DELIVERED)
     assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
 
 
