@@ -31,10 +31,10 @@ def api(house: Running) -> httpx.AsyncClient:
 
 
 def targets(*methods: str) -> list[tuple[str, str]]:
-    """Method and an address of every operation of the storage API."""
+    """Method and an address of every operation of the storage API that asks for a key."""
     found: list[tuple[str, str]] = []
     for (method, path), row in routes().items():
-        if "storage" in row["addresses"] and method in methods:
+        if row["credentials"] and "storage" in row["addresses"] and method in methods:
             found.append((method, re.sub(r"{(\w+)}", lambda name: FIELDS.get(name[1], UNKNOWN), path)))
     return found
 
