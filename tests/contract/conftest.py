@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import httpx2 as httpx
 import pytest
 
 from tests.server import Running, running
@@ -11,3 +12,15 @@ from tests.server import Running, running
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         yield server
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    """The name of a tenant of the test's own."""
+    return request.node.name[:90]
+
+
+@pytest.fixture
+def api(house: Running, tenant: str) -> httpx.AsyncClient:
+    """The storage API as that tenant."""
+    return house.client(house.key(tenant), "api.localhost")

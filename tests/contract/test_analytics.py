@@ -28,16 +28,6 @@ async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runni
         yield server
 
 
-@pytest.fixture
-def tenant(request: pytest.FixtureRequest) -> str:
-    return request.node.name[:90]
-
-
-@pytest.fixture
-def api(house: Running, tenant: str) -> httpx.AsyncClient:
-    return house.client(house.key(tenant), "api.localhost")
-
-
 async def gateway(house: Running, api: httpx.AsyncClient) -> tuple[str, httpx.AsyncClient]:
     """The name of the tenant's first gateway, and a client of it."""
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]

@@ -36,11 +36,6 @@ async def house(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> 
         yield server
 
 
-@pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    return house.client(house.key(request.node.name[:90]), "api.localhost")
-
-
 async def ask(api: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
     answer = await api.post(PATH, json=body)
     assert answer.status_code == 200, answer.text

@@ -33,11 +33,6 @@ async def house(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> 
         yield server
 
 
-@pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    return house.client(house.key(request.node.name[:90]), "api.localhost")
-
-
 async def add(api: httpx.AsyncClient, path: str = "/psa/pins", **body: Any) -> dict[str, Any]:
     answer = await api.post(path, json=body)
     assert answer.status_code == 202, answer.text

@@ -18,16 +18,6 @@ ME = account().address
 
 
 @pytest.fixture
-def tenant(request: pytest.FixtureRequest) -> str:
-    return request.node.name[:90]
-
-
-@pytest.fixture
-def api(house: Running, tenant: str) -> httpx.AsyncClient:
-    return house.client(house.key(tenant), "api.localhost")
-
-
-@pytest.fixture
 def foreign(house: Running) -> httpx.AsyncClient:
     return house.client(house.key("foreign"), "api.localhost")
 

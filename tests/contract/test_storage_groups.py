@@ -15,12 +15,6 @@ from tests.server import Running
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
 
 
-@pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    """A client of a tenant that this test has for itself."""
-    return house.client(house.key(request.node.name[:90]), "api.localhost")
-
-
 def told(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 

@@ -16,16 +16,6 @@ PATHS = [
 GROUPS = "/v3/groups/private"
 
 
-@pytest.fixture
-def tenant(request: pytest.FixtureRequest) -> str:
-    return request.node.name[:90]
-
-
-@pytest.fixture
-def api(house: Running, tenant: str) -> httpx.AsyncClient:
-    return house.client(house.key(tenant), "api.localhost")
-
-
 async def make(api: httpx.AsyncClient, permissions: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
     body = {"keyName": "k", "permissions": permissions or {"admin": True}, **more}
     answer = await api.post("/v3/pinata/keys", json=body)

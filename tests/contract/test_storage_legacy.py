@@ -32,11 +32,6 @@ def tenant(request: pytest.FixtureRequest) -> str:
     return hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:30]
 
 
-@pytest.fixture
-def api(house: Running, tenant: str) -> httpx.AsyncClient:
-    return house.client(house.key(tenant), "api.localhost")
-
-
 def told(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 

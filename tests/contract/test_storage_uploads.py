@@ -25,12 +25,6 @@ async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runni
         yield server
 
 
-@pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    """A client of a tenant that this test has for itself."""
-    return house.client(house.key(request.node.name[:90]), "api.localhost")
-
-
 async def keep(api: httpx.AsyncClient, content: bytes = b"hello world", name: str = "a.txt", **said: str) -> Any:
     answer = await api.post("/v3/files", files={"file": (name, content)}, data=said)
     assert answer.status_code == 200, answer.text

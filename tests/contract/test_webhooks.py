@@ -29,12 +29,6 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield made
 
 
-@pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    """A client of a tenant that this test has for itself."""
-    return house.client(house.key(request.node.name[:90]), "api.localhost")
-
-
 def told(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 

@@ -39,6 +39,14 @@ class House:
     def blob(self, pack_id: str) -> Path:
         return self.folder / "blobs" / pack_id[:2] / pack_id
 
+    def damage(self, pack_id: str, at: int) -> None:
+        """One bit of the stored pack is another from now on."""
+        blob = self.blob(pack_id)
+        data = bytearray(blob.read_bytes())
+        data[at] ^= 1
+        blob.chmod(0o600)
+        blob.write_bytes(data)
+
     async def keep(
         self, *files: bytes, profile: Profile = V1, network: Network = Network.PRIVATE, holder: str = "file/1"
     ) -> tuple[str, list[Tree]]:

@@ -240,11 +240,7 @@ async def test_only_what_is_cached_if_that_is_wanted(visit: Visits) -> None:
 
 async def test_damaged_content_is_never_served(visit: Visits) -> None:
     pack, trees = await visit.house.keep(BIG, network=Network.PUBLIC)
-    blob = visit.house.blob(pack)
-    data = bytearray(blob.read_bytes())
-    data[10] ^= 1
-    blob.chmod(0o600)
-    blob.write_bytes(data)
+    visit.house.damage(pack, 10)
     sent = await visit.get(f"/ipfs/{trees[0].cid}")
     assert sent.status == 500
     assert BIG[:10] not in sent.body
@@ -253,11 +249,7 @@ async def test_damaged_content_is_never_served(visit: Visits) -> None:
 
 async def test_an_answer_breaks_off_where_content_is_damaged(visit: Visits) -> None:
     pack, trees = await visit.house.keep(BIG, network=Network.PUBLIC)
-    blob = visit.house.blob(pack)
-    data = bytearray(blob.read_bytes())
-    data[-1] ^= 1
-    blob.chmod(0o600)
-    blob.write_bytes(data)
+    visit.house.damage(pack, -1)
     with pytest.raises(BrokenOff) as broken:
         await visit.get(f"/ipfs/{trees[0].cid}")
     assert isinstance(broken.value.__cause__, ContentDamaged)

@@ -219,11 +219,7 @@ async def test_it_is_bounded(
 
 async def test_damage_ends_it(place: House) -> None:
     pack, (tree,) = await place.keep(CONTENT)
-    blob = place.blob(pack)
-    data = bytearray(blob.read_bytes())
-    data[-1] ^= 1
-    blob.chmod(0o600)
-    blob.write_bytes(data)
+    place.damage(pack, -1)
     tar = await made(place, tree.cid)
     await tar.check()
     out = bytearray()
