@@ -56,8 +56,9 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
     assert found.end.cid == public.cid
     assert found.shared
     for gateway, cid in (("their-gate", public.cid), ("mine-gate", private.cid)):
-        with pytest.raises(NotPinned):
-            await serving.public(gateway, ANYBODY, cid, ())
+        for path in ((), ("x",)):
+            with pytest.raises(NotPinned):
+                await serving.public(gateway, ANYBODY, cid, path)
     with pytest.raises(NotThere):
         await serving.public("mine-gate", ANYBODY, public.cid, ["x"])
     with pytest.raises(NotThere):

@@ -320,3 +320,11 @@ async def test_another_of_the_same_file_ends_the_first(desk: Desk) -> None:
         await desk.find((first, token))
     assert len(desk.drafts()) == 1
     assert (await desk.add(second, 0, b"hello")).cid == cid_of(b"hello")
+
+
+async def test_a_length_that_is_told_later_may_be_the_longest(place: House) -> None:
+    desk = opened(place)
+    one, other = await desk.begin(None, max_size=10), await desk.begin(None, max_size=10)
+    assert (await desk.add(one, 0, b"", 10)).length == 10
+    with pytest.raises(UploadTooLarge):
+        await desk.add(other, 0, b"", 11)
