@@ -72,7 +72,7 @@ class Roost:
         async def containers() -> None:
             await self.runtime.list()
 
-        return {"database": self.db.ping, "containers": containers}
+        return {"database": self.db.ping, "containers": containers, "storage": self.storage.check}
 
     def _gate(self, trusted: Sequence[Network]) -> Gate:
         return Gate(

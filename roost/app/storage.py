@@ -106,6 +106,10 @@ class StorageWing:
         if self._offers is not None:
             await self._offers.start()
 
+    async def check(self) -> None:
+        """Raises BlobFailed when what is kept cannot be reached."""
+        await self._blobs.check()
+
     async def _expire(self) -> int:
         return await self.files.expire() + await self.transfers.expire() + await self._analytics.expire()
 

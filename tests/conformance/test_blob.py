@@ -22,6 +22,7 @@ async def put(blobs: BlobStore, key: str = KEY, data: bytes = DATA) -> None:
 
 async def test_it_can_be_used(store: BlobStore) -> None:
     await store.probe()
+    await store.check()
     assert [blob async for blob in store.list()] == []
 
 

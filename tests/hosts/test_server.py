@@ -38,7 +38,14 @@ async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
         management, local = house.client(), house.client(host="localhost")
         assert (await management.get("/healthz")).json() == {"status": "ok"}
         ready = await management.get("/readyz")
-        assert (ready.status_code, ready.json()["checks"]) == (200, {"containers": "ok", "database": "ok"})
+        assert (ready.status_code, ready.json()["checks"]) == (
+            200,
+            {"containers": "ok", "database": "ok", "storage": "ok"},
+        )
+        (tmp_path / "data" / "blobs").rename(tmp_path / "elsewhere")
+        gone = await management.get("/readyz")
+        assert (gone.status_code, gone.json()["checks"]["storage"]) == (503, "failing")
+        (tmp_path / "elsewhere").rename(tmp_path / "data" / "blobs")
         numbers = await local.get("/metrics")
         for name in ("roost_requests_total", "roost_damaged_packs", "roost_stored_bytes", "roost_unheld_bytes"):
             assert f"\n{name}" in numbers.text

@@ -9,6 +9,7 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -72,6 +73,11 @@ class BlobStore(ABC):
 
         What the operator should know is returned. Raises BlobFailed.
         """
+
+    async def check(self) -> None:
+        """Find out, at little cost, whether the backend can be reached now. Raises BlobFailed."""
+        with suppress(BlobMissing):
+            await self.read("0" * 32, 0, 1)
 
     @abstractmethod
     async def create(self, key: str) -> Writer:

@@ -31,6 +31,11 @@ class FolderStore(BlobStore):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._new = root / "new"
+        self._is_made = False
+
+    async def check(self) -> None:
+        if not await in_thread(self._new.is_dir):
+            raise BlobFailed(f"The folder {self._root} is gone")
 
     async def probe(self) -> None:
         key = ids.random_bytes(16).hex()
@@ -46,7 +51,7 @@ class FolderStore(BlobStore):
             await self.delete(key)
 
     async def create(self, key: str) -> Writer:
-        opening = asyncio.create_task(in_thread(lambda: _FileWriter(self._new / key, self._path(key))))
+        opening = asyncio.create_task(in_thread(lambda: self._begin(key)))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:  # the thread opens it all the same
@@ -56,7 +61,7 @@ class FolderStore(BlobStore):
 
     async def adopt(self, key: str, file: Path) -> None:
         """On one file system it is a second name for the file, whatever its size."""
-        if not await in_thread(lambda: _adopt(file, self._path(key))):
+        if not await in_thread(lambda: self._take(key, file)):
             await super().adopt(key, file)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
@@ -90,6 +95,25 @@ class FolderStore(BlobStore):
     async def close(self) -> None:
         """There are none."""
 
+    def _begin(self, key: str) -> "_FileWriter":
+        return _FileWriter(self._new / key, self._room(key))
+
+    def _take(self, key: str, file: Path) -> bool:
+        return _adopt(file, self._room(key))
+
+    def _room(self, key: str) -> Path:
+        """Where an object goes. All folders are made, the first but once: if it is gone later, so is the disk that it
+        was on, and another is not to take its place.
+        """
+        path = self._path(key)
+        if not self._is_made:
+            self._new.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._is_made = True
+        if not self._new.is_dir():
+            raise BlobFailed(f"The folder {self._root} is gone")
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        return path
+
     def _path(self, key: str) -> Path:
         return Path(self._place(key))
 
@@ -119,8 +143,6 @@ class FolderStore(BlobStore):
 class _FileWriter(Writer):
     def __init__(self, draft: Path, path: Path) -> None:
         self._draft, self._path = draft, path
-        draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._file: int | None = os.open(draft, flags, 0o600)
         self._size = 0
@@ -180,7 +202,6 @@ def _adopt(file: Path, path: Path) -> bool:
         os.fsync(source)
     finally:
         os.close(source)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         os.link(file, path)
     except OSError as error:

@@ -100,3 +100,21 @@ async def test_what_cannot_be_begun_loses_no_cancellation(tmp_path: Path) -> Non
     beginning.cancel()
     with pytest.raises(asyncio.CancelledError):
         await beginning
+
+
+async def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    """Its disk may be back soon; what came meanwhile would be hidden below it."""
+    root = tmp_path / "disk" / "blobs"
+    store = FolderStore(root)
+    await store.probe()
+    (tmp_path / "disk").rename(tmp_path / "elsewhere")
+    (tmp_path / "disk").mkdir()
+    with pytest.raises(BlobFailed, match="is gone"):
+        await store.create(KEY)
+    with pytest.raises(BlobFailed, match="is gone"):
+        await store.check()
+    assert list((tmp_path / "disk").iterdir()) == []
+    (tmp_path / "disk").rmdir()
+    (tmp_path / "elsewhere").rename(tmp_path / "disk")
+    await store.probe()
+    await store.check()
