@@ -18,7 +18,7 @@ _HELD = 3
 
 
 class Pieces:
-    """`add` what comes, then `end`, or `close` when it is given up. One task at a time.
+    """`add` what comes, then `end`; `close` when all is over, or given up. One task at a time.
 
     `look` (in a thread) and `keep` get whole pieces, but for the last one before an `end`, in their order and one after
     another; a piece is theirs until both have returned. After a failure neither gets any more.
@@ -63,10 +63,16 @@ class Pieces:
         self._size = 0
         return piece
 
-    async def close(self) -> None:
-        """Waits for the work that goes on, whatever becomes of it. Idempotent."""
+    async def settle(self) -> None:
+        """Waits for the work that goes on, whatever becomes of it."""
         if self._working:
             await asyncio.wait(self._working)
+
+    async def close(self) -> None:
+        """Settles, and lets go of the memory at once: whoever looks may hold us, and we hold them. Idempotent."""
+        await self.settle()
+        self._free.clear()
+        self._gathering = memoryview(b"")
 
     async def _next(self) -> None:
         while not self._free:

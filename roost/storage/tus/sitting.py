@@ -64,7 +64,7 @@ class Sitting:
 
     async def keep(self) -> None:
         """What came is acknowledged from here on. Raises StorageFull, BlobFailed, OutOfStep."""
-        await self._pieces.close()
+        await self._pieces.settle()
         if self._pieces.failed:  # when only one of the two is done, what was kept last is all that counts
             return
         await self._pieces.end()

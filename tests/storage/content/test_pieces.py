@@ -1,7 +1,9 @@
 """Pieces: whole ones in their order, looked at and kept side by side while the next are gathered, and never more."""
 
 import asyncio
+import gc
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -147,3 +149,22 @@ async def test_memory_is_used_again_only_when_both_have_returned() -> None:
         await more
     await pieces.close()
     assert worker.seen[0] == b"x" * PIECE
+
+
+async def test_memory_is_let_go_when_all_is_over() -> None:
+    """At once: who works on the pieces may hold them while they hold him, and would have to be found first."""
+    gc.collect()  # what other tests left
+    before = _mapped()
+    worker = Worker.free()
+    await worker.pieces.add(b"x" * (PIECE + 1))
+    await worker.pieces.end()
+    assert _mapped() - before == 3 * PIECE
+    await worker.pieces.close()
+    assert _mapped() == before
+    await worker.pieces.close()
+
+
+def _mapped() -> int:
+    """Bytes of memory that was mapped without a file, and may be shared."""
+    lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/zero" in line]
+    return sum(int(end, 16) - int(begin, 16) for begin, _, end in (line[0].partition("-") for line in lines))
