@@ -157,7 +157,7 @@ async def test_a_stream_that_breaks_ends_with_the_error(rig: Rig) -> None:
         (b"{", "Invalid JSON body"),
         (b"\xff\xfe", "Invalid JSON body"),
         (b"[" * 10_000, "Invalid JSON body"),
-        (b'"x"', "Input should be an object"),
+        (b'"x"', "The body must be a JSON object"),
         (b'{"model":"one"}', "messages: Field required"),
         (b'{"model":"one","messages":[]}', "messages: List should have at least 1 item after validation, not 0"),
         (b'{"messages":[{"role":"user","content":"secret"}]}', "model: Field required"),
