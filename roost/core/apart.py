@@ -10,7 +10,10 @@ from pathlib import Path
 
 
 async def apart(question: bytes, program: Path, *arguments: str) -> bytes:
-    """What the program writes when it reads the question; it has the standard library alone. Ended when not awaited."""
+    """What the program writes when it reads the question; it has the standard library alone. Ended when not awaited.
+
+    Nothing from one that fails, whatever it wrote before: it could be a part.
+    """
     command = (sys.executable, "-I", "-S", str(program), *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, cwd="/")
     try:
@@ -19,4 +22,4 @@ async def apart(question: bytes, program: Path, *arguments: str) -> bytes:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    return answer
+    return answer if process.returncode == 0 else b""

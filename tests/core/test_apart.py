@@ -24,7 +24,15 @@ async def test_it_has_nothing_of_ours(program: Path, monkeypatch: pytest.MonkeyP
     assert await apart(b"", program) == b"None / False\n"
 
 
-@pytest.mark.parametrize("text", ["raise SystemExit(3)", "import os; os.kill(os.getpid(), 9)", "import nothing"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise SystemExit(3)",
+        "import os; os.kill(os.getpid(), 9)",
+        "import nothing",
+        "import os; os.write(1, b'a part'); os.kill(os.getpid(), 9)",
+    ],
+)
 async def test_one_that_fails_gives_nothing(program: Path, text: str) -> None:
     program.write_text(text)
     assert await apart(b"x" * 1_000_000, program) == b""

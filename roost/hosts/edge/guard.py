@@ -50,6 +50,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deaf = False  # nothing more is understood on this connection
         self._in_head = False
         self._in_body = False
+        self._is_told = False  # how long the present body is; chunks cost by their number, in large reads as well
         self._is_wide = False  # a large body comes
         self._plain_upgrade = False  # an upgrade that is not offered: the request counts without it
         self._moved = False  # the present read brought the parser forward
@@ -73,7 +74,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._unset_keepalive_if_required()
             rest = self._feed(rest)
         self._keep_time()
-        if len(data) >= WORTH and self._in_body and self._turn is None:
+        if len(data) >= WORTH and self._in_body and self._is_told and self._turn is None:
             self._read_wide(True)
 
     def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn narrows it
@@ -167,8 +168,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.transport.close()
         elif self._turn is not None:
             self._turn.upload(body)
-        elif self.cycle.body:
-            self.cycle.body = bytearray(self.cycle.body)
+        elif kept := cast("bytes | bytearray", self.cycle.body):
+            if isinstance(kept, bytes):  # else each of many small chunks would copy all before it
+                self.cycle.body = bytearray(kept)
             super().on_body(body)
         else:
             self.cycle.body = cast(
@@ -231,7 +233,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
         else:
             self._queue(self._turn)
-        self._in_body = True
+        self._in_body, self._is_told = True, facts.length is not None
 
     def _queue(self, turn: Turn) -> None:
         busy = self._is_busy()
@@ -357,8 +359,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _abandon(self, status: HTTPStatus, message: str) -> None:
         """The application is reading a body whose rest will never be understood."""
+        if self._together is not None:
+            self._together.flush()
         cycle = self.cycle
         cycle.disconnected = True
+        cycle.waiting_for_100_continue = False  # nothing is written behind the end
         cycle.message_event.set()
         if cycle.response_started or self.pipeline:
             self.transport.close()

@@ -254,6 +254,19 @@ def test_garbage_in_a_body_that_the_application_reads(wire: Wire) -> None:
     assert wire.closed()
 
 
+def test_garbage_in_a_body_that_was_to_be_asked_for(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(post("localhost", "Expect: 100-continue", "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
+        assert wire.error(400)
+        assert wire.closed()
+    with site.connect() as sock:  # the loop has had its turns when it answers somebody else
+        other = Wire(sock)
+        other.send(request("/v0/x", host="localhost"))
+        assert other.reply().status == 200
+    assert caplog.records == []
+
+
 def test_an_upgrade_that_is_not_offered_is_ignored(site: Site, wire: Wire) -> None:
     site.serve(echo)
     upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")

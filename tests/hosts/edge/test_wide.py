@@ -129,6 +129,15 @@ def test_garbage_in_a_large_body(wire: Wire, reader: Reader) -> None:
     eventually(lambda: reader.cut == ["/v0/broken"])
 
 
+def test_small_chunks_come_in_small_reads(wire: Wire, reader: Reader) -> None:
+    """Each chunk costs, and everybody waits for all of one read."""
+    large, small = content(4 * READ), content(200_000)
+    wire.send(post("large", large, READ) + post("small", small, 1))
+    assert wire.reply().body == told("large", large)
+    assert wire.reply().body == told("small", small)
+    assert reader.largest <= ONE_READ
+
+
 def test_uploads_side_by_side_do_not_mix(site: Site) -> None:
     bodies = [content(6 * READ + number) for number in range(3)]
     wires = [Wire(site.connect()) for _ in bodies]
