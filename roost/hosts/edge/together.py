@@ -17,9 +17,11 @@ class Together:
         self._has_begun = False
 
     def write(self, data: bytes) -> None:
-        if self._head is not None:
+        if self._head is not None and data:  # some loops are never done with a line of nothing
             head, self._head = self._head, None
             self._transport.writelines((head, data))
+        elif self._head is not None:
+            self.flush()
         elif self._has_begun:
             self._transport.write(data)
         else:

@@ -19,7 +19,9 @@ class Transport:
         self.writes.append(data)
 
     def writelines(self, lines: Iterable[bytes]) -> None:
-        self.write(b"".join(lines))
+        whole = list(lines)
+        assert all(whole)
+        self.write(b"".join(whole))
 
     def is_closing(self) -> bool:
         return self.closed
@@ -48,6 +50,13 @@ async def test_a_head_alone_waits_for_nothing() -> None:
     assert transport.writes == [b"head"]
     line.write(b"body")
     assert transport.writes == [b"head", b"body"]
+
+
+async def test_a_head_with_nothing_behind_it() -> None:
+    transport, line = together()
+    line.write(b"head")
+    line.write(b"")
+    assert transport.writes == [b"head"]
 
 
 async def test_a_head_goes_out_before_the_end() -> None:
