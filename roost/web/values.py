@@ -12,6 +12,7 @@ class Values:
     def __init__(self) -> None:
         self.count = 0
         self._is_text = False
+        self._is_utf8 = True
         self._escape = b""
 
     def add(self, piece: bytes) -> None:
@@ -23,6 +24,7 @@ class Values:
         plain = data.removesuffix(self._escape).replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = plain.split(b'"')
         # UTF-16 and UTF-32 have these signs as parts of others; what is written in UTF-8 has no NUL
-        outside = data if b"\0" in data else b"".join(parts[self._is_text :: 2])
+        self._is_utf8 &= b"\0" not in data
+        outside = b"".join(parts[self._is_text :: 2]) if self._is_utf8 else data
         self._is_text ^= len(parts) % 2 == 0
         self.count += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
