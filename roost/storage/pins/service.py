@@ -33,6 +33,7 @@ from roost.storage.pins.model import (
     Status,
     Wanted,
 )
+from roost.storage.unixfs.cid import Cid
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -107,7 +108,7 @@ class Pins:
         def write(connection: Connection) -> Pin:
             tenants.hold(connection, tenant_id)
             old = _found(connection, tenant_id, pin_id)
-            if old.ask.cid == ask.cid:
+            if ask.cid in Cid.spelled(old.ask.cid):
                 return _renewed(connection, old, ask)
             self._remove(connection, old)
             return _added(connection, tenant_id, ask)

@@ -15,7 +15,7 @@ from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
 from roost.storage.pins.model import Ask, Match, Status, Wanted
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import RAW, Cid
-from roost.storage.unixfs.profile import V1
+from roost.storage.unixfs.profile import V0, V1
 from tests.storage.cars import blocks_of
 from tests.storage.house import House
 from tests.storage.pins.counter import Counter, Shelf, counter
@@ -119,6 +119,20 @@ async def test_replaced(desk: Counter) -> None:
     for gone in (pin, new, other):
         with pytest.raises(PinMissing):
             await desk.pins.replace(pin.tenant_id, gone.id, Ask(str(TREE.cid)))
+
+
+async def test_replaced_by_the_same_under_another_spelling(place: House, database: Database) -> None:
+    """It is there: nobody else may have it any more."""
+    tree, blocks = blocks_of(V0, b"content")
+    shelf = Shelf("a", {str(tree.cid): b"".join(car.written([tree.cid], blocks))})
+    async with counter(database, place, shelf) as desk:
+        pin = await desk.pin(tree.cid)
+        await desk.until(pin, Status.PINNED)
+        shelf.cars.clear()
+        (file,) = await desk.all_files()
+        new = await desk.pins.replace(pin.tenant_id, pin.id, Ask(str(tree.cid.v1()), "new"))
+        assert (new.status, new.ask.cid, new.file_id) == (Status.PINNED, str(tree.cid.v1()), file.id)
+        assert await desk.all_files() == [file]
 
 
 async def test_a_pin_is_replaced_or_stays_as_it_was(desk: Counter) -> None:
