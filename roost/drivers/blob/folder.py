@@ -34,8 +34,7 @@ class FolderStore(BlobStore):
         self._is_made = False
 
     async def check(self) -> None:
-        if not await in_thread(self._new.is_dir):
-            raise BlobFailed(f"The folder {self._root} is gone")
+        await in_thread(self._check)
 
     async def probe(self) -> None:
         key = ids.random_bytes(16).hex()
@@ -67,10 +66,10 @@ class FolderStore(BlobStore):
     async def read(self, key: str, offset: int, length: int) -> bytes:
         path = self._place(key)
         found = at_hand(path, offset, length) if length <= _SMALL else None
-        return await in_thread(lambda: _read(path, offset, length)) if found is None else found
+        return await in_thread(lambda: self._read(path, offset, length)) if found is None else found
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        file = await opened(lambda: os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC))
+        file = await opened(lambda: self._opened(self._place(key)))
         try:
             end = offset + length
             while offset < end:
@@ -109,10 +108,28 @@ class FolderStore(BlobStore):
         if not self._is_made:
             self._new.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._is_made = True
-        if not self._new.is_dir():
-            raise BlobFailed(f"The folder {self._root} is gone")
+        self._check()
         path.parent.mkdir(exist_ok=True, mode=0o700)
         return path
+
+    def _check(self) -> None:
+        if not self._new.is_dir():
+            raise BlobFailed(f"The folder {self._root} is gone")
+
+    def _opened(self, path: str) -> int:
+        try:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if self._is_made:  # an object is lost only where the others are there
+                self._check()
+            raise
+
+    def _read(self, path: str, offset: int, length: int) -> bytes:
+        file = self._opened(path)
+        try:
+            return exactly(file, offset, length)
+        finally:
+            os.close(file)
 
     def _path(self, key: str) -> Path:
         return Path(self._place(key))
@@ -225,14 +242,6 @@ def _publish(file: int, draft: Path, path: Path) -> None:
     draft.unlink()
     for folder in (path.parent, path.parent.parent):
         sync_folder(folder)
-
-
-def _read(path: str, offset: int, length: int) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return exactly(file, offset, length)
-    finally:
-        os.close(file)
 
 
 def _blob(path: Path) -> Blob:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost.core import clock
-from roost.drivers.blob.contract import BlobFailed
+from roost.drivers.blob.contract import BlobFailed, BlobMissing
 from roost.drivers.blob.folder import FolderStore
 
 KEY = "ab" * 16
@@ -113,8 +113,15 @@ async def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
         await store.create(KEY)
     with pytest.raises(BlobFailed, match="is gone"):
         await store.check()
+    for length in (5, 2**20):  # no object is said to be lost: it would be taken for damage
+        with pytest.raises(BlobFailed, match="is gone"):
+            await store.read(KEY, 0, length)
+        with pytest.raises(BlobFailed, match="is gone"):
+            await anext(store.stream(KEY, 0, length, length))
     assert list((tmp_path / "disk").iterdir()) == []
     (tmp_path / "disk").rmdir()
     (tmp_path / "elsewhere").rename(tmp_path / "disk")
     await store.probe()
     await store.check()
+    with pytest.raises(BlobMissing):
+        await store.read(KEY, 0, 5)
