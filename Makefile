@@ -13,9 +13,9 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 up: setup  ## the server on http://localhost:8642, data in .roost/
 	@exec $(BIN)/roost up
 
-# Two workers by default: each may run an engine (1 GiB). Tests of one xdist_group share a worker, so its engine starts once.
+# Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.
 test: setup  ## the whole test suite; JOBS=8 on a bigger machine
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 check:  ## format, lint, types, architecture tests
 	@$(PYTHON) scripts/setup.py dev

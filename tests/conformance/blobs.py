@@ -13,8 +13,7 @@ from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
 
 __all__ = ["s3_address", "store"]
-ON_S3 = pytest.mark.xdist_group("s3")
-STORES = ["folder", "memory", pytest.param("s3", marks=ON_S3), pytest.param("lax s3", marks=ON_S3)]
+STORES = ["folder", "memory", "s3", "lax s3"]
 
 
 @pytest.fixture(params=STORES)

@@ -79,12 +79,6 @@ CASES = [
     pytest.param(OPENCLAW, id="openclaw", marks=[pytest.mark.container, pytest.mark.engine]),
 ]
 
-SHARED = [
-    pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.xdist_group(f"shared {case.id}")])
-    for case in CASES
-]
-"""The same for suites that start one gateway for all their tests: those of one engine run on one worker."""
-
 
 def _free_port() -> int:
     with socket.socket() as probe:

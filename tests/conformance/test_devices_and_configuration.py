@@ -16,7 +16,7 @@ from roost.drivers.engine.abilities.devices import Devices, NoSuchRequest
 from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.warden import DialRefused
-from tests.conformance.engines import SHARED, TOKEN, Place, place
+from tests.conformance.engines import CASES, TOKEN, Place, place
 
 FILES = {
     "fake": ".roost/fake/settings.json",
@@ -42,7 +42,7 @@ THEIRS = {
 }
 
 
-@pytest.fixture(scope="module", params=SHARED)
+@pytest.fixture(scope="module", params=CASES)
 async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     async with place(request.param, tmp_path_factory.mktemp("box")) as made:
         await made.start()

@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.tasks import (
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
-from tests.conformance.engines import SHARED, TOKEN, Place, place
+from tests.conformance.engines import CASES, TOKEN, Place, place
 from tests.conformance.model_server import ANSWER
 
 YEARLY = Cron("30 2 1 1 *", "Europe/Berlin")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 ASK = Payload("agentTurn", "ping")
 
 
-@pytest.fixture(scope="module", params=SHARED)
+@pytest.fixture(scope="module", params=CASES)
 async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     """One gateway for all: a start takes seconds."""
     async with place(request.param, tmp_path_factory.mktemp("box")) as made:

@@ -24,7 +24,6 @@ def server(tmp_path: Path) -> Iterator[Up]:
 
 
 @pytest.mark.engine
-@pytest.mark.xdist_group("engines")
 def test_no_token_is_in_any_sink(server: Up) -> None:
     agent = server.create("leaky", "hermes")
     secrets = {"jwt": server.session["token"], "gateway": agent["gatewayToken"]}

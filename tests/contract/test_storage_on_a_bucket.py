@@ -17,7 +17,6 @@ from tests.conformance.s3_server import s3_address
 from tests.server import Running, running
 
 __all__ = ["s3_address"]
-pytestmark = pytest.mark.xdist_group("s3")
 BIG = hashlib.shake_128(b"bucket").digest(20_000_001)
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
 

@@ -17,7 +17,7 @@ from tests.platforms.slack import Slack
 from tests.platforms.standin import Platforms, Standin, standing_in
 from tests.platforms.telegram import Telegram
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(400), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
 
 FRIEND = {"telegram": "5550001", "slack": "U0FRIEND1", "discord": "220000000000000001"}
 STRANGER = {"telegram": "5559999", "slack": "U0STRANG9", "discord": "229999999999999999"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.journeys.server_process import ROOST, until, up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(200), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
 
 
 def roost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.journeys.server_process import until, up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(400), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
 
 
 @pytest.mark.parametrize("engine", ["hermes", "openclaw"])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.journeys.server_process import Up, until, up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
 
 def test_the_first_agent_answers_and_is_found_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from roost import app, config
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
 from tests.server import Running, running
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("openclaw")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
 TRACE = KEY.reveal()[:-1] + "[" + KEY.reveal()[-1] + "]"
 """A pattern that finds the key and not itself."""

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.test_abuse_leaks import _sinks
 from tests.journeys.server_process import ROOST, Up, up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(200), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
 
 SECRET, KEY, ODD = "hush-4f1e9a77c2", "sk-hush-77aa31d0", "line one of hush-2b\nline two of hush-2b\n"
 SHOWN = "shown-5be1"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.journeys.server_process import Up, up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300), pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
 PHRASE = "The tawny owl hunts at dusk."
 PAGE = f"<html><body><article><p>{PHRASE}</p></article></body></html>".encode()

@@ -16,7 +16,6 @@ from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
 
 __all__ = ["s3_address"]
-pytestmark = pytest.mark.xdist_group("s3")
 KEY = "ab" * 16
 DATA = hashlib.shake_128(b"roost").digest(3 * PART + 5)
 Place = Callable[..., ObjectStore]

@@ -19,7 +19,6 @@ def test_killed_at_random_moments(quick_folder: Path) -> None:
     assert gone > 0
 
 
-@pytest.mark.xdist_group("s3")
 def test_killed_while_objects_are_on_their_way(
     quick_folder: Path, s3_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,7 +101,6 @@ def test_states_are_read_whatever_is_told() -> None:
 
 @pytest.mark.engine
 @pytest.mark.container
-@pytest.mark.xdist_group("openclaw")
 async def test_a_running_gateway_takes_other_channels_and_keeps_them(tmp_path: Path) -> None:
     async with place(OPENCLAW, tmp_path / "box") as home:
         inside = Inside(home.warden, TOKEN, home.engine.default_version)

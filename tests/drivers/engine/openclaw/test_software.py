@@ -12,7 +12,6 @@ from roost.drivers.engine.openclaw.driver import OpenClaw
 
 @pytest.mark.engine
 @pytest.mark.timeout(600)
-@pytest.mark.xdist_group("openclaw")
 def test_a_fresh_install_is_complete(tmp_path: Path) -> None:
     told: list[str] = []
     engine = OpenClaw(tmp_path)
