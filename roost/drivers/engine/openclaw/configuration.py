@@ -8,9 +8,9 @@ writes.
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from roost.core import clock, log
+from roost.core import clock
 from roost.core.plain import plain_lines
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
@@ -27,7 +27,6 @@ from roost.drivers.model.loose import items, obj, parsed, string
 
 Json = dict[str, Any]
 
-_log = log.get("openclaw.configuration")
 PLACEHOLDER = "__OPENCLAW_REDACTED__"
 _CHECK_SECONDS = 60.0  # it takes 0.8 s on a machine that has them
 _SET_SECONDS = 20.0
@@ -88,13 +87,13 @@ class OpenClawConfiguration(Configuration):
         users = config.read(text.encode())
         if users is None:
             raise Unacceptable
-        merged = config.merge(users, setup)
-        if config.read(config.render(merged)) is None:
+        raw = config.render(config.merge(users, setup))
+        if config.read(raw) is None:
             raise Unacceptable("Too large")
         before = await inside.warden.read(self._path, root="home", limit=_READ_LIMIT)
         undo = partial(inside.warden.write, self._path, before, root="home", mode=0o600)
         async with Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
-            await _set(rpc, merged)
+            await _set(rpc, raw.decode())
             try:
                 return Written(await _live(rpc), undo)
             except Unacceptable:
@@ -102,44 +101,19 @@ class OpenClawConfiguration(Configuration):
                 raise
 
 
-async def _set(rpc: Rpc, sent: Json) -> None:
-    """Who writes last wins: between reading the mark of the file and writing it, others may have written.
-
-    The gateway writes of its own accord, too: what did not stay is written once more. What is left out even then is
-    the gateway's decision.
-    """
-    again = False
+async def _set(rpc: Rpc, raw: str) -> None:
+    """Who writes last wins: between reading the mark of the file and writing it, others may have written."""
     for turn in range(_TURNS):
         found = obj(await rpc.call("config.get"))
-        if again and _holds(_content(found), sent):
-            return
         try:
-            raw = config.render(sent).decode()
             await rpc.call("config.set", {"raw": raw, "baseHash": found.get("hash")}, _SET_SECONDS)
+            return
         except Refused as refused:
             if _CHANGED_MEANWHILE in refused.message and turn + 1 < _TURNS:
                 continue
             if refused.code == "INVALID_REQUEST":
                 raise Unacceptable(_shown(refused.message)) from refused
             raise
-        if again or _holds(_content(obj(await rpc.call("config.get"))), sent):
-            return
-        again = True
-        _log.warning("the gateway did not keep all of a configuration; it is written once more")
-
-
-def _content(found: Json) -> Json:
-    raw = found.get("raw")
-    return (config.read(raw.encode()) if isinstance(raw, str) else None) or {}
-
-
-def _holds(found: Any, sent: Any) -> bool:
-    """Whether all that was sent is there: each key at least, for values may come back in another form, or hidden."""
-    if not isinstance(sent, dict):
-        return True
-    return isinstance(found, dict) and all(
-        key in found and _holds(found[key], one) for key, one in cast("Json", sent).items()
-    )
 
 
 async def _live(rpc: Rpc) -> bool:
