@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.table import Row, median_ms
 from roost.agents.lifecycle.model import box_spec
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import Limits
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.contract import ContainerLimits
+from roost.drivers.runtime.warden_client import WardenClient
 
 _BOXES = 20
 _COMMANDS = 300
@@ -26,14 +26,14 @@ async def _run(folder: Path) -> Sequence[Row]:
     runtime = BwrapRuntime(folder)
     starts: list[float] = []
     for number in range(_BOXES):
-        spec = box_spec(f"bench-{number}", (), Limits())
+        spec = box_spec(f"bench-{number}", (), ContainerLimits())
         for port, name in spec.relays.items():
             runtime.relay(spec.agent_id, name).close()
             assert port
         began = time.perf_counter()
         await runtime.start(spec)
         starts.append((time.perf_counter() - began) * 1000)
-    warden = Warden(partial(runtime.connect, "bench-0"))
+    warden = WardenClient(partial(runtime.connect, "bench-0"))
     commands: list[float] = []
     for _ in range(_COMMANDS):
         began = time.perf_counter()

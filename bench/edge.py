@@ -23,10 +23,10 @@ from bench.load import load
 from bench.processes import caddy, caddy_home, cpu_seconds, free_port, process
 from bench.table import Row
 from roost.core.sensitive import Sensitive
-from roost.hosts.address import Addresses
-from roost.hosts.edge.gate import Gate
+from roost.hosts.address import HostAddresses
+from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
-from roost.identity.door import Entry, Surface, find
+from roost.identity.authenticator import AuthRequest, HostKind, find
 from roost.identity.errors import Unauthorised
 
 _TOKEN = "rst_gw_" + "5a" * 32
@@ -85,7 +85,7 @@ async def _serve_upstream(port: int) -> None:
     await server.serve_forever()
 
 
-async def _check(entry: Entry) -> None:
+async def _check(entry: AuthRequest) -> None:
     credential = find(entry.headers, entry.query)
     digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
     known = next((key for key in _DIGESTS if hmac.compare_digest(key, digest)), None)
@@ -99,7 +99,7 @@ async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     agent = headers.get("x-forwarded-host", "").partition(".")[0]
     status = 200
     try:
-        await _check(Entry(Surface.AGENT, "GET", headers, "", "", agent))
+        await _check(AuthRequest(HostKind.AGENT, "GET", headers, "", "", agent))
     except Unauthorised:
         status = 401
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
@@ -117,8 +117,8 @@ def _serve_edge(port: int, upstream: int) -> None:
     async def credential(_agent_id: str) -> tuple[str, Sensitive[str]]:
         return "Authorization", Sensitive("Bearer internal")
 
-    gate = Gate(
-        addresses=Addresses("localhost", port),
+    gate = ProxyDependencies(
+        addresses=HostAddresses("localhost", port),
         admit=_check,
         dial=dial,
         credential=credential,

@@ -10,12 +10,12 @@ import httpx2 as httpx
 from bench.api import hello
 from bench.table import Row, median_ms
 from roost import app, config
-from roost.agents.roster.model import AgentState, Profile
-from roost.agents.roster.service import Roster
+from roost.agents.registry.model import AgentProfile, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Connection
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.identity.gateways import Gateways
+from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.tenants import DEFAULT_TENANT
 from roost.keyring import sealer
 from tests.journeys.server_process import until, up
@@ -43,12 +43,12 @@ def _fill(data: Path) -> None:
     settings = config.load({"ROOST_DATA": str(data)})
     db = app.open_database(settings)
     seal = sealer(settings, db)
-    roster, gateways = Roster(db, seal, dict.fromkeys(Plan, _AGENTS)), Gateways(db, seal)
+    roster, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS)), GatewayTokens(db, seal)
 
     def add(connection: Connection) -> None:
         tenant = tenants.ensure(connection, DEFAULT_TENANT)
         for number in range(_AGENTS):
-            profile = Profile(f"agent {number}", "It stands in a list.")
+            profile = AgentProfile(f"agent {number}", "It stands in a list.")
             agent = roster.admit(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
             gateways.mint(connection, agent.id, tenant.id)
             roster.move(connection, agent.id, AgentState.FAILED, "Never started")

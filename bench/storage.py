@@ -10,9 +10,9 @@ from bench.table import Row
 from roost.core.db import Database
 from roost.migrations import upgrade
 from roost.storage.content import service
-from roost.storage.content.model import Hold, Network
-from roost.storage.unixfs.importer import Importer
-from roost.storage.unixfs.profile import PROFILES, V1, Profile
+from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.unixfs.importer import UnixfsImporter
+from roost.storage.unixfs.profile import PROFILES, V1, ImportProfile
 from tests.storage.house import House, entry, house
 
 _SIZE = 1024**3
@@ -67,7 +67,7 @@ async def _keep(place: House, file: Path, holder: str) -> object:
         for piece in _pieces(file):
             await pack.write(piece)
         tree = await pack.end_file()
-        hold = Hold(pack.pack_id, holder, place.tenant_id, Network.PRIVATE)
+        hold = PackReference(pack.pack_id, holder, place.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold(connection, hold))
     return tree.cid
 
@@ -79,12 +79,12 @@ async def _keep_small(place: House) -> None:
             await pack.write(f"the content of small file {number}".encode() * 30)
             entries.append(entry(f"{number}.txt", await pack.end_file()))
         pack.add_folder(entries)
-        hold = Hold(pack.pack_id, "bench/small", place.tenant_id, Network.PRIVATE)
+        hold = PackReference(pack.pack_id, "bench/small", place.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold(connection, hold))
 
 
-def _import(file: Path, profile: Profile) -> None:
-    importer = Importer(profile)
+def _import(file: Path, profile: ImportProfile) -> None:
+    importer = UnixfsImporter(profile)
     for piece in _pieces(file):
         importer.update(piece)
     importer.finish()

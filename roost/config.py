@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from roost.core.problem import Invalid
+from roost.core.problem import InvalidInput
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings
 
@@ -27,12 +27,12 @@ _AUTH_SECRET = re.compile(r"bearer:[!-~]+|basic:[^:\s]+:.+")
 _DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
-class BadSettings(Invalid):
+class BadSettings(InvalidInput):
     """A setting is unknown, malformed or unsafe; the message names it and says what to do."""
 
 
 @dataclass(frozen=True)
-class Option:
+class SettingOption:
     """One setting: its name in `roost.toml`, what it means, and its default as a person would write it."""
 
     name: str
@@ -44,60 +44,64 @@ class Option:
         return f"ROOST_{self.name.upper()}"
 
 
-OPTIONS: Sequence[Option] = (
-    Option("data", "The data folder: database, keys, agents' files.", ".roost"),
-    Option("host", "The address to listen on.", "127.0.0.1"),
-    Option("port", "The port to listen on.", "8642"),
-    Option("domain", "The domain under which agents and APIs have their addresses.", "localhost"),
-    Option("public_scheme", "`https` when a proxy in front of Roost terminates TLS.", "http"),
-    Option("public_port", "The port in generated addresses, when a proxy in front has another one.", "the port"),
-    Option("trusted_proxies", "Addresses or networks of proxies whose `X-Forwarded-For` is believed, comma-separated."),
-    Option(
+OPTIONS: Sequence[SettingOption] = (
+    SettingOption("data", "The data folder: database, keys, agents' files.", ".roost"),
+    SettingOption("host", "The address to listen on.", "127.0.0.1"),
+    SettingOption("port", "The port to listen on.", "8642"),
+    SettingOption("domain", "The domain under which agents and APIs have their addresses.", "localhost"),
+    SettingOption("public_scheme", "`https` when a proxy in front of Roost terminates TLS.", "http"),
+    SettingOption("public_port", "The port in generated addresses, when a proxy in front has another one.", "the port"),
+    SettingOption(
+        "trusted_proxies", "Addresses or networks of proxies whose `X-Forwarded-For` is believed, comma-separated."
+    ),
+    SettingOption(
         "allow_plain_http", "Listen on more than loopback without TLS in front: `true` to accept the risk.", "false"
     ),
-    Option("database_url", "`postgresql://...`; the default is a SQLite file in the data folder."),
-    Option(
+    SettingOption("database_url", "`postgresql://...`; the default is a SQLite file in the data folder."),
+    SettingOption(
         "blobs", "Where the bytes of files are kept: a folder, or `s3://`, `gs://`, `az://` and bucket/prefix.", "blobs"
     ),
-    Option("kek", "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."),
-    Option("kek_old", "The key before `kek`, while `roost secrets rotate-key` seals everything anew."),
-    Option(
+    SettingOption("kek", "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."),
+    SettingOption("kek_old", "The key before `kek`, while `roost secrets rotate-key` seals everything anew."),
+    SettingOption(
         "engines", "Where engines are installed; servers of a machine can share it.", "$XDG_DATA_HOME/roost/engines"
     ),
-    Option("log_level", "`debug`, `info`, `warning` or `error`.", "info; on a terminal warning"),
-    Option("quota_free", "Agents per tenant on the free plan.", "1"),
-    Option("quota_paid", "Agents per tenant on the paid plan.", "20"),
-    Option("upload_free", "Bytes of one uploaded file or folder on the free plan, like `1G`.", "1G"),
-    Option("upload_paid", "Bytes of one uploaded file or folder on the paid plan.", "25G"),
-    Option("storage_free", "Bytes that a tenant may keep on the free plan, or `none` for any number.", "10G"),
-    Option("storage_paid", "Bytes that a tenant may keep on the paid plan, or `none` for any number.", "none"),
-    Option(
+    SettingOption("log_level", "`debug`, `info`, `warning` or `error`.", "info; on a terminal warning"),
+    SettingOption("quota_free", "Agents per tenant on the free plan.", "1"),
+    SettingOption("quota_paid", "Agents per tenant on the paid plan.", "20"),
+    SettingOption("upload_free", "Bytes of one uploaded file or folder on the free plan, like `1G`.", "1G"),
+    SettingOption("upload_paid", "Bytes of one uploaded file or folder on the paid plan.", "25G"),
+    SettingOption("storage_free", "Bytes that a tenant may keep on the free plan, or `none` for any number.", "10G"),
+    SettingOption("storage_paid", "Bytes that a tenant may keep on the paid plan, or `none` for any number.", "none"),
+    SettingOption(
         "network",
         "Where content to pin by its CID comes from: `none` (only this server), `trustless` gateways over HTTP, or a "
         "`kubo` node, which also offers what is public here.",
         "none",
     ),
-    Option("network_urls", "Trustless gateways, comma-separated.", "https://trustless-gateway.link"),
-    Option("kubo_api", "The RPC address of a kubo node of your own.", "http://127.0.0.1:5001"),
-    Option("kubo_auth", "Its credential, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."),
-    Option("analytics_days", "Days for which it is kept what storage gateways served; 0 counts nothing.", "90"),
-    Option("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
-    Option("agent_cpus", "CPU limit of one agent, in cores.", "2"),
-    Option("agent_pids", "Limit of processes and threads of one agent.", "512"),
-    Option("egress_allow", "Private networks that agents may reach, comma-separated CIDRs."),
-    Option("egress_deny_hosts", "Host names (and all below them) that agents may not reach, comma-separated."),
-    Option(
+    SettingOption("network_urls", "Trustless gateways, comma-separated.", "https://trustless-gateway.link"),
+    SettingOption("kubo_api", "The RPC address of a kubo node of your own.", "http://127.0.0.1:5001"),
+    SettingOption("kubo_auth", "Its credential, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."),
+    SettingOption("analytics_days", "Days for which it is kept what storage gateways served; 0 counts nothing.", "90"),
+    SettingOption("agent_memory", "Memory limit of one agent, in bytes or like `2G`.", "2G"),
+    SettingOption("agent_cpus", "CPU limit of one agent, in cores.", "2"),
+    SettingOption("agent_pids", "Limit of processes and threads of one agent.", "512"),
+    SettingOption("egress_allow", "Private networks that agents may reach, comma-separated CIDRs."),
+    SettingOption("egress_deny_hosts", "Host names (and all below them) that agents may not reach, comma-separated."),
+    SettingOption(
         "egress_hosts",
         "Where names lead for agents whatever DNS says: `name=address` or `name=address:port`, comma-separated.",
     ),
-    Option("ca_file", "A PEM file of certificate authorities that agents trust beside the system's."),
-    Option("telegram_api", "Where Telegram's API is asked about a new bot token.", "https://api.telegram.org"),
-    Option("slack_api", "Where Slack's API is asked about new tokens.", "https://slack.com/api"),
-    Option("discord_api", "Where Discord's API is asked about a new bot token.", "https://discord.com/api/v10"),
-    Option("model_url", "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."),
-    Option("model_api", "`openai` or `anthropic`: what the endpoint speaks.", "openai"),
-    Option("model_key", "The key for that endpoint. It stays on the host."),
-    Option("models", "Model ids to offer, comma-separated, the default first; else what the endpoint lists."),
+    SettingOption("ca_file", "A PEM file of certificate authorities that agents trust beside the system's."),
+    SettingOption("telegram_api", "Where Telegram's API is asked about a new bot token.", "https://api.telegram.org"),
+    SettingOption("slack_api", "Where Slack's API is asked about new tokens.", "https://slack.com/api"),
+    SettingOption("discord_api", "Where Discord's API is asked about a new bot token.", "https://discord.com/api/v10"),
+    SettingOption(
+        "model_url", "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."
+    ),
+    SettingOption("model_api", "`openai` or `anthropic`: what the endpoint speaks.", "openai"),
+    SettingOption("model_key", "The key for that endpoint. It stays on the host."),
+    SettingOption("models", "Model ids to offer, comma-separated, the default first; else what the endpoint lists."),
 )
 _IN_FILE = {option.name for option in OPTIONS} - {"data"}  # the file stands in the data folder
 
@@ -149,10 +153,10 @@ def load(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings
     """Settings from flags (None means not given), environment and `roost.toml`. Raises BadSettings."""
     source = os.environ if environment is None else environment
     data = Path(flags.get("data") or source.get("ROOST_DATA") or ".roost").expanduser().resolve()
-    return _Reader(source, _file(data / "roost.toml"), flags).settings(data)
+    return _SettingsReader(source, _file(data / "roost.toml"), flags).settings(data)
 
 
-class _Reader:
+class _SettingsReader:
     """Finds the text of a setting and turns it into its type; errors name the setting."""
 
     def __init__(self, environment: Mapping[str, str], file: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
@@ -344,7 +348,7 @@ def _file(path: Path) -> Mapping[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSettings(f"{path}: {error}") from None
     if unknown := content.keys() - _IN_FILE:
-        raise BadSettings(f"{path}: unknown setting {min(unknown)!r}; `docs/settings.md` lists all")
+        raise BadSettings(f"{path}: unknown setting {min(unknown)!r}; `docs/reference/settings.md` lists all")
     return content
 
 

@@ -18,7 +18,7 @@ from roost.config import BadSettings, Settings
 from roost.core import clock, ids, log
 from roost.core.db import Connection, Database, sealed
 from roost.core.problem import Problem
-from roost.core.seal import KEY_BYTES, KeyMissing, KeySet, Sealer
+from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
 
 _log = log.get("keyring")
@@ -32,7 +32,7 @@ class KeyBusy(Problem):
 
 
 @dataclass(frozen=True)
-class Rotated:
+class KeyRotation:
     """How many values were sealed anew, and how many no key here opens; `resumed` finished one that was cut off."""
 
     renewed: int
@@ -56,7 +56,7 @@ def sealer(settings: Settings, db: Database) -> Sealer:
         if not path.exists():
             if used:
                 raise BadSettings(_missing(path, used))
-            _write(path, KeySet((_new_key(),)), first=True)
+            _write(path, SealingKeys((_new_key(),)), first=True)
         _read(path)
         made = Sealer(source=partial(_source, path))
     known = used & set(made.key_ids)
@@ -71,7 +71,7 @@ def sealer(settings: Settings, db: Database) -> Sealer:
     return made
 
 
-def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> Rotated:
+def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRotation:
     """Take a new key and seal every value of the deployment anew. Blocking; works beside running servers.
 
     Can be killed at any point: both keys are in place until all values are under the new one, and the next call
@@ -81,20 +81,20 @@ def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> Rotated
     """
     sealer(settings, db)
     if settings.kek is not None:
-        return _seal_anew(db, KeySet(_both(settings)), settle)
+        return _seal_anew(db, SealingKeys(_both(settings)), settle)
     path = settings.kek_file
     with _alone(path.parent):
         keys = _read(path)
         resumed = len(keys.keys) > 1
         if not resumed:
-            keys = KeySet((_new_key(), *keys.keys), keys.given_up)
+            keys = SealingKeys((_new_key(), *keys.keys), keys.given_up)
             _write(path, keys)
         done = _seal_anew(db, keys, settle)
-        _write(path, KeySet(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
-    return Rotated(done.renewed, done.lost, done.key_id, resumed)
+        _write(path, SealingKeys(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
+    return KeyRotation(done.renewed, done.lost, done.key_id, resumed)
 
 
-def _seal_anew(db: Database, keys: KeySet, settle: float) -> Rotated:
+def _seal_anew(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
     made = Sealer(*keys.keys)
     renewed, _ = _pass(db, made)
     end = clock.monotonic() + settle
@@ -103,7 +103,7 @@ def _seal_anew(db: Database, keys: KeySet, settle: float) -> Rotated:
         renewed += _pass(db, made)[0]
     db.run(sealed.lock)  # whoever has sealed something by now has committed it
     last, lost = _pass(db, made)
-    return Rotated(renewed + last, lost, made.key_id.hex())
+    return KeyRotation(renewed + last, lost, made.key_id.hex())
 
 
 def _pass(db: Database, made: Sealer) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def _pass(db: Database, made: Sealer) -> tuple[int, int]:
         skip, more = 0, True
         while more:
 
-            def page(connection: Connection, column: sealed.Column = column, skip: int = skip) -> sealed.Resealed:
+            def page(connection: Connection, column: sealed.Column = column, skip: int = skip) -> sealed.ResealResult:
                 return sealed.reseal(connection, made, column, skip)
 
             done = db.run(page)
@@ -136,15 +136,15 @@ def _both(settings: Settings) -> list[Sensitive[bytes]]:
     return _given(settings)
 
 
-def _source(path: Path) -> KeySet:
+def _source(path: Path) -> SealingKeys:
     try:
         return _read(path)
     except BadSettings as problem:
         _log.error("the key-encryption key cannot be read", reason=problem.message)
-        raise KeyMissing from None
+        raise SealingKeyMissing from None
 
 
-def _read(path: Path) -> KeySet:
+def _read(path: Path) -> SealingKeys:
     """Raises BadSettings."""
     try:
         lines = path.read_text().split("\n")
@@ -155,10 +155,10 @@ def _read(path: Path) -> KeySet:
         raise BadSettings(f"{path}: not a key-encryption key ({reason})") from None
     if not keys or any(len(key.reveal()) != KEY_BYTES for key in keys):
         raise BadSettings(f"{path}: a key-encryption key has {2 * KEY_BYTES} hexadecimal digits")
-    return KeySet(tuple(keys), frozenset(given_up))
+    return SealingKeys(tuple(keys), frozenset(given_up))
 
 
-def _write(path: Path, keys: KeySet, *, first: bool = False) -> None:
+def _write(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
     """Whole or not at all, also when the power fails. Where it is the `first`, another process's counts if it is there:
     two that start at once end up with one key.
     """

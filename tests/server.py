@@ -23,7 +23,7 @@ from roost.identity.caller import Plan
 class Running:
     """A running server, and clients of it."""
 
-    roost: app.Roost
+    roost: app.RoostServer
     port: int
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ async def running(
     listener = listen("127.0.0.1", port)
     settings = config.load({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], app.upstreams(settings))
-    server = app.Roost(settings, outside)
+    server = app.RoostServer(settings, outside)
     await server.start()
     over = asyncio.Event()
     serving = asyncio.create_task(server.http.run_on(listener, over))

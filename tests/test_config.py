@@ -189,6 +189,6 @@ def test_what_a_tenant_may_keep(tmp_path: Path, text: str, size: int | None) -> 
 
 
 def test_every_setting_is_documented() -> None:
-    documented = (Path(__file__).parent.parent / "docs" / "settings.md").read_text()
+    documented = (Path(__file__).parent.parent / "docs" / "reference" / "settings.md").read_text()
     for option in OPTIONS:
         assert f"| `{option.name}` | `{option.variable}` | {option.default or '-'} | {option.help} |" in documented

@@ -14,11 +14,11 @@ import pytest
 from roost import app, keyring
 from roost.config import BadSettings, Settings, load
 from roost.core.db import Database
-from roost.core.seal import KeyMissing, Sealer, Unsealable
+from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
-from roost.identity.gateways import Gateways
-from roost.identity.keys import Keys
+from roost.identity.api_keys import ApiKeys
+from roost.identity.gateway_tokens import GatewayTokens
 from roost.keyring import KeyBusy, rotate, sealer
 
 Open = Callable[..., tuple[Settings, Database]]
@@ -48,13 +48,13 @@ def deployment(tmp_path: Path, database_url: str) -> Iterator[Open]:
 def mint(db: Database, seal: Sealer, agent_id: str) -> str:
     def add(connection) -> str:
         tenant = tenants.ensure(connection, "acme")
-        return Gateways(db, seal).mint(connection, agent_id, tenant.id).reveal()
+        return GatewayTokens(db, seal).mint(connection, agent_id, tenant.id).reveal()
 
     return db.run(add)
 
 
 async def read(db: Database, seal: Sealer, agent_id: str) -> str:
-    return (await Gateways(db, seal).read(agent_id)).reveal()
+    return (await GatewayTokens(db, seal).read(agent_id)).reveal()
 
 
 def test_a_key_is_made_once_and_readable_by_its_owner_only(deployment: Open) -> None:
@@ -120,7 +120,7 @@ async def test_everything_is_under_the_new_key_and_the_old_one_is_gone(deploymen
     assert fresh.key_id.hex() == done.key_id
     for agent, token in tokens.items():
         assert await read(db, fresh, agent) == token
-        with pytest.raises(Unsealable):
+        with pytest.raises(UnsealFailed):
             await read(db, Sealer(Sensitive(bytes.fromhex(old))), agent)
 
 
@@ -145,7 +145,7 @@ def test_nothing_is_sealed_with_a_key_that_is_gone_or_strange(deployment: Open) 
         settings.kek_file.unlink(missing_ok=True)
         if content is not None:
             settings.kek_file.write_text(content)
-        with pytest.raises(KeyMissing):
+        with pytest.raises(SealingKeyMissing):
             running.seal(b"value", "here")
         assert running.open(sealed, "here").reveal() == b"value"
     settings.kek_file.write_text(kept)
@@ -261,6 +261,6 @@ async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
     assert len(tokens) > 3
     for agent, token in tokens.items():
         assert await read(db, fresh, agent) == token
-    key = db.run(lambda connection: Keys(db, fresh).issue(connection, tenants.ensure(connection, "acme"), "k"))
+    key = db.run(lambda connection: ApiKeys(db, fresh).issue(connection, tenants.ensure(connection, "acme"), "k"))
     rotate(settings, other, settle=0)
-    assert (await Keys(db, sealer(settings, db)).verify(key.reveal())).key_id
+    assert (await ApiKeys(db, sealer(settings, db)).verify(key.reveal())).key_id

@@ -3,7 +3,7 @@
 `outside` picks the drivers, `agents` and `storage` connect their wings, `server` makes them one.
 """
 
-from roost.app.outside import (
+from roost.app.drivers import (
     Drivers,
     at_port,
     bake,
@@ -16,11 +16,11 @@ from roost.app.outside import (
     runtime,
     upstreams,
 )
-from roost.app.server import Roost
+from roost.app.server import RoostServer
 
 __all__ = [
     "Drivers",
-    "Roost",
+    "RoostServer",
     "at_port",
     "bake",
     "blobs",

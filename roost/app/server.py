@@ -5,47 +5,49 @@ from functools import cache
 
 from prometheus_client import Counter, Histogram
 
-from roost.app.agents import AgentsWing
-from roost.app.ground import Ground
-from roost.app.outside import Drivers, blobs
-from roost.app.storage import StorageWing
+from roost.app.agent_services import AgentServices
+from roost.app.core_services import CoreServices
+from roost.app.drivers import Drivers, blobs
+from roost.app.storage_services import StorageServices
 from roost.config import Network, Settings
-from roost.drivers.image.pillow import PillowImages
-from roost.hosts.edge.gate import Gate
+from roost.drivers.image.pillow import PillowRenderer
+from roost.hosts.application import application
+from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
-from roost.hosts.front import front
 from roost.hosts.health import Check
-from roost.hosts.mount import application
+from roost.hosts.middleware import front
 from roost.hosts.server import HttpServer
-from roost.hosts.storage_gateway.answers import Answers
-from roost.hosts.storage_gateway.gateway import StorageGatewayHost
-from roost.hosts.storage_gateway.pictures import Pictures
-from roost.hosts.storage_gateway.shelf import Shelf
-from roost.web import access
-from roost.web.access import Observe, Passage
+from roost.hosts.storage_gateway.application import StorageGatewayApp
+from roost.hosts.storage_gateway.content_responses import ContentResponses
+from roost.hosts.storage_gateway.disk_cache import DiskCache
+from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.web import access_log
+from roost.web.access_log import AccessRecord, Observe
 
 _STOP_GRACE = 2.0
 _SHELF = 1024**3
 """Bytes of resized images that are kept."""
 
 
-class Roost:
+class RoostServer:
     """A server: every room, connected. `start` it before it listens, `stop` it when it does not listen any more."""
 
     def __init__(self, settings: Settings, outside: Drivers) -> None:
         self.settings = settings
         self.runtime = outside.runtime
-        self._ground = ground = Ground(settings)
+        self._ground = ground = CoreServices(settings)
         self.addresses, self.db, self.queue = ground.addresses, ground.db, ground.queue
         self.keys, self.gateways = ground.keys, ground.gateways
-        self.agents = AgentsWing(ground, outside)
-        self.storage = StorageWing(ground, blobs(settings))
+        self.agents = AgentServices(ground, outside)
+        self.storage = StorageServices(ground, blobs(settings))
         self.roster, self.reach, self.models = self.agents.roster, self.agents.reach, self.agents.models
         api = application(ground.rooms, ground.addresses.agents_url, self._checks(), ground.registry)
-        self._images = PillowImages()
-        pictures = Pictures(self.storage.content.reader, self._images, Shelf(settings.data / "cache/images", _SHELF))
-        answers = Answers(self.storage.content.reader, pictures)
-        served = StorageGatewayHost(api, self.storage.serving, answers, self.storage.counter)
+        self._images = PillowRenderer()
+        pictures = ImageResizer(
+            self.storage.content.reader, self._images, DiskCache(settings.data / "cache/images", _SHELF)
+        )
+        answers = ContentResponses(self.storage.content.reader, pictures)
+        served = StorageGatewayApp(api, self.storage.serving, answers, self.storage.counter)
         self._observed = self._count()
         trusted = settings.trusted_proxies
         self.asgi = front(served, ground.addresses, ground.door.anyone, trusted=trusted, observe=self._observed)
@@ -74,8 +76,8 @@ class Roost:
 
         return {"database": self.db.ping, "containers": containers, "storage": self.storage.check}
 
-    def _gate(self, trusted: Sequence[Network]) -> Gate:
-        return Gate(
+    def _gate(self, trusted: Sequence[Network]) -> ProxyDependencies:
+        return ProxyDependencies(
             addresses=self.addresses,
             admit=self._ground.door.holder,
             dial=self.reach.gateway,
@@ -93,10 +95,10 @@ class Roost:
 
         request, second = cache(requests.labels), cache(seconds.labels)  # to find one takes longer than to count
 
-        def observe(passage: Passage) -> None:
+        def observe(passage: AccessRecord) -> None:
             to = "platform" if passage.agent_id is None else "agent"
             request(to, passage.status).inc()
             second(to).observe(passage.seconds)
-            access.write(passage)
+            access_log.write(passage)
 
         return observe

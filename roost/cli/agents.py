@@ -7,14 +7,14 @@ import typer
 from roost.cli.client import Data, Name, session
 from roost.cli.execute import AS_TYPED, execute
 from roost.cli.logs import logs
-from roost.cli.output import Form, Output, errors, say, show_record, show_rows
+from roost.cli.output import Output, OutputFormat, errors, say, show_record, show_rows
 
 nouns = typer.Typer(help="Assistants, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
 
 
 @nouns.command("list")
-def list_agents(data: Data = None, output: Output = Form.TABLE) -> None:
+def list_agents(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your agents."""
     show_rows(session(data).call("GET", "/v0/agents")["agents"], _COLUMNS, output)
 
@@ -28,7 +28,7 @@ def create(
     description: Annotated[str | None, typer.Option(help="What it is for, in your words.")] = None,
     emoji: Annotated[str | None, typer.Option(help="A sign to know it by.")] = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create an agent; returns when it answers."""
     body = {"name": name, "engine": engine, "description": description, "emoji": emoji}
@@ -39,7 +39,7 @@ def create(
 
 
 @nouns.command()
-def show(agent: Name, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one agent."""
     here = session(data)
     detail = here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}")

@@ -8,7 +8,7 @@ import typer
 
 from roost.cli.agents import Name
 from roost.cli.client import Data, session
-from roost.cli.output import Exit, Form, Output, errors, fail, say, show_json, show_record, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_json, show_record, show_rows
 
 nouns = typer.Typer(help="Chat channels of an agent: telegram, slack, discord, whatsapp.", no_args_is_help=True)
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
@@ -17,11 +17,11 @@ _COLUMNS = ("channel", "enabled", "botUsername", "dmPolicy", "allowFrom", "botTo
 
 
 @nouns.command("list")
-def list_channels(agent: Name, data: Data = None, output: Output = Form.TABLE) -> None:
+def list_channels(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's channels, and how they fare."""
     here = session(data)
     answer = here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}/channels")
-    if output is Form.JSON:
+    if output is OutputFormat.JSON:
         show_json(answer)
         return
     show_rows([{"channel": name, **row} for name, row in answer.items() if isinstance(row, dict)], _COLUMNS, output)
@@ -41,7 +41,7 @@ def set_channel(
     anyone: Annotated[bool, typer.Option("--allow-anyone", help="Empty the list of user ids.")] = False,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Without losing what is set.")] = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Configure a channel. Tokens are asked for where no file is named; an empty answer keeps the present one."""
     here = session(data)
@@ -83,7 +83,7 @@ def _token(what: str, file: Path | None) -> str:
         try:
             return file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{file} could not be read: {error}", Exit.USAGE)
+            fail(f"{file} could not be read: {error}", ExitCode.USAGE)
     if sys.stdin.isatty():
         return str(typer.prompt(what.capitalize(), hide_input=True, default="", show_default=False)).strip()
     return sys.stdin.readline(4096).strip()

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import httpx2 as httpx
 import typer
 
-from roost.cli.client import Data, Name, Session, refuse, session, told, unreachable
+from roost.cli.client import Data, Name, ServerSession, refuse, session, told, unreachable
 from roost.cli.output import errors, fail, say, write
 from roost.core import clock
 
@@ -21,7 +21,7 @@ _TIMEOUT = httpx.Timeout(300.0, connect=5.0)
 _SHAPELESS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-class Conversation:
+class ChatConversation:
     """All that was said goes along with every message: an agent's HTTP surface keeps nothing in between."""
 
     def __init__(self, client: httpx.Client) -> None:
@@ -66,7 +66,7 @@ def chat(
     here = session(data)
     found = _settled(here, agent)
     with _client(here, found["agentId"]) as client:
-        conversation = Conversation(client)
+        conversation = ChatConversation(client)
         if message is not None:
             _print(conversation.say(message))
             return
@@ -76,7 +76,7 @@ def chat(
                 _answer(conversation, line)
 
 
-def _settled(here: Session, name: str) -> Mapping[str, Any]:
+def _settled(here: ServerSession, name: str) -> Mapping[str, Any]:
     """The agent, once it is not starting any more."""
     found = here.agent(name)
     last = clock.monotonic() + _PATIENCE
@@ -91,7 +91,7 @@ def _settled(here: Session, name: str) -> Mapping[str, Any]:
     return found
 
 
-def _client(here: Session, agent_id: str) -> httpx.Client:
+def _client(here: ServerSession, agent_id: str) -> httpx.Client:
     """A client of the agent's own address, with its gateway token."""
     detail = here.call("GET", f"/v0/agents/{agent_id}")["agent"]
     token = detail["gatewayToken"] or here.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
@@ -106,7 +106,7 @@ def _ask() -> str | None:
         return None
 
 
-def _answer(conversation: Conversation, line: str) -> None:
+def _answer(conversation: ChatConversation, line: str) -> None:
     """At a prompt a failure is told and the conversation goes on; a script is left with its exit code."""
     try:
         _print(conversation.say(line))

@@ -16,20 +16,20 @@ from urllib.parse import quote
 import httpx2 as httpx
 import typer
 
-from roost.cli.output import Exit, fail
+from roost.cli.output import ExitCode, fail
 from roost.core.sensitive import Sensitive
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
 
-_CODES = {400: Exit.USAGE, 401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}
+_CODES = {400: ExitCode.USAGE, 401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}
 _CONNECT_SECONDS = 5.0
 _LINE = 500
 _SLOW_SECONDS = 600.0  # between two signs of life while much is sent, or hashed at the other end
 
 
 @dataclass(frozen=True)
-class Session:
+class ServerSession:
     """`url` is where to connect; `domain` forms host names; the key stays on this side of the socket.
 
     host: the name that requests are for, where it is not that of `url`.
@@ -50,7 +50,7 @@ class Session:
         with unreachable(self.url), _client(self, patience) as client:
             response = client.request(method, path, json=body)
         if missing and response.status_code == 404:
-            fail(missing, Exit.NOT_FOUND)
+            fail(missing, ExitCode.NOT_FOUND)
         return self._read(response)
 
     def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
@@ -70,7 +70,7 @@ class Session:
                     refuse(response)
                 yield response
 
-    def storage(self) -> "Session":
+    def storage(self) -> "ServerSession":
         """The same server, asked for files."""
         return replace(self, host=self.host_of("api"))
 
@@ -80,7 +80,7 @@ class Session:
         try:
             return response.json()
         except ValueError:
-            fail(f"What answers at {self.url} is not Roost.", Exit.UNREACHABLE)
+            fail(f"What answers at {self.url} is not Roost.", ExitCode.UNREACHABLE)
 
     def agent(self, name: str) -> Mapping[str, Any]:
         """The agent with that id, or with that name if there is just one."""
@@ -88,9 +88,9 @@ class Session:
         found = [agent for agent in agents if name in (agent["agentId"], agent["name"])]
         exact = [agent for agent in found if agent["agentId"] == name] or found
         if not exact:
-            fail(f"There is no agent {name!r}; `roost agents list` shows those that there are.", Exit.NOT_FOUND)
+            fail(f"There is no agent {name!r}; `roost agents list` shows those that there are.", ExitCode.NOT_FOUND)
         if len(exact) > 1:
-            fail(f"{len(exact)} agents are called {name!r}: use the id.", Exit.USAGE)
+            fail(f"{len(exact)} agents are called {name!r}: use the id.", ExitCode.USAGE)
         return exact[0]
 
     def host_of(self, name: str) -> str:
@@ -104,31 +104,31 @@ def segment(typed: str) -> str:
     return quote(typed, safe="")
 
 
-def _client(here: Session, patience: float) -> httpx.Client:
+def _client(here: ServerSession, patience: float) -> httpx.Client:
     headers = {"Authorization": f"Bearer {here.token.reveal()}"} | ({"Host": here.host} if here.host else {})
     timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
     return httpx.Client(base_url=here.url, headers=headers, timeout=timeout, trust_env=False)
 
 
-def session(data: Path | None) -> Session:
+def session(data: Path | None) -> ServerSession:
     """The server to speak to. Leaves the program when there is none to be found."""
     url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
     if url and token:
-        return Session(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
+        return ServerSession(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
     if url or token:
-        fail("ROOST_URL and ROOST_TOKEN name a server together: set both, or none.", Exit.USAGE)
+        fail("ROOST_URL and ROOST_TOKEN name a server together: set both, or none.", ExitCode.USAGE)
     from roost import config  # it brings half of the server with it, which most commands do without
 
     path = config.load(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())
-        return Session(found["url"], Sensitive(found["token"]), found["domain"])
+        return ServerSession(found["url"], Sensitive(found["token"]), found["domain"])
     except FileNotFoundError:
-        fail(f"No server has run on {path.parent} yet. Start one with `roost up`.", Exit.UNREACHABLE)
+        fail(f"No server has run on {path.parent} yet. Start one with `roost up`.", ExitCode.UNREACHABLE)
     except OSError as error:
-        fail(f"{path}: {error.strerror}", Exit.NOT_ALLOWED)
+        fail(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
     except (ValueError, KeyError, TypeError):
-        fail(f"{path} is damaged; the next `roost up` writes it anew.", Exit.UNREACHABLE)
+        fail(f"{path} is damaged; the next `roost up` writes it anew.", ExitCode.UNREACHABLE)
 
 
 def refuse(response: httpx.Response) -> NoReturn:
@@ -140,7 +140,7 @@ def refuse(response: httpx.Response) -> NoReturn:
             message = f"{message}. {reason}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_plain(response)}."
-    fail(message, _CODES.get(response.status_code, Exit.FAILED))
+    fail(message, _CODES.get(response.status_code, ExitCode.FAILED))
 
 
 def _plain(response: httpx.Response) -> str:
@@ -161,10 +161,10 @@ def unreachable(url: str) -> Generator[None]:
     try:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        fail(f"{url} is no address of a server.", Exit.USAGE)
+        fail(f"{url} is no address of a server.", ExitCode.USAGE)
     except httpx.ConnectError:
-        fail(f"No server answers at {url}. Start one with `roost up`.", Exit.UNREACHABLE)
+        fail(f"No server answers at {url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
     except httpx.TimeoutException:
-        fail(f"The server at {url} did not answer in time.", Exit.UNREACHABLE)
+        fail(f"The server at {url} did not answer in time.", ExitCode.UNREACHABLE)
     except httpx.HTTPError as error:
-        fail(f"The connection to {url} broke: {type(error).__name__}", Exit.UNREACHABLE)
+        fail(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)

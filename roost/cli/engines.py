@@ -7,7 +7,7 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, errors, fail, say, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_rows
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Which = Annotated[
 def list_engines(
     available: Annotated[bool, typer.Option("--available", help="Also ask the registry what it offers.")] = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List the engines and their installed versions."""
     from roost import app, config
@@ -54,7 +54,7 @@ def install(which: Which = None, data: Data = None) -> None:
     for name in which or list(known):
         engine_id, _, version = name.partition("@")
         if engine_id not in known:
-            fail(f"There is no engine {engine_id!r}; there are {', '.join(known)}.", Exit.NOT_FOUND)
+            fail(f"There is no engine {engine_id!r}; there are {', '.join(known)}.", ExitCode.NOT_FOUND)
         install_one(settings, known[engine_id], version or known[engine_id].default_version)
 
 
@@ -69,7 +69,7 @@ def remove(
     engine_id, _, version = which.partition("@")
     known = {engine.id: engine for engine in app.engines(config.load(data=data))}
     if engine_id not in known or version not in known[engine_id].installed():
-        fail(f"{which} is not installed.", Exit.NOT_FOUND)
+        fail(f"{which} is not installed.", ExitCode.NOT_FOUND)
     known[engine_id].remove(version)
     say(f"Removed {engine_id} {version}.")
 

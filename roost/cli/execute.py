@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data, Name, session
-from roost.cli.output import Form, Output, complain, show_json, write
+from roost.cli.output import Output, OutputFormat, complain, show_json, write
 
 AS_TYPED = {"allow_interspersed_args": False}
 """What follows the agent belongs to the command, options too."""
@@ -21,7 +21,7 @@ def execute(
     cwd: Annotated[str | None, typer.Option(help="A folder of the workspace.")] = None,
     timeout: Annotated[int, typer.Option(min=1, max=600, help="End it after so many seconds.")] = 60,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Run a command in an agent's container and leave with its exit code. Options go before AGENT."""
     here = session(data)
@@ -30,7 +30,7 @@ def execute(
     order = {"command": line, "cwd": cwd, "timeoutSeconds": timeout}
     agent_id = here.agent(agent)["agentId"]
     result = here.call("POST", f"/v0/agents/{agent_id}/console/exec", order, patience=timeout + 30)
-    if output is Form.JSON:
+    if output is OutputFormat.JSON:
         show_json(result)
     else:
         write(result["stdout"], sys.stdout)

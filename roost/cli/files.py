@@ -13,12 +13,12 @@ from urllib.parse import quote, urlencode, urlsplit
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from roost.cli import predict
-from roost.cli.client import Data, Session, session
-from roost.cli.form import Form as Upload
-from roost.cli.form import fields_of, found, keyvalues
+from roost.cli import local_cid
+from roost.cli.client import Data, ServerSession, session
 from roost.cli.gateways import rows
-from roost.cli.output import Exit, Form, Output, errors, fail, say, show_record, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_record, show_rows
+from roost.cli.upload_form import MultipartForm as Upload
+from roost.cli.upload_form import fields_of, found, keyvalues
 from roost.core import clock
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
@@ -54,7 +54,7 @@ def list_files(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _PAGE,
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List your files, the newest first."""
     query = {"name": name, "group": group, "cid": cid}
@@ -62,7 +62,7 @@ def list_files(
 
 
 @nouns.command()
-def show(file: _File, public: Public = False, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(file: _File, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one file."""
     show_record(_find(session(data).storage(), file, public), output)
 
@@ -76,7 +76,7 @@ def upload(
     profile: _Profile = V1.name,
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Upload a file, or a folder with all that is in it."""
     notes = {"network": network(public), "cid_version": named(profile).name, "name": name, "group_id": group}
@@ -95,12 +95,12 @@ def update(
     keyvalue: _Notes = None,
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Change what is noted about a file. Its content never changes."""
     body = {"name": name, "keyvalues": keyvalues(keyvalue or []) or None}
     if not any(body.values()):
-        fail("Say what to change: --name or --keyvalue.", Exit.USAGE)
+        fail("Say what to change: --name or --keyvalue.", ExitCode.USAGE)
     here = session(data).storage()
     found = _find(here, file, public)
     given = {key: value for key, value in body.items() if value}
@@ -143,13 +143,13 @@ def get(
 
 
 @nouns.command()
-def cid(path: _Path, profile: _Profile = V1.name, output: Output = Form.TABLE) -> None:
+def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.TABLE) -> None:
     """Tell which CID a file or folder has, without uploading it or asking a server."""
     files = found(path)
     wanted = named(profile)
     with _progress("Reading", sum(file.size for file in files)) as done:
-        tree = predict.root(files, wanted, done)
-    if output is Form.TABLE:
+        tree = local_cid.root(files, wanted, done)
+    if output is OutputFormat.TABLE:
         say(str(tree.cid))
     else:
         record = {"cid": str(tree.cid), "size": tree.size, "number_of_files": len(files), "cid_version": wanted.name}
@@ -157,7 +157,7 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = Form.TABLE) -
 
 
 @nouns.command()
-def usage(data: Data = None, output: Output = Form.TABLE) -> None:
+def usage(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show how much you keep, and how much you may: bytes, `max_size` for one upload, `max_files` for one folder."""
     show_record(session(data).storage().call("GET", "/v3/files/limits")["data"], output)
 
@@ -166,7 +166,9 @@ def network(public: bool) -> str:
     return "public" if public else "private"
 
 
-def listed(here: Session, path: str, field: str, query: Mapping[str, str | None], limit: int) -> list[dict[str, Any]]:
+def listed(
+    here: ServerSession, path: str, field: str, query: Mapping[str, str | None], limit: int
+) -> list[dict[str, Any]]:
     """Records of the storage API, of as many pages as `limit` needs. field: where a page has them."""
     found: list[dict[str, Any]] = []
     asked = {name: value for name, value in query.items() if value is not None}
@@ -181,7 +183,7 @@ def listed(here: Session, path: str, field: str, query: Mapping[str, str | None]
     return found
 
 
-def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
+def _find(here: ServerSession, file: str, public: bool) -> Mapping[str, Any]:
     """The file of that id, or of that CID."""
     where = f"files/{network(public)}"
     listing = "roost files list --public" if public else "roost files list"
@@ -193,15 +195,15 @@ def _find(here: Session, file: str, public: bool) -> Mapping[str, Any]:
         return here.call("GET", f"/v3/{where}/{quote(file, safe='')}", missing=missing)["data"]
     found = listed(here, where, "files", {"cid": file}, 1)
     if not found:
-        fail(missing, Exit.NOT_FOUND)
+        fail(missing, ExitCode.NOT_FOUND)
     return found[0]
 
 
-def _where(here: Session, cid: str, public: bool, form: str) -> tuple[str, str]:
+def _where(here: ServerSession, cid: str, public: bool, form: str) -> tuple[str, str]:
     """The gateway, and the path there, at which a file's content is to be had; one that asks for no token, if any."""
     gateways = sorted(rows(here), key=lambda row: not row["restrict"])
     if not gateways:
-        fail("You have no gateway; make one with `roost gateways create`.", Exit.NOT_FOUND)
+        fail("You have no gateway; make one with `roost gateways create`.", ExitCode.NOT_FOUND)
     gateway = str(gateways[0]["url"])
     host = urlsplit(gateway).netloc
     if public:
@@ -221,7 +223,7 @@ def _plain_name(file: Mapping[str, Any], ending: str) -> str:
     name = Path(str(file["name"] or "")).name
     name = (name if name not in {"", ".", ".."} and name.isprintable() else str(file["cid"])) + ending
     if Path(name).exists():
-        fail(f"{name} is here already; say where to write with --to.", Exit.USAGE)
+        fail(f"{name} is here already; say where to write with --to.", ExitCode.USAGE)
     return name
 
 
@@ -238,7 +240,7 @@ def _keep(pieces: Iterable[bytes], place: Path) -> None:
             file.writelines(pieces)
         partial.replace(place)
     except OSError as error:
-        fail(f"{place}: {error.strerror}", Exit.USAGE)
+        fail(f"{place}: {error.strerror}", ExitCode.USAGE)
     finally:
         partial.unlink(missing_ok=True)
 

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, Session, session
-from roost.cli.output import Exit, Form, Output, fail, say, show_record, show_rows
+from roost.cli.client import Data, ServerSession, session
+from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
 from roost.core import clock
 
 nouns = typer.Typer(help="Addresses at which files are served.", no_args_is_help=True)
@@ -19,7 +19,7 @@ _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
 
 @nouns.command("list")
-def list_gateways(data: Data = None, output: Output = Form.TABLE) -> None:
+def list_gateways(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your gateways. There is one from the beginning."""
     show_rows(rows(session(data).storage()), _COLUMNS, output)
 
@@ -28,14 +28,14 @@ def list_gateways(data: Data = None, output: Output = Form.TABLE) -> None:
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The first part of its address.")],
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create a gateway."""
     _show(session(data).storage().call("POST", "/v3/gateways", {"domain": name})["data"], output)
 
 
 @nouns.command()
-def show(gateway: _Gateway, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(gateway: _Gateway, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one gateway with what lets visitors in, and its plugins."""
     here = session(data).storage()
     found = find(here, gateway)
@@ -65,11 +65,11 @@ def allow(
     host: Annotated[str | None, typer.Option(help="A host whose pages may show what is served.")] = None,
     token: Annotated[bool, typer.Option("--token", help="Whoever has a token, which is made and shown once.")] = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Say who may use a gateway. One that lets nobody in by name serves your own files, to everybody."""
     if [ip is not None, host is not None, token].count(True) != 1:
-        fail("Say who: one of --ip, --host and --token.", Exit.USAGE)
+        fail("Say who: one of --ip, --host and --token.", ExitCode.USAGE)
     here = session(data).storage()
     kind, body = ("ips", {"ip": ip}) if ip else ("hosts", {"host": host}) if host else ("access_tokens", None)
     path = f"/v3/gateways/{find(here, gateway)['id']}/{kind}"
@@ -91,7 +91,7 @@ def refuse(
                 here.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{one['id']}")
                 say("Taken back.")
                 return
-    fail(f"{found['domain']} has no access control {control!r}.", Exit.NOT_FOUND)
+    fail(f"{found['domain']} has no access control {control!r}.", ExitCode.NOT_FOUND)
 
 
 @nouns.command()
@@ -110,7 +110,7 @@ def uninstall(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
     say("Uninstalled.")
 
 
-class By(StrEnum):
+class AnalyticsBreakdown(StrEnum):
     """What `analytics` tells apart."""
 
     DAY = "day"
@@ -124,10 +124,10 @@ class By(StrEnum):
 @nouns.command()
 def analytics(
     gateway: _Gateway,
-    by: Annotated[By, typer.Option(help="What is told apart.")] = By.DAY,
+    by: Annotated[AnalyticsBreakdown, typer.Option(help="What is told apart.")] = AnalyticsBreakdown.DAY,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How far back.")] = 30,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show how often a gateway was asked, and how many bytes it sent."""
     here = session(data).storage()
@@ -139,24 +139,24 @@ def analytics(
     show_rows(periods, (column, "requests", "bandwidth"), output)
 
 
-_PERIODS = frozenset({By.DAY, By.WEEK})
+_PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})
 _KINDS = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
 
 
-def rows(here: Session) -> list[Mapping[str, Any]]:
+def rows(here: ServerSession) -> list[Mapping[str, Any]]:
     """All gateways, the oldest first. There are never more than one page holds."""
     return here.call("GET", "/v3/gateways?pageSize=100")["data"]["rows"]
 
 
-def find(here: Session, gateway: str) -> Mapping[str, Any]:
+def find(here: ServerSession, gateway: str) -> Mapping[str, Any]:
     found = [row for row in rows(here) if gateway in (row["domain"], row["id"])]
     if not found:
-        fail(f"There is no gateway {gateway!r}; `roost gateways list` shows those that there are.", Exit.NOT_FOUND)
+        fail(f"There is no gateway {gateway!r}; `roost gateways list` shows those that there are.", ExitCode.NOT_FOUND)
     return found[0]
 
 
-def _show(record: Mapping[str, Any], output: Form) -> None:
-    if output is Form.JSON:
+def _show(record: Mapping[str, Any], output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
         show_record(record, output)
         return
     policies = record["settings"]["restriction_policies"]

@@ -6,7 +6,7 @@ import typer
 
 from roost.cli.client import Data, segment, session
 from roost.cli.files import Public, listed, network
-from roost.cli.output import Form, Output, say, show_record, show_rows
+from roost.cli.output import Output, OutputFormat, say, show_record, show_rows
 
 nouns = typer.Typer(help="Named containers of files.", no_args_is_help=True)
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", parser=segment)]
@@ -21,7 +21,7 @@ def list_groups(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _LIMIT,
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List your groups."""
     here = session(data).storage()
@@ -33,7 +33,7 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create a group."""
     here = session(data).storage()
@@ -41,7 +41,7 @@ def create(
 
 
 @nouns.command()
-def show(group: _Group, public: Public = False, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(group: _Group, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one group; `roost files list --group` shows what is in it."""
     here = session(data).storage()
     show_record(here.call("GET", f"/v3/groups/{network(public)}/{group}")["data"], output)
@@ -53,7 +53,7 @@ def update(
     name: Annotated[str, typer.Option(help="What to call it.")],
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Give a group another name."""
     here = session(data).storage()

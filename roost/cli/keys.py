@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roost.cli.client import Data
-from roost.cli.output import Exit, Form, Output, fail, say, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_rows
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
@@ -36,11 +36,11 @@ def create(
 ) -> None:
     """Create a key and print its JWT, alone, on standard output. It is not shown again."""
     from roost.identity import tenants
-    from roost.identity.keys import Keys
+    from roost.identity.api_keys import ApiKeys
     from roost.keyring import sealer
 
     with _database(data) as (settings, db):
-        keys, scopes, lifetime = Keys(db, sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
+        keys, scopes, lifetime = ApiKeys(db, sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
 
         def issue(connection: "Connection") -> str:
             owner = tenants.ensure(connection, tenant, plan)
@@ -50,12 +50,12 @@ def create(
 
 
 @nouns.command("list")
-def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output = Form.TABLE) -> None:
+def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List a tenant's keys, without their tokens."""
-    from roost.identity.keys import Keys
+    from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        keys = db.run(lambda connection: Keys.of(connection, tenant))
+        keys = db.run(lambda connection: ApiKeys.of(connection, tenant))
     rows = [
         {
             "id": key.id,
@@ -75,12 +75,12 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As `roost keys list` shows it.")], data: Data = None
 ) -> None:
     """Revoke a key; a running server refuses it within a second."""
-    from roost.identity.keys import Keys
+    from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        done = db.run(lambda connection: Keys.end(connection, key_id))
+        done = db.run(lambda connection: ApiKeys.end(connection, key_id))
     if not done:
-        fail(f"There is no live key {key_id!r}.", Exit.NOT_FOUND)
+        fail(f"There is no live key {key_id!r}.", ExitCode.NOT_FOUND)
     say("Revoked.")
 
 

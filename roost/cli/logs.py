@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, Name, Session, session
-from roost.cli.output import Exit, Form, Output, errors, fail, say, write
+from roost.cli.client import Data, Name, ServerSession, session
+from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, write
 
 Level = Annotated[
     str | None, typer.Option(help="This level and those above it: trace, debug, info, warn, error, fatal.")
@@ -27,7 +27,7 @@ def logs(
     level: Level = None,
     source: Source = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Print the last 100 lines of an agent's logs; with -f, go on with those that come."""
     here = session(data)
@@ -44,7 +44,7 @@ def logs(
         raise typer.Exit(_INTERRUPTED) from None
 
 
-def _messages(here: Session, path: str) -> Generator[dict[str, Any]]:
+def _messages(here: ServerSession, path: str) -> Generator[dict[str, Any]]:
     """The messages of one connection after the other."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
     from websockets.sync.client import connect
@@ -63,10 +63,10 @@ def _messages(here: Session, path: str) -> Generator[dict[str, Any]]:
                 _refuse(refused.response.status_code, bytes(refused.response.body))
         except ConnectionClosed as closed:
             if closed.rcvd and closed.rcvd.code == _NOT_ALLOWED:
-                fail(closed.rcvd.reason, Exit.NOT_ALLOWED)
+                fail(closed.rcvd.reason, ExitCode.NOT_ALLOWED)
         except (OSError, TimeoutError):
             if not is_open:
-                fail(f"No server answers at {here.url}. Start one with `roost up`.", Exit.UNREACHABLE)
+                fail(f"No server answers at {here.url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
         say("The stream broke off; trying again ...", errors)
         time.sleep(_WAIT)
 
@@ -83,8 +83,8 @@ def _new(messages: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield message
 
 
-def _line(message: dict[str, Any], form: Form) -> str:
-    if form is Form.JSON:
+def _line(message: dict[str, Any], form: OutputFormat) -> str:
+    if form is OutputFormat.JSON:
         return json.dumps(message, ensure_ascii=sys.stdout.isatty()) + "\n"
     return "{timestamp}  {level:<5}  {source:<22}  {message}\n".format_map(message)
 
@@ -94,4 +94,7 @@ def _refuse(status: int, body: bytes) -> None:
         told = str(json.loads(body)["error"])
     except (ValueError, LookupError, TypeError):
         told = f"The server answered {status}."
-    fail(told, {401: Exit.NOT_ALLOWED, 403: Exit.NOT_ALLOWED, 404: Exit.NOT_FOUND}.get(status, Exit.FAILED))
+    fail(
+        told,
+        {401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}.get(status, ExitCode.FAILED),
+    )

@@ -15,10 +15,10 @@ from roost.cli import (
     gateways,
     groups,
     keys,
-    machine,
     runtime_config,
     scripts,
     secrets,
+    server,
     signatures,
     tasks,
     webhooks,
@@ -26,10 +26,10 @@ from roost.cli import (
 from roost.cli.chat import chat
 from roost.cli.execute import AS_TYPED, execute
 from roost.cli.logs import logs
-from roost.cli.output import Exit, complain
+from roost.cli.output import ExitCode, complain
 from roost.cli.scrub import scrub
 from roost.cli.versions import update, versions
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 cli = typer.Typer(
     help="Roost: a self-hosted cloud for AI agents.",
@@ -37,15 +37,15 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command()(machine.up)
+cli.command()(server.up)
 cli.command()(chat)
 cli.command()(logs)
 cli.command(name="exec", context_settings=AS_TYPED)(execute)
 cli.command()(versions)
 cli.command()(update)
-cli.command()(machine.doctor)
+cli.command()(server.doctor)
 cli.command()(scrub)
-cli.command()(machine.routes)
+cli.command()(server.routes)
 cli.add_typer(agents.nouns, name="agents")
 cli.add_typer(channels.nouns, name="channels")
 cli.add_typer(devices.nouns, name="devices")
@@ -83,4 +83,4 @@ def app() -> None:
         cli()
     except Problem as problem:
         complain(problem.message)
-        sys.exit(Exit.USAGE if problem.kind is Kind.INVALID else Exit.FAILED)
+        sys.exit(ExitCode.USAGE if problem.kind is ProblemKind.INVALID else ExitCode.FAILED)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.core.plain import plain_lines
+from roost.core.sanitize import plain_lines
 
 _WIDE = 1000  # what is no terminal gets whole lines, one a record
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d+Z")
@@ -29,7 +29,7 @@ screen = _console(sys.stdout)
 errors = _console(sys.stderr, stderr=True)
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """0 is success; these are the others."""
 
     FAILED = 1
@@ -39,15 +39,15 @@ class Exit(IntEnum):
     NOT_FOUND = 5
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
 
 
-Output = Annotated[Form, typer.Option("--output", "-o", help="How to print records.")]
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print records.")]
 
 
-def fail(message: str, code: Exit = Exit.FAILED) -> NoReturn:
+def fail(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
     """Leave the program with an error message."""
     complain(message)
     raise typer.Exit(code)
@@ -78,9 +78,9 @@ def show_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
-def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
+def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
     """Records as a table of some of their fields, or whole as JSON."""
-    if form is Form.JSON:
+    if form is OutputFormat.JSON:
         show_json(list(rows))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -91,9 +91,9 @@ def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: F
     screen.print(table)
 
 
-def show_record(record: Mapping[str, Any], form: Form) -> None:
+def show_record(record: Mapping[str, Any], form: OutputFormat) -> None:
     """One record, a line a field; empty ones are left out."""
-    if form is Form.JSON:
+    if form is OutputFormat.JSON:
         show_json(record)
         return
     fields = {name: text for name, value in record.items() if (text := _cell(value))}

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, Session, session
-from roost.cli.output import Exit, Form, Output, fail, say, show_json, write
+from roost.cli.client import Data, ServerSession, session
+from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_json, write
 
 nouns = typer.Typer(help="The configuration of an agent's engine.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
@@ -15,10 +15,10 @@ _FILE = "A file in the engine's own form; `-` is standard input."
 
 
 @nouns.command()
-def show(agent: Name, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the configuration, with placeholders for secrets."""
     found = _call(session(data), agent, "GET", "")
-    if output is Form.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     write(found["config"] if found["config"].endswith("\n") else f"{found['config']}\n", sys.stdout)
@@ -40,20 +40,20 @@ def validate(
     agent: Name,
     file: Annotated[str | None, typer.Argument(metavar="[FILE]", help=_FILE, show_default=False)] = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Ask the engine whether a configuration is valid: one from a file, or the one that it has."""
     body = None if file is None else {"config": _content(file)}
     found = _call(session(data), agent, "POST", "/validate", body)
-    if output is Form.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         say(found["output"])
     if not found["valid"]:
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
-def _call(server: Session, name: str, method: str, path: str, body: Any = None) -> Any:
+def _call(server: ServerSession, name: str, method: str, path: str, body: Any = None) -> Any:
     return server.call(method, f"/v0/agents/{server.agent(name)['agentId']}/config{path}", body)
 
 
@@ -61,6 +61,6 @@ def _content(file: str) -> str:
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text()
     except OSError as error:
-        fail(f"{file}: {error.strerror}", Exit.USAGE)
+        fail(f"{file}: {error.strerror}", ExitCode.USAGE)
     except UnicodeDecodeError:
-        fail(f"{file} is no text.", Exit.USAGE)
+        fail(f"{file} is no text.", ExitCode.USAGE)

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agents import Name
-from roost.cli.client import Data, Session, session
-from roost.cli.output import Exit, Form, Output, errors, fail, say, show_record, show_rows
+from roost.cli.client import Data, ServerSession, session
+from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_record, show_rows
 
 nouns = typer.Typer(help="Secrets and variables that agents get.", no_args_is_help=True)
 _Secret = Annotated[str, typer.Argument(metavar="SECRET", help="The secret's id or name.")]
@@ -27,7 +27,7 @@ _MOST_BYTES = 1024**2
 def list_secrets(
     agent: Annotated[str | None, typer.Option(help="Those of one agent, by its id or name.")] = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List your secrets, or an agent's. Values of variables are shown with `-o json`."""
     here = session(data)
@@ -36,7 +36,7 @@ def list_secrets(
         show_rows(rows, ("name", "type", "synced", "updatedAt", "id"), output)
         return
     rows = here.call("GET", "/v0/secrets")["secrets"]
-    if output is Form.TABLE:
+    if output is OutputFormat.TABLE:
         rows = [{**row, "agents": [agent["name"] for agent in row["agents"]]} for row in rows]
     show_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output)
 
@@ -47,7 +47,7 @@ def create(
     value_file: _File = None,
     variable: Annotated[bool, typer.Option("--variable", help="No secret: its value may be shown.")] = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Keep a secret. Its value is read from --value-file, else from standard input, else asked for."""
     here = session(data)
@@ -115,10 +115,10 @@ def rotate_key(data: Data = None) -> None:
         fail(f"{done.lost} values could not be opened with any key here, and were left as they are.")
 
 
-def _find(here: Session, secret: str) -> Mapping[str, Any]:
+def _find(here: ServerSession, secret: str) -> Mapping[str, Any]:
     found = [row for row in here.call("GET", "/v0/secrets")["secrets"] if secret in (row["id"], row["name"])]
     if not found:
-        fail(f"There is no secret {secret!r}; `roost secrets list` shows those that there are.", Exit.NOT_FOUND)
+        fail(f"There is no secret {secret!r}; `roost secrets list` shows those that there are.", ExitCode.NOT_FOUND)
     return found[0]
 
 
@@ -134,9 +134,9 @@ def _value(path: Path | None) -> str:
                 content = file.read(_MOST_BYTES)
         return content.decode().removesuffix("\n").removesuffix("\r")
     except OSError as error:
-        fail(f"{path or 'standard input'}: {error.strerror}", Exit.USAGE)
+        fail(f"{path or 'standard input'}: {error.strerror}", ExitCode.USAGE)
     except UnicodeDecodeError:
-        fail("A value is text in UTF-8.", Exit.USAGE)
+        fail("A value is text in UTF-8.", ExitCode.USAGE)
 
 
 def _say_restart(agent: str) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from roost.cli.client import Data, segment, session
 from roost.cli.files import Public, network
-from roost.cli.output import Form, Output, say, show_record
+from roost.cli.output import Output, OutputFormat, say, show_record
 
 nouns = typer.Typer(help="Wallet signatures that vouch for CIDs.", no_args_is_help=True)
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="The CID of a file of yours.", parser=segment)]
@@ -19,7 +19,7 @@ def add(
     signature: Annotated[str, typer.Option(help="What the wallet made: 0x and 130 hexadecimal digits.")],
     public: Public = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Add a signature to a CID; it is checked first."""
     body = {"signature": signature, "address": address}
@@ -28,7 +28,7 @@ def add(
 
 
 @nouns.command()
-def show(cid: _Cid, public: Public = False, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(cid: _Cid, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show the signature of a CID."""
     here = session(data).storage()
     show_record(here.call("GET", f"/v3/files/{network(public)}/signature/{cid}")["data"], output)

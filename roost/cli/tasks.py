@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agents import Name
-from roost.cli.client import Data, Session, session
-from roost.cli.output import Exit, Form, Output, fail, say, show_record, show_rows
+from roost.cli.client import Data, ServerSession, session
+from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
 
 nouns = typer.Typer(help="What agents do at their times.", no_args_is_help=True)
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id or name.")]
@@ -20,11 +20,11 @@ _WHEN = "`0 9 * * 1-5`, the same with a zone behind it, `@daily`, `every 10m`, o
 
 
 @nouns.command("list")
-def list_tasks(agent: Name, data: Data = None, output: Output = Form.TABLE) -> None:
+def list_tasks(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's tasks."""
     here = session(data)
     tasks = here.call("GET", _path(here, agent))["tasks"]
-    show_rows(tasks if output is Form.JSON else [_plainly(task) for task in tasks], _COLUMNS, output)
+    show_rows(tasks if output is OutputFormat.JSON else [_plainly(task) for task in tasks], _COLUMNS, output)
 
 
 @nouns.command()
@@ -38,7 +38,7 @@ def create(
     timeout: Timeout = None,
     off: Annotated[bool, typer.Option("--off", help="Make it turned off.")] = False,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Schedule a task."""
     here = session(data)
@@ -48,7 +48,7 @@ def create(
 
 
 @nouns.command()
-def show(agent: Name, task: Task, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(agent: Name, task: Task, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one task."""
     here = session(data)
     show_record(here.call("GET", _task_path(here, agent, task))["task"], output)
@@ -65,11 +65,11 @@ def update(
     model: Model = None,
     timeout: Timeout = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Change what is given of a task."""
     if message is None and (model or timeout):
-        fail("`--model` and `--timeout` go with a `--message`.", Exit.USAGE)
+        fail("`--model` and `--timeout` go with a `--message`.", ExitCode.USAGE)
     here = session(data)
     payload = None if message is None else _turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description}
@@ -110,26 +110,26 @@ def runs(
     task: Task,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many.")] = 20,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show a task's runs, newest first."""
     here = session(data)
     show_rows(here.call("GET", f"{_task_path(here, agent, task)}/runs?limit={limit}")["runs"], _RUN_COLUMNS, output)
 
 
-def _path(here: Session, agent: str) -> str:
+def _path(here: ServerSession, agent: str) -> str:
     return f"/v0/agents/{here.agent(agent)['agentId']}/tasks"
 
 
-def _task_path(here: Session, agent: str, name: str) -> str:
+def _task_path(here: ServerSession, agent: str, name: str) -> str:
     """The path of the task with that id, or with that name if there is just one."""
     path = _path(here, agent)
     found = [task for task in here.call("GET", path)["tasks"] if name in (task["id"], task["name"])]
     exact = [task for task in found if task["id"] == name] or found
     if not exact:
-        fail(f"There is no task {name!r}; `roost tasks list` shows those that there are.", Exit.NOT_FOUND)
+        fail(f"There is no task {name!r}; `roost tasks list` shows those that there are.", ExitCode.NOT_FOUND)
     if len(exact) > 1:
-        fail(f"{len(exact)} tasks are called {name!r}: use the id.", Exit.USAGE)
+        fail(f"{len(exact)} tasks are called {name!r}: use the id.", ExitCode.USAGE)
     return f"{path}/{exact[0]['id']}"
 
 

@@ -6,7 +6,7 @@ import typer
 
 from roost.cli.client import Data, segment, session
 from roost.cli.files import listed
-from roost.cli.output import Exit, Form, Output, fail, say, show_record, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
 
 nouns = typer.Typer(help="Addresses that are told what happens to your files.", no_args_is_help=True)
 _Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=segment)]
@@ -21,7 +21,7 @@ _LIMIT = 25
 
 
 @nouns.command("list")
-def list_webhooks(data: Data = None, output: Output = Form.TABLE) -> None:
+def list_webhooks(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your webhooks."""
     show_rows(session(data).storage().call("GET", "/v3/webhooks")["data"]["webhooks"], _COLUMNS, output)
 
@@ -32,7 +32,7 @@ def create(
     event: _Events = None,
     description: _Description = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Have an address told of events; of all, where none is named. The secret that signs is shown this once."""
     body = {"url": url, "events": event or [], "description": description or ""}
@@ -40,7 +40,7 @@ def create(
 
 
 @nouns.command()
-def show(webhook: _Webhook, data: Data = None, output: Output = Form.TABLE) -> None:
+def show(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one webhook."""
     show_record(session(data).storage().call("GET", f"/v3/webhooks/{webhook}")["data"], output)
 
@@ -54,14 +54,14 @@ def update(
     description: _Description = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Send messages, or none.")] = None,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Change a webhook. To enable one forgives it all failures, and sends what still waits."""
     events = [] if all_events else event
     body = {"url": url, "events": events, "description": description, "enabled": enable}
     given = {name: value for name, value in body.items() if value is not None}
     if not given:
-        fail("Say what to change: --url, --event, --all-events, --description, --enable or --disable.", Exit.USAGE)
+        fail("Say what to change: --url, --event, --all-events, --description, --enable or --disable.", ExitCode.USAGE)
     show_record(session(data).storage().call("PUT", f"/v3/webhooks/{webhook}", given)["data"], output)
 
 
@@ -73,7 +73,7 @@ def delete(webhook: _Webhook, data: Data = None) -> None:
 
 
 @nouns.command("rotate-secret")
-def rotate_secret(webhook: _Webhook, data: Data = None, output: Output = Form.TABLE) -> None:
+def rotate_secret(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Sign with a new secret, shown this once; the one before signs beside it for 24 hours."""
     show_record(session(data).storage().call("POST", f"/v3/webhooks/{webhook}/rotate_secret")["data"], output)
 
@@ -84,7 +84,7 @@ def deliveries(
     state: Annotated[str | None, typer.Option(help="pending, sending, delivered or failed.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _LIMIT,
     data: Data = None,
-    output: Output = Form.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List what a webhook was told in the last 7 days, the newest first, and what became of it."""
     here = session(data).storage()
@@ -93,16 +93,16 @@ def deliveries(
 
 
 @nouns.command()
-def redeliver(webhook: _Webhook, delivery: _Delivery, data: Data = None, output: Output = Form.TABLE) -> None:
+def redeliver(webhook: _Webhook, delivery: _Delivery, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Send a message again, now."""
     path = f"/v3/webhooks/{webhook}/deliveries/{delivery}/redeliver"
     show_record(session(data).storage().call("POST", path)["data"], output)
 
 
 @nouns.command("test")
-def try_out(webhook: _Webhook, data: Data = None, output: Output = Form.TABLE) -> None:
+def try_out(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Send one message of no event, and tell what became of it. Exits with 1 when it was not taken."""
     done = session(data).storage().call("POST", f"/v3/webhooks/{webhook}/test")["data"]
     show_record(done, output)
     if done["state"] != "delivered":
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 
-class Kind(StrEnum):
+class ProblemKind(StrEnum):
     INVALID = "invalid"
     UNAUTHORISED = "unauthorised"
     FORBIDDEN = "forbidden"
@@ -28,7 +28,7 @@ class Problem(Exception):  # noqa: N818 - the domain's word
     `retry_after` is in seconds.
     """
 
-    kind: ClassVar[Kind] = Kind.FAILED
+    kind: ClassVar[ProblemKind] = ProblemKind.FAILED
     message: str = "Internal error"
 
     def __init__(
@@ -44,26 +44,26 @@ class Problem(Exception):  # noqa: N818 - the domain's word
         super().__init__(self.message)
 
 
-class Invalid(Problem):
-    kind = Kind.INVALID
+class InvalidInput(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid request"
 
 
-class Missing(Problem):
-    kind = Kind.MISSING
+class NotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Not found"
 
 
-class TooLarge(Problem):
-    kind = Kind.TOO_LARGE
+class PayloadTooLarge(Problem):
+    kind = ProblemKind.TOO_LARGE
     message = "Request body too large"
 
 
-class Limited(Problem):
-    kind = Kind.LIMITED
+class TooManyRequests(Problem):
+    kind = ProblemKind.LIMITED
     message = "Too many requests"
 
 
-class Unavailable(Problem):
-    kind = Kind.UNAVAILABLE
+class ServiceUnavailable(Problem):
+    kind = ProblemKind.UNAVAILABLE
     message = "Service unavailable"

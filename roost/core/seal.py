@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from roost.core import ids
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.core.sensitive import Sensitive
 
 KEY_BYTES = 32
@@ -30,22 +30,22 @@ _VERSION = b"\x01"
 _HEAD = OVERHEAD - 16
 
 
-class Unsealable(Problem):
+class UnsealFailed(Problem):
     """The envelope is damaged, was moved, or was made under another key."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "Stored value could not be opened"
 
 
-class KeyMissing(Problem):
+class SealingKeyMissing(Problem):
     """The source of keys has none, or one that has nothing to do with those before: nothing is sealed with it."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The key-encryption key is missing"
 
 
 @dataclass(frozen=True)
-class KeySet:
+class SealingKeys:
     """Key-encryption keys, the newest first, and the ids of earlier ones that were given up."""
 
     keys: Sequence[Sensitive[bytes]]
@@ -56,7 +56,7 @@ class KeySet:
         return [key_id(key) for key in self.keys]
 
 
-Source = Callable[[], KeySet]
+Source = Callable[[], SealingKeys]
 """The keys as they are now. Raises KeyMissing."""
 
 
@@ -66,7 +66,7 @@ class Sealer:
     def __init__(self, *keys: Sensitive[bytes], source: Source | None = None) -> None:
         """Without `source` the keys are what they are. Raises KeyMissing, from the source."""
         self._source = source
-        self._use(source() if source else KeySet(keys))
+        self._use(source() if source else SealingKeys(keys))
 
     @property
     def key_id(self) -> bytes:
@@ -93,24 +93,24 @@ class Sealer:
     def open(self, envelope: bytes, place: str) -> Sensitive[bytes]:
         """Raises Unsealable."""
         if len(envelope) < _HEAD or envelope[:1] != _VERSION:
-            raise Unsealable
+            raise UnsealFailed
         bound = place.encode()
         try:
             data_key = self._cipher(envelope[KEY_ID]).decrypt(envelope[9:21], envelope[21:69], bound)
             return Sensitive(AESGCM(data_key).decrypt(envelope[69:81], envelope[81:], bound))
         except InvalidTag:
-            raise Unsealable from None
+            raise UnsealFailed from None
 
     def _cipher(self, wanted: bytes) -> AESGCM:
         if wanted not in self._ciphers:
             try:
                 self._refresh()
-            except KeyMissing:
-                raise Unsealable from None
+            except SealingKeyMissing:
+                raise UnsealFailed from None
         try:
             return self._ciphers[wanted]
         except KeyError:
-            raise Unsealable from None
+            raise UnsealFailed from None
 
     def _refresh(self) -> None:
         """Keys are believed when they come from those that we have: a file of another deployment is not ours."""
@@ -118,11 +118,11 @@ class Sealer:
             return
         found = self._source()
         if self.key_id not in {*found.ids, *found.given_up}:
-            raise KeyMissing
+            raise SealingKeyMissing
         if found != self._set:
             self._use(found)
 
-    def _use(self, found: KeySet) -> None:
+    def _use(self, found: SealingKeys) -> None:
         if not found.keys or any(len(key.reveal()) != KEY_BYTES for key in found.keys):
             raise ValueError(f"a key-encryption key has {KEY_BYTES} bytes")
         self._ciphers = {key_id(key): AESGCM(key.reveal()) for key in found.keys}

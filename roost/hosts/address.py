@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from roost.identity.door import Surface
+from roost.identity.authenticator import HostKind
 
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -19,20 +19,20 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Address:
+class HostAddress:
     """One address: its surface, its own public origin, and the agent whose address it is.
 
     gateway: the name of the storage gateway whose address it is; `cid`, for the origin of one CID, as it is written.
     """
 
-    surface: Surface
+    surface: HostKind
     origin: str
     agent_id: str | None = None
     gateway: str | None = None
     cid: str | None = None
 
 
-class Addresses:
+class HostAddresses:
     """The addresses under one domain.
 
     The loopback names are always the local surface; a bare domain other than `localhost` is a management address.
@@ -46,11 +46,11 @@ class Addresses:
         self._gateways = f"gateways.{self._domain}"
         self._api, self._uploads = f"api.{self._domain}", f"uploads.{self._domain}"
         self._fixed = {
-            self._domain: Address(Surface.MANAGEMENT, self._origin(self._domain)),
-            self._agents: Address(Surface.MANAGEMENT, self._origin(self._agents)),
-            self._api: Address(Surface.STORAGE, self._origin(self._api)),
-            self._uploads: Address(Surface.STORAGE, self._origin(self._uploads)),
-            **{name: Address(Surface.LOCAL, self._origin(name)) for name in _LOOPBACK},
+            self._domain: HostAddress(HostKind.MANAGEMENT, self._origin(self._domain)),
+            self._agents: HostAddress(HostKind.MANAGEMENT, self._origin(self._agents)),
+            self._api: HostAddress(HostKind.STORAGE, self._origin(self._api)),
+            self._uploads: HostAddress(HostKind.STORAGE, self._origin(self._uploads)),
+            **{name: HostAddress(HostKind.LOCAL, self._origin(name)) for name in _LOOPBACK},
         }
         self.parse = lru_cache(maxsize=4096)(self._parse)
 
@@ -72,7 +72,7 @@ class Addresses:
         """The public origin of one agent's own address."""
         return self._origin(f"{agent_id}.{self._agents}")
 
-    def _parse(self, host: str) -> Address | None:
+    def _parse(self, host: str) -> HostAddress | None:
         """The address that a Host header names, None when there is none such (answer 404)."""
         match = _HOST.fullmatch(host) if len(host) <= _LONGEST else None
         if match is None:
@@ -85,17 +85,17 @@ class Addresses:
         label, _, parent = name.partition(".")
         if parent != self._agents or _LABEL.fullmatch(label) is None:
             return None
-        return Address(Surface.AGENT, self.agent_origin(label), label)
+        return HostAddress(HostKind.AGENT, self.agent_origin(label), label)
 
-    def _gateway(self, host: str, labels: Sequence[str]) -> Address | None:
+    def _gateway(self, host: str, labels: Sequence[str]) -> HostAddress | None:
         """`name`, or for the origin of one CID `cid.ipfs.name`."""
         if not all(map(_LABEL.fullmatch, labels)):
             return None
         match labels:
             case [name]:
-                return Address(Surface.STORAGE_GATEWAY, self._origin(host), gateway=name)
+                return HostAddress(HostKind.STORAGE_GATEWAY, self._origin(host), gateway=name)
             case [cid, "ipfs", name]:
-                return Address(Surface.STORAGE_GATEWAY, self._origin(host), gateway=name, cid=cid)
+                return HostAddress(HostKind.STORAGE_GATEWAY, self._origin(host), gateway=name, cid=cid)
             case _:
                 return None
 

@@ -8,9 +8,9 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from roost.core import log
-from roost.core.problem import Missing
-from roost.identity.door import Surface
-from roost.web.wire import ErrorBody
+from roost.core.problem import NotFound
+from roost.identity.authenticator import HostKind
+from roost.web.schemas import ErrorBody
 
 Check = Callable[[], Awaitable[None]]
 """Raises when the part that it checks cannot be used."""
@@ -38,8 +38,8 @@ def router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: f
     @routes.get("/metrics", response_class=Response, responses={404: {"model": ErrorBody}})
     async def metrics(request: Request) -> Response:
         """Counters for Prometheus."""
-        if request.scope["state"]["surface"] is not Surface.LOCAL:
-            raise Missing
+        if request.scope["state"]["surface"] is not HostKind.LOCAL:
+            raise NotFound
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return routes

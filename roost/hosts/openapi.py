@@ -9,15 +9,15 @@ from pydantic import BaseModel
 
 from roost import __version__
 from roost.hosts import routes
-from roost.hosts.routes import Operation
-from roost.identity import door
-from roost.web.wire import ErrorBody, StorageErrorBody
+from roost.hosts.routes import ApiOperation
+from roost.identity import authenticator
+from roost.web.schemas import ErrorBody, StorageErrorBody
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
     "gatewayToken": {"type": "http", "scheme": "bearer", "description": "On the agent's own address."},
     "gatewayQuery": {"type": "apiKey", "in": "query", "name": "token"},
-    "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": door.COOKIE},
+    "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": authenticator.COOKIE},
     "platformToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "An agent's, 1 hour."},
 }
 _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
@@ -26,7 +26,7 @@ _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.BEARER: [{"gatewayToken": []}],
     routes.PLATFORM: [{"platformToken": []}],
     routes.RELAY: [],
-    **{scope: [{"serviceJwt": [scope]}] for scope in door.STORAGE_CALLERS},
+    **{scope: [{"serviceJwt": [scope]}] for scope in authenticator.STORAGE_CALLERS},
 }
 _REASONS = {
     "400": "The request is malformed; `error` says where.",
@@ -89,7 +89,7 @@ def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> 
     schema["paths"][path]["get"]["responses"]["101"] = told
 
 
-def _complete(described: dict[str, Any], operation: Operation) -> None:
+def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     """Add who may call, and every error that the operation can answer with."""
     responses = described["responses"]
     responses.pop("422", None)

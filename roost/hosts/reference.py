@@ -6,14 +6,14 @@ from typing import Any
 from fastapi import FastAPI
 
 from roost.hosts import routes
-from roost.hosts.routes import WEBSOCKET, Operation
+from roost.hosts.routes import WEBSOCKET, ApiOperation
 
 Json = Mapping[str, Any]
 
 COMMAND = ".venv/bin/roost routes --markdown > docs/reference/agents-api.md"
 _HEAD = f"""# Reference of the APIs
 
-Written from the code by `{COMMAND}`; [the overview](../api.md) explains addresses and
+Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses and
 credentials. Bodies are JSON. Fields marked * are always there, or have to be sent. Errors are `{{"error": string}}`,
 of the storage API `{{"error": {{"code", "message"}}}}`.
 """
@@ -34,13 +34,13 @@ _LIMITS = {
 
 def markdown(app: FastAPI) -> str:
     """The whole page."""
-    page = _Page(app.openapi())
+    page = _ReferencePage(app.openapi())
     shown = [operation for operation in routes.operations(app) if operation.in_schema or operation.sends]
     parts = [_HEAD, *(page.operation(one) for one in shown), "## Shapes\n", *page.shapes()]
     return "\n".join(parts)
 
 
-class _Page:
+class _ReferencePage:
     """Collects the shapes that the operations name, so that each is told once."""
 
     def __init__(self, description: Json) -> None:
@@ -48,7 +48,7 @@ class _Page:
         self._schemas: Json = description["components"]["schemas"]
         self._named: list[str] = []
 
-    def operation(self, operation: Operation) -> str:
+    def operation(self, operation: ApiOperation) -> str:
         if operation.method == WEBSOCKET:
             return self._stream(operation)
         described = self._paths[operation.path][operation.method.lower()]
@@ -62,7 +62,7 @@ class _Page:
                 told[name] = "\n".join([f"### {name}\n", *self._shape(self._schemas[name])])
         yield from (told[name] for name in sorted(told))
 
-    def _stream(self, operation: Operation) -> str:
+    def _stream(self, operation: ApiOperation) -> str:
         described = self._paths[operation.path]["get"]
         shape = described["responses"]["101"]["content"]["application/json"]["schema"]
         lines = [f"Each message: {self._type(shape)}\n", *self._parameters(described)]
@@ -128,7 +128,7 @@ class _Page:
         return str(kind)
 
 
-def _section(operation: Operation, described: Json, lines: Sequence[str]) -> str:
+def _section(operation: ApiOperation, described: Json, lines: Sequence[str]) -> str:
     about = _line(described.get("description") or described.get("summary") or "")
     credentials = ", ".join(operation.credentials) or "none"
     head = [f"## {operation.method} `{operation.path}`\n", f"{about}\n", f"Credentials: {credentials}.\n"]

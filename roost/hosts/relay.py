@@ -33,7 +33,7 @@ _errors = logging.getLogger("roost.relay")
 _errors.setLevel(logging.ERROR)  # an agent may send as much nonsense as it likes, and shall not fill the log with it
 
 
-class Relays:
+class RelayServer:
     """The sockets of all agents. A box keeps running while the server is away; `open` gives it new ones."""
 
     def __init__(self, runtime: Runtime, app: ASGIApp, egress: EgressProxy) -> None:
@@ -41,7 +41,7 @@ class Relays:
         self._egress = egress
         self._config = Config(
             _with_model_paths(app),
-            http=_Protocol,
+            http=_RelayProtocol,
             ws="none",
             interface="asgi3",
             lifespan="off",
@@ -50,7 +50,7 @@ class Relays:
             timeout_keep_alive=_KEEP_ALIVE,
         )
         self._config.load()
-        self._relays: dict[str, _Relay] = {}
+        self._relays: dict[str, _AgentRelay] = {}
         self._turn = asyncio.Lock()
 
     async def open(self, agent_id: str) -> None:
@@ -71,10 +71,10 @@ class Relays:
         for agent_id in list(self._relays):
             await self.close(agent_id)
 
-    async def _opened(self, agent_id: str) -> "_Relay":
-        relay = _Relay()
+    async def _opened(self, agent_id: str) -> "_AgentRelay":
+        relay = _AgentRelay()
         loop = asyncio.get_running_loop()
-        api = partial(_Protocol, self._config, relay, {"relay_agent": agent_id})
+        api = partial(_RelayProtocol, self._config, relay, {"relay_agent": agent_id})
         proxy = partial(self._serve_proxy, relay, agent_id)
         try:
             await self._listen(relay, agent_id, "api", partial(loop.create_unix_server, api))
@@ -85,7 +85,7 @@ class Relays:
         return relay
 
     async def _listen(
-        self, relay: "_Relay", agent_id: str, name: str, start: Callable[..., Awaitable[asyncio.Server]]
+        self, relay: "_AgentRelay", agent_id: str, name: str, start: Callable[..., Awaitable[asyncio.Server]]
     ) -> None:
         listener: socket.socket = self._runtime.relay(agent_id, name)
         try:
@@ -95,7 +95,7 @@ class Relays:
             raise
 
     def _serve_proxy(
-        self, relay: "_Relay", agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, relay: "_AgentRelay", agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if relay.closed:
             writer.transport.abort()
@@ -105,7 +105,7 @@ class Relays:
         task.add_done_callback(relay.tunnels.discard)
 
 
-class _Relay(ServerState):
+class _AgentRelay(ServerState):
     """What one agent holds open."""
 
     def __init__(self) -> None:
@@ -125,10 +125,10 @@ class _Relay(ServerState):
         await asyncio.gather(*self.tunnels, return_exceptions=True)
 
 
-class _Protocol(HttpToolsProtocol):
+class _RelayProtocol(HttpToolsProtocol):
     """uvicorn's, which has no limit on a head, on trailers, on connections, or on a connection that never asks."""
 
-    def __init__(self, config: Config, relay: _Relay, state: dict[str, Any]) -> None:
+    def __init__(self, config: Config, relay: _AgentRelay, state: dict[str, Any]) -> None:
         super().__init__(config, relay, state)
         self._relay = relay
         self._held = 0

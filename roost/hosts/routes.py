@@ -8,25 +8,25 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from pydantic import BaseModel
 
-from roost.identity import door
-from roost.web.websocket import Sends
+from roost.identity import authenticator
+from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
 BEARER = "gateway bearer"
 """A gateway token in the `Authorization` header, and in no other place."""
 CREDENTIALS: Mapping[Any, Sequence[str]] = {
-    door.service_caller: (JWT,),
-    door.owner_caller: (JWT,),
-    door.tenant_caller: (JWT, PLATFORM),
-    door.agent_caller: (JWT, GATEWAY),
-    door.agent_visit: (JWT, GATEWAY),
-    door.reader_caller: (JWT, GATEWAY, PLATFORM),
-    door.inside_caller: (JWT, GATEWAY, RELAY),
-    door.known_caller: (JWT, GATEWAY, PLATFORM, RELAY),
-    door.self_caller: (GATEWAY, PLATFORM, RELAY),
-    door.exchange_caller: (BEARER, RELAY),
-    door.model_caller: (JWT, GATEWAY, RELAY),
-    **{caller: (scope,) for scope, caller in door.STORAGE_CALLERS.items()},
+    authenticator.service_caller: (JWT,),
+    authenticator.owner_caller: (JWT,),
+    authenticator.tenant_caller: (JWT, PLATFORM),
+    authenticator.agent_caller: (JWT, GATEWAY),
+    authenticator.agent_visit: (JWT, GATEWAY),
+    authenticator.reader_caller: (JWT, GATEWAY, PLATFORM),
+    authenticator.inside_caller: (JWT, GATEWAY, RELAY),
+    authenticator.known_caller: (JWT, GATEWAY, PLATFORM, RELAY),
+    authenticator.self_caller: (GATEWAY, PLATFORM, RELAY),
+    authenticator.exchange_caller: (BEARER, RELAY),
+    authenticator.model_caller: (JWT, GATEWAY, RELAY),
+    **{caller: (scope,) for scope, caller in authenticator.STORAGE_CALLERS.items()},
 }
 _ADDRESSES = {
     JWT: "management",
@@ -34,13 +34,13 @@ _ADDRESSES = {
     BEARER: "agent",
     PLATFORM: "management",
     RELAY: "relay",
-    **dict.fromkeys(door.STORAGE_CALLERS, "storage"),
+    **dict.fromkeys(authenticator.STORAGE_CALLERS, "storage"),
 }
 WEBSOCKET = "WEBSOCKET"
 
 
 @dataclass(frozen=True)
-class Operation:
+class ApiOperation:
     """One method of one path; `credentials` is empty where nobody is asked for any. A WebSocket counts as a method;
     `sends` is the shape of its messages.
     """
@@ -53,16 +53,16 @@ class Operation:
     sends: type[BaseModel] | None = None
 
 
-def operations(app: FastAPI) -> Iterator[Operation]:
+def operations(app: FastAPI) -> Iterator[ApiOperation]:
     """Every operation of the API, in the order of the routes."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
         path = context.path_format or ""
         if isinstance(route, APIRoute):
             for method in sorted(route.methods or ()):
-                yield Operation(method, path, _credentials(route), route.endpoint, route.include_in_schema)
+                yield ApiOperation(method, path, _credentials(route), route.endpoint, route.include_in_schema)
         elif isinstance(route, APIWebSocketRoute):
-            yield Operation(WEBSOCKET, path, _credentials(route), route.endpoint, False, _sent(route.endpoint))
+            yield ApiOperation(WEBSOCKET, path, _credentials(route), route.endpoint, False, _sent(route.endpoint))
 
 
 def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
@@ -79,7 +79,7 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _open(operation: Operation) -> str:
+def _open(operation: ApiOperation) -> str:
     """Where it is, when nobody is asked for a credential."""
     return "storage" if operation.path.startswith("/v3/") else "management"
 
@@ -93,4 +93,4 @@ def _sent(handler: Callable[..., Any]) -> type[BaseModel] | None:
     """What the signature says of the messages: `socket: Annotated[WebSocket, Sends(Shape)]`."""
     hints = get_type_hints(handler, include_extras=True).values()
     notes = [note for hint in hints for note in getattr(hint, "__metadata__", ())]
-    return next((note.shape for note in notes if isinstance(note, Sends)), None)
+    return next((note.shape for note in notes if isinstance(note, MessageSchema)), None)

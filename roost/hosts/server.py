@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
@@ -24,12 +24,12 @@ _GRACE = 5
 
 
 class CannotListen(Problem):
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The port cannot be opened"
 
 
-class AlreadyRunning(Problem):
-    kind = Kind.CONFLICT
+class ServerAlreadyRunning(Problem):
+    kind = ProblemKind.CONFLICT
     message = "Another server runs on this data folder"
 
 
@@ -41,7 +41,7 @@ def only_one(folder: Path) -> Generator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise AlreadyRunning(f"Another server runs on {folder}") from None
+        raise ServerAlreadyRunning(f"Another server runs on {folder}") from None
     try:
         yield
     finally:

@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.identity import wire
-from roost.identity.door import OrgReader, OrgWriter
-from roost.identity.keys import Keys
+from roost.identity import schemas
+from roost.identity.api_keys import ApiKeys
+from roost.identity.authenticator import OrgReader, OrgWriter
 from roost.identity.model import KeyFilter
-from roost.web.provide import provide
-from roost.web.wire import Text
+from roost.web.schemas import Text
+from roost.web.service_registry import provide
 
-Service = Annotated[Keys, Depends(provide(Keys))]
+Service = Annotated[ApiKeys, Depends(provide(ApiKeys))]
 KeyName = Annotated[str, Path(alias="key", max_length=100)]
 _Limited = Annotated[bool | None, Query(alias="limitedUse")]
 _Offset = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -21,9 +21,9 @@ router = APIRouter(tags=["keys"])
 @router.post("/v3/pinata/keys")
 @router.post("/v3/api_keys")
 @router.post("/users/generateApiKey")
-async def create_key(caller: OrgWriter, body: wire.CreateKey, keys: Service) -> wire.MintedKey:
+async def create_key(caller: OrgWriter, body: schemas.CreateKeyRequest, keys: Service) -> schemas.IssuedKeyRecord:
     """Make a key with scopes that the caller has itself; token and secret are shown this once."""
-    return wire.minted(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
+    return schemas.minted(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
 
 
 @router.get("/v3/pinata/keys")
@@ -37,9 +37,9 @@ async def list_keys(
     exhausted: bool | None = None,
     name: Text | None = None,
     offset: _Offset = 0,
-) -> wire.KeyList:
+) -> schemas.KeyList:
     """The tenant's keys, the newest first, at most 100 from `offset` on; `count` is how many there are."""
-    return wire.listed(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
+    return schemas.listed(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
 
 
 @router.put("/v3/pinata/keys/{key}")
@@ -53,7 +53,7 @@ async def revoke_key(caller: OrgWriter, key: KeyName, keys: Service) -> Literal[
 
 
 @router.put("/users/revokeApiKey")
-async def revoke_named_key(caller: OrgWriter, body: wire.RevokeKey, keys: Service) -> Literal["Revoked"]:
+async def revoke_named_key(caller: OrgWriter, body: schemas.RevokeKeyRequest, keys: Service) -> Literal["Revoked"]:
     """Revoke a key that the body names."""
     await keys.revoke(caller.tenant_id, body.api_key)
     return "Revoked"

@@ -59,7 +59,7 @@ class ApiKey:
 
 
 @dataclass(frozen=True)
-class Minted:
+class IssuedApiKey:
     """A new key in both its forms, which are shown this once: a token, or a handle and a secret."""
 
     token: Sensitive[str]

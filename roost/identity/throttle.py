@@ -11,7 +11,7 @@ from roost.identity.errors import TooManyAttempts
 _WINDOW = 60.0
 
 
-class Throttle:
+class FailedLoginThrottle:
     def __init__(self, attempts: int = 300, size: int = 10_000) -> None:
         self._attempts = attempts
         self._size = size

@@ -6,15 +6,15 @@ import asyncio
 import os
 import select
 
-from .processes import Child, usable
-from .protocol import Link
+from .processes import ChildProcess, usable
+from .protocol import Connection
 
 TIMED_OUT = 124
 DRAIN_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 
 
-async def converse(child: Child, link: Link, seconds: float, limit: int | None) -> None:
+async def converse(child: ChildProcess, link: Connection, seconds: float, limit: int | None) -> None:
     """Run to the end, for `seconds`, or until the client goes away; the last two kill the command.
 
     What goes beyond `limit` bytes of a stream is dropped, and told as `truncated`.
@@ -39,7 +39,7 @@ async def converse(child: Child, link: Link, seconds: float, limit: int | None) 
         await asyncio.gather(work, client, return_exceptions=True)
 
 
-async def _deliver(child: Child, link: Link, limit: int | None) -> bool:
+async def _deliver(child: ChildProcess, link: Connection, limit: int | None) -> bool:
     """All output, then the end of the process. True when some was dropped."""
     dropped = await asyncio.gather(
         *(_stream(child, fd, link, kind, limit) for fd, kind in zip(child.outputs, (b"o", b"e"), strict=True))
@@ -48,7 +48,7 @@ async def _deliver(child: Child, link: Link, limit: int | None) -> bool:
     return any(dropped)
 
 
-async def _stream(child: Child, fd: int, link: Link, kind: bytes, limit: int | None) -> bool:
+async def _stream(child: ChildProcess, fd: int, link: Connection, kind: bytes, limit: int | None) -> bool:
     sent = 0
     dropped = False
     async for data in child.output(fd):
@@ -60,7 +60,7 @@ async def _stream(child: Child, fd: int, link: Link, kind: bytes, limit: int | N
     return dropped
 
 
-async def _listen(child: Child, link: Link) -> None:
+async def _listen(child: ChildProcess, link: Connection) -> None:
     """Pass input on; returns when the client has gone."""
     try:
         while True:
@@ -73,7 +73,7 @@ async def _listen(child: Child, link: Link) -> None:
         return
 
 
-async def _feed(child: Child, data: bytes, link: Link) -> None:
+async def _feed(child: ChildProcess, data: bytes, link: Connection) -> None:
     while data and child.stdin >= 0:
         try:
             data = data[os.write(child.stdin, data) :]

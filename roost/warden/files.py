@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
-from .protocol import Refused
+from .protocol import RequestRefused
 
 LINKS, DEPTH, ENTRIES = 40, 256, 10_000
 
@@ -24,7 +24,7 @@ def open_under(root: str, path: str, *, make: bool = False) -> int:
             part = todo.pop()
             if part == "..":
                 if len(stack) == 1:
-                    raise Refused("pathRefused", "the path leaves its root")
+                    raise RequestRefused("pathRefused", "the path leaves its root")
                 os.close(os.open(".", os.O_PATH, dir_fd=stack[-1]))  # the parent of a file is none
                 os.close(stack.pop())
             elif part not in {"", "."}:
@@ -33,7 +33,7 @@ def open_under(root: str, path: str, *, make: bool = False) -> int:
                     todo += _target(root, stack)[::-1]
                     links += 1
                 if links > LINKS or len(stack) > DEPTH:
-                    raise Refused("pathRefused", "too many links or folders")
+                    raise RequestRefused("pathRefused", "too many links or folders")
         return stack.pop()
     finally:
         for fd in stack:
@@ -45,7 +45,7 @@ def open_file(root: str, path: str, limit: int) -> int:
     fd = _reopen(open_under(root, path), os.O_RDONLY, stat.S_ISREG)
     if os.fstat(fd).st_size > limit:
         os.close(fd)
-        raise Refused("fileTooLarge", f"more than {limit} bytes")
+        raise RequestRefused("fileTooLarge", f"more than {limit} bytes")
     return fd
 
 
@@ -64,13 +64,13 @@ def entries(root: str, path: str) -> list[Entry]:
     return sorted(found)
 
 
-class Draft:
+class AtomicFile:
     """A file that is written beside its place; `commit` renames it there, whatever file or link was there before."""
 
     def __init__(self, root: str, path: str, mode: int) -> None:
         *parents, self._name = _parts(path)
         if self._name in {"", ".", ".."}:
-            raise Refused("pathRefused", "the path names no file")
+            raise RequestRefused("pathRefused", "the path names no file")
         folder = open_under(root, "/".join([".", *parents]), make=True)
         self._folder = _reopen(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
         self._temporary = f".roost-{os.urandom(8).hex()}"
@@ -110,14 +110,14 @@ def open_log(home: str, name: str, *, rotate: bool) -> int:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Refused("notAFile", "a log is a regular file")
+        raise RequestRefused("notAFile", "a log is a regular file")
     return fd
 
 
 def _parts(path: str) -> list[str]:
     parts = path.split("/")
     if not path or not parts[0] or "\0" in path or len(parts) > DEPTH:
-        raise Refused("pathRefused", "a path is relative, not empty and not too deep")
+        raise RequestRefused("pathRefused", "a path is relative, not empty and not too deep")
     return parts
 
 
@@ -141,7 +141,7 @@ def _target(root: str, stack: list[int]) -> list[str]:
         os.close(link)
     if target.startswith("/"):
         if target != root and not target.startswith(f"{root}/"):
-            raise Refused("pathRefused", "a link leaves the root")
+            raise RequestRefused("pathRefused", "a link leaves the root")
         while len(stack) > 1:
             os.close(stack.pop())
         target = target[len(root) :]
@@ -152,7 +152,7 @@ def _reopen(fd: int, flags: int, wanted: Callable[[int], bool]) -> int:
     """Open for real what an O_PATH descriptor stands for, and close that one; looks before it opens."""
     try:
         if not wanted(os.fstat(fd).st_mode):
-            raise Refused("notAFile", "not a regular file" if wanted is stat.S_ISREG else "not a folder")
+            raise RequestRefused("notAFile", "not a regular file" if wanted is stat.S_ISREG else "not a folder")
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK)
     finally:
         os.close(fd)

@@ -19,7 +19,7 @@ READ = 256 * 1024
 SWEEPS, SWEEP_SECONDS = 200, 0.01
 
 
-class Child:
+class ChildProcess:
     """A process that leads a session; all that descends from it carries `mark`."""
 
     def __init__(self, pid: int, mark: int, fds: Sequence[int]) -> None:
@@ -64,12 +64,12 @@ class Child:
             yield data
 
 
-class Nursery:
+class ProcessSupervisor:
     """Starts processes and reaps them and the orphans of the box. `reap` belongs to SIGCHLD."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)
-        self._children: dict[int, Child] = {}
+        self._children: dict[int, ChildProcess] = {}
         self._most = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
         self._mark = self._most
         if self._most == resource.RLIM_INFINITY:  # then no two wardens use the same ones, should they see each other
@@ -82,7 +82,7 @@ class Nursery:
                 if child := self._children.pop(found[0], None):
                     child.ended.set_result(code if code >= 0 else 128 - code)
 
-    def spawn(self, argv: list[str], env: Mapping[str, str], folder: int, *, split: bool) -> Child:
+    def spawn(self, argv: list[str], env: Mapping[str, str], folder: int, *, split: bool) -> ChildProcess:
         """Start `argv` in `folder`, with stdout and stderr `split` or as one. Raises OSError and ValueError."""
         self._mark -= 1
         pipes = [os.pipe() for _ in range(3 if split else 2)]
@@ -98,7 +98,7 @@ class Nursery:
             _close(theirs)
         for fd in ours:
             os.set_blocking(fd, False)
-        child = self._children[pid] = Child(pid, self._mark, ours)
+        child = self._children[pid] = ChildProcess(pid, self._mark, ours)
         return child
 
 

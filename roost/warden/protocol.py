@@ -15,7 +15,7 @@ HEADER = struct.Struct("!cI")
 Json = dict[str, Any]
 
 
-class Refused(Exception):  # noqa: N818 - the protocol's word
+class RequestRefused(Exception):  # noqa: N818 - the protocol's word
     """A request that gets an error for an answer."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -23,7 +23,7 @@ class Refused(Exception):  # noqa: N818 - the protocol's word
         self.code = code
 
 
-class Link:
+class Connection:
     """Frames are a type byte, a length of four bytes and data: `d` data, `o` and `e` output, `i` input, `x` the end."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -36,7 +36,7 @@ class Link:
             data = await self._loop.sock_recv(self.sock, CHUNK)
             line += data
             if not data or len(line) > REQUEST:
-                raise Refused("badRequest", "no request line")
+                raise RequestRefused("badRequest", "no request line")
         return dict(json.loads(line))
 
     async def reply(self, **fields: Any) -> None:
@@ -71,7 +71,7 @@ class Link:
         """The next frame of the client. Raises ConnectionError at the end."""
         kind, length = HEADER.unpack(await exactly(self.sock, HEADER.size))
         if length > FRAME:
-            raise Refused("badRequest", "a frame is too long")
+            raise RequestRefused("badRequest", "a frame is too long")
         return kind, await exactly(self.sock, length)
 
 

@@ -17,13 +17,13 @@ from contextlib import suppress
 from functools import partial
 
 from .command import converse
-from .egress import Egress
-from .files import Draft, entries, open_file, open_under
-from .journal import Follower, Logs
-from .processes import Child, Nursery, sweep
-from .protocol import CHUNK, Json, Link, Refused, some
+from .files import AtomicFile, entries, open_file, open_under
+from .process_logs import LogFollower, ProcessLogs
+from .processes import ChildProcess, ProcessSupervisor, sweep
+from .protocol import CHUNK, Connection, Json, RequestRefused, some
 from .streams import bind, reach, serve, splice
-from .watched import Watched
+from .transparent_proxy import TransparentProxy
+from .watched_process import WatchedProcess
 
 CONNECTIONS, DIALS, EXECS, WATCHED, RELAYED = 512, 384, 64, 64, 512
 REQUEST_SECONDS, STOP_SECONDS = 10.0, 3.0
@@ -48,20 +48,20 @@ def main(config: str) -> None:
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - pathlib is not loaded here
         with suppress(OSError):
             os.set_inheritable(fd, fd <= 2)
-    asyncio.run(Warden(json.loads(config)).run())
+    asyncio.run(WardenService(json.loads(config)).run())
 
 
-class Warden:
+class WardenService:
     """Each operation replies, or raises Refused or OSError."""
 
     def __init__(self, config: Json) -> None:
         self._config, self._born = config, time.monotonic()
         self._roots: dict[str, str] = {"workspace": config["workspace"], "home": config["home"]}
-        self._nursery = Nursery(config.get("env") or {})
-        self._logs = Logs(config["home"])
-        self._watched: dict[str, Watched] = {}
+        self._nursery = ProcessSupervisor(config.get("env") or {})
+        self._logs = ProcessLogs(config["home"])
+        self._watched: dict[str, WatchedProcess] = {}
         self._execs = self._dials = 0
-        self._operations: dict[str, Callable[[Json, Link], Awaitable[None]]] = {
+        self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
             "list": self._list, "read": self._read, "write": self._write,
             "start": self._start, "stop": self._stop, "processes": self._processes,
@@ -80,7 +80,7 @@ class Warden:
             if listener := await bind("127.0.0.1", int(port), self._logs.note):
                 jobs.append(serve(listener, RELAYED, partial(_relay, path)))
         if proxy := self._config.get("egress"):
-            jobs.append(Egress(proxy, self._logs.note).run())
+            jobs.append(TransparentProxy(proxy, self._logs.note).run())
         tasks = [asyncio.create_task(job) for job in jobs]
         await stop.wait()
         for task in tasks:
@@ -89,24 +89,24 @@ class Warden:
         await sweep(os.getpid(), None)
 
     async def _attend(self, sock: socket.socket) -> None:
-        link = Link(sock)
+        link = Connection(sock)
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 ask = await link.request()
             await self._operations[ask["op"]](ask, link)
-        except Refused as problem:
+        except RequestRefused as problem:
             await link.fail(problem.code, str(problem))
         except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
             await link.fail("badRequest", repr(problem))
         except OSError as problem:
             await link.fail(ERRNO_CODES.get(problem.errno or 0, "failed"), problem.strerror or repr(problem))
 
-    async def _ping(self, _: Json, link: Link) -> None:
+    async def _ping(self, _: Json, link: Connection) -> None:
         await link.reply(pid=os.getpid(), uptime=time.monotonic() - self._born)
 
-    async def _dial(self, ask: Json, link: Link) -> None:
+    async def _dial(self, ask: Json, link: Connection) -> None:
         if self._dials >= DIALS:
-            raise Refused("busy", "too many open streams")
+            raise RequestRefused("busy", "too many open streams")
         with await _loopback(int(ask["port"])) as out:
             self._dials += 1
             try:
@@ -115,13 +115,13 @@ class Warden:
             finally:
                 self._dials -= 1
 
-    async def _list(self, ask: Json, link: Link) -> None:
+    async def _list(self, ask: Json, link: Connection) -> None:
         found = await asyncio.to_thread(entries, self._roots[ask["root"]], ask["path"])
         await link.reply()
         await link.items(found)
         await link.finish()
 
-    async def _read(self, ask: Json, link: Link) -> None:
+    async def _read(self, ask: Json, link: Connection) -> None:
         left = int(ask["limit"])
         fd = await asyncio.to_thread(open_file, self._roots[ask["root"]], ask["path"], left)
         try:
@@ -129,14 +129,14 @@ class Warden:
             while data := await asyncio.to_thread(os.read, fd, min(left + 1, CHUNK)):
                 left -= len(data)
                 if left < 0:
-                    raise Refused("fileTooLarge", "the file grew beyond the limit")
+                    raise RequestRefused("fileTooLarge", "the file grew beyond the limit")
                 await link.frame(b"d", data)
             await link.finish()
         finally:
             os.close(fd)
 
-    async def _write(self, ask: Json, link: Link) -> None:
-        draft = await asyncio.to_thread(Draft, self._roots[ask["root"]], ask["path"], int(ask["mode"]))
+    async def _write(self, ask: Json, link: Connection) -> None:
+        draft = await asyncio.to_thread(AtomicFile, self._roots[ask["root"]], ask["path"], int(ask["mode"]))
         try:
             await link.reply()
             await _receive(draft, link, int(ask["size"]))
@@ -145,9 +145,9 @@ class Warden:
             await asyncio.to_thread(draft.close)
         await link.finish()
 
-    async def _exec(self, ask: Json, link: Link) -> None:
+    async def _exec(self, ask: Json, link: Connection) -> None:
         if self._execs >= EXECS:
-            raise Refused("busy", "too many commands run")
+            raise RequestRefused("busy", "too many commands run")
         seconds, limit, stdin = float(ask["timeout"]), ask.get("limit"), bool(ask["stdin"])
         child = self._spawn(ask, ask.get("cwd"), split=True)
         self._execs += 1
@@ -162,7 +162,7 @@ class Warden:
             self._execs -= 1
             child.close()
 
-    def _spawn(self, ask: Json, cwd: str | None, *, split: bool) -> Child:
+    def _spawn(self, ask: Json, cwd: str | None, *, split: bool) -> ChildProcess:
         root = self._roots["workspace"]
         inside = "." if cwd in {None, root} else str(cwd).removeprefix(f"{root}/")
         try:
@@ -171,43 +171,43 @@ class Warden:
                 return self._nursery.spawn(ask["argv"], ask.get("env") or {}, folder, split=split)
             finally:
                 os.close(folder)
-        except (OSError, ValueError, IndexError, Refused) as problem:
-            raise Refused("execRefused", str(problem)) from problem
+        except (OSError, ValueError, IndexError, RequestRefused) as problem:
+            raise RequestRefused("execRefused", str(problem)) from problem
 
-    async def _start(self, ask: Json, link: Link) -> None:
+    async def _start(self, ask: Json, link: Connection) -> None:
         name = ask["name"]
         if not NAME.fullmatch(name) or name == "warden":
-            raise Refused("badRequest", "no process can have that name")
+            raise RequestRefused("badRequest", "no process can have that name")
         former = self._watched.get(name)
         if former and former.state != "exited":
-            raise Refused("running", f"{name} is running")
+            raise RequestRefused("running", f"{name} is running")
         if former is None and len(self._watched) >= WATCHED:
-            raise Refused("busy", "too many processes are watched")
+            raise RequestRefused("busy", "too many processes are watched")
         start = partial(self._spawn, ask, None, split=False)
-        self._watched[name] = Watched(start, self._logs.of(name), restart=bool(ask["restart"]))
+        self._watched[name] = WatchedProcess(start, self._logs.of(name), restart=bool(ask["restart"]))
         await link.reply()
 
-    async def _stop(self, ask: Json, link: Link) -> None:
+    async def _stop(self, ask: Json, link: Connection) -> None:
         if process := self._watched.get(ask["name"]):
             await process.stop(float(ask["grace"]))
         await link.reply()
 
-    async def _processes(self, _: Json, link: Link) -> None:
+    async def _processes(self, _: Json, link: Connection) -> None:
         await link.reply(processes={name: process.view() for name, process in self._watched.items()})
 
-    async def _last_logs(self, ask: Json, link: Link) -> None:
+    async def _last_logs(self, ask: Json, link: Connection) -> None:
         lines = self._logs.last(ask.get("source"), int(ask["limit"]))
         await link.reply()
         await link.items(lines)
         await link.finish()
 
-    async def _follow(self, ask: Json, link: Link) -> None:
+    async def _follow(self, ask: Json, link: Connection) -> None:
         """Until the client goes away, or is let go because it lags. `last` lines come first, none lost in between."""
         task = asyncio.current_task()
         assert task is not None
         source = ask.get("source")
         lines = self._logs.last(source, int(ask.get("last", 0)))
-        follower = Follower(source, task.cancel)
+        follower = LogFollower(source, task.cancel)
         gone = asyncio.create_task(_until_gone(link.sock, task))
         self._logs.followers.add(follower)
         try:
@@ -235,10 +235,10 @@ async def _loopback(port: int) -> socket.socket:
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         with suppress(OSError, OverflowError):
             return await reach(family, (host, port))
-    raise Refused("dialRefused", f"nothing listens on port {port}")
+    raise RequestRefused("dialRefused", f"nothing listens on port {port}")
 
 
-async def _receive(draft: Draft, link: Link, left: int) -> None:
+async def _receive(draft: AtomicFile, link: Connection, left: int) -> None:
     """After a problem the rest is taken and dropped, so that the client is there to read the answer."""
     problem: OSError | None = None
     while left > 0:

@@ -75,7 +75,7 @@ async def splice(one: socket.socket, two: socket.socket) -> None:
     for sock in (one, two):
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    pipes = [_Pipe(one, two), _Pipe(two, one)]
+    pipes = [_CopyPump(one, two), _CopyPump(two, one)]
     try:
         while going := {pipe.ended for pipe in pipes if not pipe.ended.done()}:
             patience = LOOK_SECONDS if len(going) == 1 else None
@@ -88,7 +88,7 @@ async def splice(one: socket.socket, two: socket.socket) -> None:
             pipe.close()
 
 
-class _Pipe:
+class _CopyPump:
     """One direction: reads only as fast as the other side takes, and passes the end on."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:

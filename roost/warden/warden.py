@@ -1,7 +1,7 @@
 """The entry point of pid 1: `python3 -S -E -I <this folder>/warden.py '<config as JSON>'`.
 
 The folder is a package of the standard library alone, mounted as a whole under whatever name; nothing else of Roost is
-needed or imported. `docs/warden.md` has the configuration and the protocol.
+needed or imported. `docs/builders/warden-protocol.md` has the configuration and the protocol.
 """
 
 import os

@@ -16,18 +16,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
-STATUS: Mapping[Kind, int] = {
-    Kind.INVALID: 400,
-    Kind.UNAUTHORISED: 401,
-    Kind.FORBIDDEN: 403,
-    Kind.MISSING: 404,
-    Kind.CONFLICT: 409,
-    Kind.TOO_LARGE: 413,
-    Kind.LIMITED: 429,
-    Kind.FAILED: 500,
-    Kind.UNAVAILABLE: 503,
+STATUS: Mapping[ProblemKind, int] = {
+    ProblemKind.INVALID: 400,
+    ProblemKind.UNAUTHORISED: 401,
+    ProblemKind.FORBIDDEN: 403,
+    ProblemKind.MISSING: 404,
+    ProblemKind.CONFLICT: 409,
+    ProblemKind.TOO_LARGE: 413,
+    ProblemKind.LIMITED: 429,
+    ProblemKind.FAILED: 500,
+    ProblemKind.UNAVAILABLE: 503,
 }
 
 CLIENT_LEFT = 499

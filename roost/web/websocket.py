@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
-_CODES: Mapping[Kind, int] = {
-    Kind.UNAUTHORISED: 1008,
-    Kind.FORBIDDEN: 1008,
-    Kind.MISSING: 1001,
-    Kind.UNAVAILABLE: 1013,
+_CODES: Mapping[ProblemKind, int] = {
+    ProblemKind.UNAUTHORISED: 1008,
+    ProblemKind.FORBIDDEN: 1008,
+    ProblemKind.MISSING: 1001,
+    ProblemKind.UNAVAILABLE: 1013,
 }
 _FAILED = 1011
 _CLOSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Sends:
+class MessageSchema:
     """Stands beside the socket in a handler's signature: the shape of each message, for the description."""
 
     shape: type[BaseModel]

@@ -1,20 +1,20 @@
 """Durable background work: leased `operations` and the one loop that runs them."""
 
-from roost.work.claim import Claim, Handler
-from roost.work.errors import LeaseLost, OperationMissing
-from roost.work.loop import Work
-from roost.work.model import JSON, Operation, State
+from roost.work.claim import ClaimedOperation, Handler
+from roost.work.errors import LeaseLost, OperationNotFound
+from roost.work.model import JSON, Operation, OperationState
 from roost.work.store import add, amend, busy, get, waiting
+from roost.work.worker import OperationWorker
 
 __all__ = [
     "JSON",
-    "Claim",
+    "ClaimedOperation",
     "Handler",
     "LeaseLost",
     "Operation",
-    "OperationMissing",
-    "State",
-    "Work",
+    "OperationNotFound",
+    "OperationState",
+    "OperationWorker",
     "add",
     "amend",
     "busy",

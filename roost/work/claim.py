@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Claim(Operation):
+class ClaimedOperation(Operation):
     """An operation that this process holds."""
 
     db: Database = field(repr=False, compare=False)
@@ -28,7 +28,7 @@ class Claim(Operation):
         return await self.db.write(fenced)
 
 
-Handler = Callable[[Claim], Awaitable[JSON]]
+Handler = Callable[[ClaimedOperation], Awaitable[JSON]]
 """Does the work and returns the result, a JSON value.
 
 It runs again from the start when an attempt was cut off, so every step must be one that can be done twice. It acts
@@ -37,13 +37,13 @@ outside the database and writes through `Claim.guard`. It is cancelled when the 
 
 
 @dataclass(frozen=True)
-class Duty:
+class HandlerSpec:
     """How one kind of operation is done: by whom, and how often it is tried again."""
 
     handler: Handler
     retries: int
 
-    async def do(self, claim: Claim) -> JSON:
+    async def do(self, claim: ClaimedOperation) -> JSON:
         result = await self.handler(claim)
         json.dumps(result, allow_nan=False)  # a result that cannot be stored is the handler's failure, not the write's
         return result

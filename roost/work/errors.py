@@ -1,9 +1,9 @@
 """What can go wrong with an operation."""
 
-from roost.core.problem import Kind, Missing, Problem
+from roost.core.problem import NotFound, Problem, ProblemKind
 
 
-class OperationMissing(Missing):
+class OperationNotFound(NotFound):
     """There is no such operation, or it finished so long ago that it was swept."""
 
     message = "Operation not found"
@@ -12,5 +12,5 @@ class OperationMissing(Missing):
 class LeaseLost(Problem):
     """Another attempt at the operation has begun, or it was given back: this one must not write any more."""
 
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "The operation is no longer held by this process"

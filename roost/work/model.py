@@ -15,7 +15,7 @@ _FIRST_RETRY = timedelta(seconds=1)
 _LONGEST_RETRY = timedelta(minutes=5)
 
 
-class State(StrEnum):
+class OperationState(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
     DONE = "done"
@@ -35,7 +35,7 @@ class Operation:
     kind: str
     subject: str
     payload: JSON
-    state: State
+    state: OperationState
     attempts: int
     failures: int
     lease_owner: str | None
@@ -48,7 +48,7 @@ class Operation:
 
     @property
     def finished(self) -> bool:
-        return self.state in {State.DONE, State.FAILED}
+        return self.state in {OperationState.DONE, OperationState.FAILED}
 
 
 def backoff(failures: int) -> timedelta:

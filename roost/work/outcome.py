@@ -7,15 +7,15 @@ from functools import partial
 
 from roost.core import clock
 from roost.core.db import Connection
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.work import store
-from roost.work.claim import Claim
+from roost.work.claim import ClaimedOperation
 from roost.work.model import JSON, backoff
 
 Write = Callable[[Connection], None]
 
 
-def outcome(attempt: asyncio.Task[JSON], claim: Claim, retries: int, *, given_up: bool) -> Write:
+def outcome(attempt: asyncio.Task[JSON], claim: ClaimedOperation, retries: int, *, given_up: bool) -> Write:
     """`given_up`: we cancelled it, so that its error says nothing. Any other cancellation is the handler's error."""
     error = asyncio.CancelledError() if attempt.cancelled() else attempt.exception()
     if error is None:
@@ -23,11 +23,11 @@ def outcome(attempt: asyncio.Task[JSON], claim: Claim, retries: int, *, given_up
     if given_up:
         return partial(store.give_back, operation=claim)
     problem = error if isinstance(error, Problem) else Problem()
-    temporary = problem is not error or problem.kind is Kind.UNAVAILABLE
+    temporary = problem is not error or problem.kind is ProblemKind.UNAVAILABLE
     return _failed(claim, problem, again=temporary and claim.failures < retries)
 
 
-def _failed(claim: Claim, problem: Problem, *, again: bool) -> Write:
+def _failed(claim: ClaimedOperation, problem: Problem, *, again: bool) -> Write:
     shown = {"kind": problem.kind.value, "message": problem.message}
     if not again:
         return partial(store.fail, operation=claim, error=shown)

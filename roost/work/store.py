@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import JsonText, UtcTime, metadata
-from roost.work.errors import LeaseLost, OperationMissing
-from roost.work.model import JSON, Operation, State
+from roost.work.errors import LeaseLost, OperationNotFound
+from roost.work.model import JSON, Operation, OperationState
 
 operations = sa.Table(
     "operations",
@@ -63,7 +63,7 @@ def add(
             kind=kind,
             subject=subject,
             payload=payload,
-            state=State.PENDING,
+            state=OperationState.PENDING,
             attempts=0,
             failures=0,
             run_after=run_after or now,
@@ -78,7 +78,7 @@ def get(connection: Connection, operation_id: str) -> Operation:
     """Raises OperationMissing."""
     row = connection.execute(sa.select(*_FIELDS).where(_o.id == operation_id)).first()
     if row is None:
-        raise OperationMissing
+        raise OperationNotFound
     return _operation(row)
 
 
@@ -90,7 +90,7 @@ def busy(connection: Connection, subject: str) -> bool:
 
 def waiting(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
     """Operations that nobody has begun, oldest first; none of them begins before the transaction ends."""
-    query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == State.PENDING)
+    query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
     rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
     return [_operation(row) for row in rows]
 
@@ -113,8 +113,8 @@ def claim(
     now = clock.now()
     older = operations.alias("older")
     free = sa.or_(
-        sa.and_(_o.state == State.PENDING, _o.run_after <= now),
-        sa.and_(_o.state == State.RUNNING, _o.lease_until < now),
+        sa.and_(_o.state == OperationState.PENDING, _o.run_after <= now),
+        sa.and_(_o.state == OperationState.RUNNING, _o.lease_until < now),
     )
     behind = sa.exists().where(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
     due = (
@@ -130,7 +130,7 @@ def claim(
     taken = (
         operations.update()
         .where(_o.number.in_(numbers))
-        .values(state=State.RUNNING, attempts=_o.attempts + 1, lease_owner=owner, lease_until=until)
+        .values(state=OperationState.RUNNING, attempts=_o.attempts + 1, lease_owner=owner, lease_until=until)
         .returning(_o.number, *_FIELDS)
     )
     rows: list[Any] = sorted(connection.execute(taken).all(), key=_number)
@@ -160,29 +160,29 @@ def amend(connection: Connection, operation: Operation, payload: JSON) -> None:
 
 def finish(connection: Connection, operation: Operation, result: JSON) -> None:
     """Raises LeaseLost, as all that end an attempt do."""
-    _end(connection, operation, state=State.DONE, result=result, error=None, finished_at=clock.now())
+    _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.now())
 
 
 def fail(connection: Connection, operation: Operation, error: JSON) -> None:
     failures = operation.failures + 1
-    _end(connection, operation, state=State.FAILED, failures=failures, error=error, finished_at=clock.now())
+    _end(connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=clock.now())
 
 
 def retry(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:
     failures = operation.failures + 1
-    _end(connection, operation, state=State.PENDING, failures=failures, error=error, run_after=run_after)
+    _end(connection, operation, state=OperationState.PENDING, failures=failures, error=error, run_after=run_after)
 
 
 def give_back(connection: Connection, operation: Operation) -> None:
-    _end(connection, operation, state=State.PENDING)
+    _end(connection, operation, state=OperationState.PENDING)
 
 
 def release(connection: Connection, owner: str | None = None) -> int:
     """Give back all that an owner holds, or that anybody holds; how many they were."""
-    query = operations.update().where(_o.state == State.RUNNING)
+    query = operations.update().where(_o.state == OperationState.RUNNING)
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
-    return connection.execute(query.values(state=State.PENDING, **_IDLE)).rowcount
+    return connection.execute(query.values(state=OperationState.PENDING, **_IDLE)).rowcount
 
 
 def sweep(connection: Connection, before: datetime) -> int:
@@ -197,7 +197,7 @@ def _end(connection: Connection, operation: Operation, **values: Any) -> None:
 
 
 def _held(operation: Operation) -> sa.ColumnElement[bool]:
-    return sa.and_(_o.id == operation.id, _o.attempts == operation.attempts, _o.state == State.RUNNING)
+    return sa.and_(_o.id == operation.id, _o.attempts == operation.attempts, _o.state == OperationState.RUNNING)
 
 
 def _number(row: Any) -> int:
@@ -206,5 +206,5 @@ def _number(row: Any) -> int:
 
 def _operation(row: Any) -> Operation:
     values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(Operation)}
-    values["state"] = State(values["state"])
+    values["state"] = OperationState(values["state"])
     return Operation(**values)

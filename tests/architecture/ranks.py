@@ -31,7 +31,7 @@ RANKS: Mapping[str, int] = {
     "storage.unixfs": 1,
     "storage.content": 2,
     "storage.groups": 3,
-    "storage.links": 3,
+    "storage.signed_urls": 3,
     "storage.files": 4,
     "storage.gateways": 5,
     "storage.members": 5,
@@ -46,7 +46,7 @@ RANKS: Mapping[str, int] = {
     "storage.tus": 7,
     "storage.psa": 7,
     "storage.serve": 7,
-    "agents.roster": 1,
+    "agents.registry": 1,
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,
@@ -62,19 +62,19 @@ RANKS: Mapping[str, int] = {
     "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf
 }
 
-PRIVATE = ("store", "wire", "api")
+PRIVATE = ("store", "api")
 """Modules that only their own room imports. `hosts/` imports every `api`, because mounting them is what it is for."""
 
-WEB_OF_A_ROOM = ("api", "wire", "door", "shape")
-"""Modules of a slice or of identity that may know HTTP. A `shape` is what higher slices are asked or answer, too."""
+WEB_OF_A_ROOM = ("api", "schemas", "authenticator")
+"""Modules of a slice or of identity that may know HTTP."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody
-    "roost.drivers.blob.disk": "the files under drafts",
+    "roost.drivers.blob.disk_files": "the files under drafts",
     "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
-    "roost.drivers.runtime.warden": "the client of the warden, the same under every runtime",
+    "roost.drivers.runtime.warden_client": "the client of the warden, the same under every runtime",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
-    "roost.drivers.model.loose": "careful reading of JSON that came from outside, for those types",
+    "roost.drivers.model.json_access": "careful reading of JSON that came from outside, for those types",
 }
 
 

@@ -103,10 +103,10 @@ def _bare_exemptions(module: Module) -> Iterator[int]:
 
 
 _HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
-_CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/apart.py")
+_CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/subprocess_worker.py")
 _IN_BOXES = (  # programs of their own, which run in containers
     *("roost/warden/*", "roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/hermes/scheduler.py"),
-    "roost/drivers/engine/fake_desk.py",
+    "roost/drivers/engine/fake_admin_api.py",
 )
 
 RULES: tuple[Rule, ...] = (
@@ -127,14 +127,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "HTTP frameworks",
         imports_from("fastapi"),
-        (*_HTTP, "roost/identity/door.py", "roost/storage/links/door.py"),
+        (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
         "FastAPI and its responses belong in web/, hosts/, an api.py, and the door",
         "from fastapi.responses import JSONResponse",
     ),
     Rule(
         "ASGI",
         imports_from("starlette", "ASGIApp", "Receive", "Scope", "Send"),
-        (*_HTTP, "roost/identity/door.py", "roost/storage/links/door.py"),
+        (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
         "requests and responses belong in web/, hosts/, an api.py, and the door; elsewhere only ASGI's types",
         "from starlette.responses import Response",
     ),
@@ -200,7 +200,7 @@ RULES: tuple[Rule, ...] = (
             "roost/core/ids.py",
             "roost/warden/*",
             "roost/drivers/engine/fake_scheduler.py",
-            "roost/drivers/engine/fake_desk.py",
+            "roost/drivers/engine/fake_admin_api.py",
         ),
         "ids, tokens and random bytes come from core/ids.py",
         "import secrets\nsecrets.token_hex(8)",
@@ -209,15 +209,15 @@ RULES: tuple[Rule, ...] = (
         "credentials",
         _credentials,
         (
-            "roost/identity/door.py",
+            "roost/identity/authenticator.py",
             "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
             "roost/cli/*",  # a client: it sends one
             "roost/drivers/model/*",  # clients of model services
-            "roost/drivers/messenger/*",  # clients of chat platforms
+            "roost/drivers/chat_platform/*",  # clients of chat platforms
             "roost/drivers/network/*",  # clients of a kubo node
             "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
         ),
-        "credentials are read by identity/door.py only; a handler names who may enter by a type in its signature",
+        "only identity/authenticator.py reads credentials; a handler declares its caller type in its signature",
         "headers.get('Authorization')",
     ),
     Rule(
@@ -226,23 +226,23 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
-            "roost/core/threads.py",  # blocking work of minutes
-            "roost/core/flusher.py",  # counts are written behind, in batches
+            "roost/core/daemon_thread.py",  # blocking work of minutes
+            "roost/core/periodic_flusher.py",  # counts are written behind, in batches
             "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
             "roost/agents/logs/feed.py",  # one reader of a box's log for all who follow it
             "roost/web/websocket.py",  # what is sent races the client's leaving
-            "roost/storage/content/pieces.py",  # one piece is worked on while the next is gathered
+            "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
             "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
-            "roost/storage/content/cars.py",  # the same
-            "roost/storage/webhooks/sending.py",  # deliveries are leased rows; slow receivers must not delay operations
+            "roost/storage/content/car_receiver.py",  # the same
+            "roost/storage/webhooks/sender.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
-            "roost/storage/content/keeper.py",  # loops that only tidy up, and lose nothing when they are cut off
-            "roost/agents/models/own.py",  # connections of keys that are gone are closed behind the change
+            "roost/storage/content/maintenance.py",  # loops that only tidy up, and lose nothing when they are cut off
+            "roost/agents/models/agent_catalogs.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",
         ),
         "what outlives a request is a row in operations (roost/work), never a bare task",
@@ -255,14 +255,14 @@ RULES: tuple[Rule, ...] = (
             *("os.system", "os.popen", "os.fork", "os.posix_spawn", "os.execv", "os.execve", "os.execvpe", "os.spawnv"),
         ),
         _CHILDREN,
-        "programs are run by drivers (on the host) and by the warden (in a container), ours by core/apart.py",
+        "only drivers (on the host), the warden (in a container) and core/subprocess_worker.py run programs",
         "import subprocess\nsubprocess.run(['true'])",
     ),
     Rule(
         "camelCase",
         _camel_case,
         (
-            *("*/wire.py", "*/api.py", "roost/web/*", "roost/hosts/*", "roost/identity/door.py"),
+            *("*/schemas.py", "*/api.py", "roost/web/*", "roost/hosts/*", "roost/identity/authenticator.py"),
             *(
                 "roost/cli/*",
                 "roost/drivers/*",
@@ -270,7 +270,7 @@ RULES: tuple[Rule, ...] = (
                 "roost/agents/logs/model.py",  # the lines of engines
             ),  # speak other programs' formats, or our API as clients
         ),
-        "the API's spelling of fields belongs in wire.py; the model says snake_case",
+        "the API's spelling of fields belongs in schemas.py; the model says snake_case",
         "row['createdAt']",
     ),
     Rule(

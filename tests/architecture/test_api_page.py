@@ -1,24 +1,24 @@
-"""docs/api.md lists the endpoints that there are, with their credentials."""
+"""docs/reference/api.md lists the endpoints that there are, with their credentials."""
 
 import re
 
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.mount import application
+from roost.hosts.application import application
 from roost.hosts.routes import table
-from roost.web.provide import Rooms
+from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 
 _ROW = re.compile(r"^\| (GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|WEBSOCKET) \| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
 
 
 def test_the_page_has_a_row_for_each_endpoint() -> None:
-    page = (ROOT / "docs" / "api.md").read_text()
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
     rows = _ROW.findall(page)
     written = {(method, path): kinds.strip() for method, path, kinds in rows}
     served = {
         (row["method"], re.sub(r":path", "", row["path"])): ", ".join(row["credentials"]) or "none"
-        for row in table(application(Rooms(), "", {}, CollectorRegistry()))
+        for row in table(application(ServiceRegistry(), "", {}, CollectorRegistry()))
     }
     assert written == served
     assert len(rows) == len(written)  # what is written twice will differ one day

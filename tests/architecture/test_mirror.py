@@ -15,14 +15,14 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages; whoever raises them is tried there
-    "roost/hosts/mount.py": "tests/architecture/test_api_page.py",  # its routes
+    "roost/hosts/application.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/legacy/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
-    "roost/agents/roster/store.py": "tests/agents/roster/test_service.py",  # SQL, through the verbs that use it
+    "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it
     "roost/agents/channels/*.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/fake_channels.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/abilities/channels.py": "tests/contract/test_channels.py",
@@ -32,7 +32,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/abilities/devices.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/configuration.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/*/configuration.py": "tests/conformance/test_devices_and_configuration.py",
-    "roost/drivers/engine/fake_desk.py": "tests/conformance/test_devices_and_configuration.py",
+    "roost/drivers/engine/fake_admin_api.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",
@@ -41,22 +41,24 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
+    "roost/agents/logs/api.py": "tests/contract/test_log_stream.py",
+    "roost/storage/members/api.py": "tests/contract/test_storage_groups.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
-    "roost/agents/egress/pipe.py": "tests/agents/egress/test_proxy.py",  # needs both ends
-    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_gateway.py",  # asked and answered
+    "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
+    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # asked and answered
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
-    "roost/drivers/blob/memory.py": "tests/conformance/test_blob.py",  # the fake does what every store does
+    "roost/drivers/blob/memory_store.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
-    "roost/storage/webhooks/wire.py": "tests/contract/test_webhooks.py",
+    "roost/storage/webhooks/schemas.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
-    "roost/drivers/courier/http.py": "tests/conformance/test_courier.py",  # its contract's suite, and more
+    "roost/drivers/http_sender/guarded.py": "tests/conformance/test_courier.py",  # its contract's suite, and more
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",

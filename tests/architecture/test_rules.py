@@ -18,7 +18,7 @@ def test_lines_stand_in_their_room(rule: Rule) -> None:
 
 @named
 def test_the_rule_bites(rule: Rule) -> None:
-    assert list(rule.find(parse("roost/agents/roster/service.py", rule.example + "\n")))
+    assert list(rule.find(parse("roost/agents/registry/repository.py", rule.example + "\n")))
 
 
 @named

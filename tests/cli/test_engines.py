@@ -9,7 +9,7 @@ from typer import Exit as Left
 
 from roost import app, config
 from roost.cli.engines import install_one
-from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake import FakeEngine
 from tests.cli.terminal import run
 
@@ -21,7 +21,7 @@ class Offline(FakeEngine):
     def install(self, version: str, progress: Progress) -> None:
         progress("fetching", None)
         progress("unpacking", 0.5)
-        raise InstallFailed("no network\n[red]last line")
+        raise EngineInstallFailed("no network\n[red]last line")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer import Exit as Left
 
-from roost.cli.output import Exit, Form, fail, say_field, show_record, show_rows, write
+from roost.cli.output import ExitCode, OutputFormat, fail, say_field, show_record, show_rows, write
 from tests.cli.terminal import on_a_terminal
 
 HOSTILE = [
@@ -29,7 +29,7 @@ def test_rows_are_lines_that_a_script_can_cut(capsys: pytest.CaptureFixture[str]
         {"agentId": "a1", "name": "x" * 200, "createdAt": "2026-01-02T03:04:05.000001Z", "other": 1},
         {"agentId": "a2", "name": None, "createdAt": "", "other": 2},
     ]
-    show_rows(rows, ("agentId", "name", "createdAt"), Form.TABLE)
+    show_rows(rows, ("agentId", "name", "createdAt"), OutputFormat.TABLE)
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split() == ["AGENT", "ID", "NAME", "CREATED", "AT"]
     assert first.split() == ["a1", "x" * 200, "2026-01-02", "03:04"]
@@ -38,19 +38,19 @@ def test_rows_are_lines_that_a_script_can_cut(capsys: pytest.CaptureFixture[str]
 
 def test_json_has_every_field_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"a": 1, "b": None, "c": ["ü", "\x1b"]}]
-    show_rows(rows, ("a",), Form.JSON)
+    show_rows(rows, ("a",), OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == rows
-    show_record(rows[0], Form.JSON)
+    show_record(rows[0], OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == rows[0]
 
 
 def test_cells_of_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
-    show_record({"list": ["a", 2, None], "yes": True, "map": {"k": "ü"}, "none": None, "empty": []}, Form.TABLE)
+    show_record({"list": ["a", 2, None], "yes": True, "map": {"k": "ü"}, "none": None, "empty": []}, OutputFormat.TABLE)
     assert capsys.readouterr().out.splitlines() == ["list  a, 2, ", "yes   true", 'map   {"k": "ü"}']
 
 
 def test_no_rows_are_an_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
-    show_rows([], ("id",), Form.TABLE)
+    show_rows([], ("id",), OutputFormat.TABLE)
     assert capsys.readouterr().out.strip() == "ID"
 
 
@@ -61,7 +61,7 @@ def test_all_lines_of_a_field_stand_in_its_column(capsys: pytest.CaptureFixture[
 
 def test_a_failure_is_one_line_on_standard_error_however_long(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Left) as left:
-        fail("much " * 50, Exit.NOT_FOUND)
+        fail("much " * 50, ExitCode.NOT_FOUND)
     assert left.value.exit_code == 5
     caught = capsys.readouterr()
     assert caught.out == ""
@@ -74,8 +74,8 @@ def test_on_a_terminal_hostile_text_is_only_text(text: str) -> None:
 import sys
 from roost.cli.output import *
 text = {text!r}
-show_record({{"f": text}}, Form.TABLE)
-show_rows([{{"f": text}}], ["f"], Form.TABLE)
+show_record({{"f": text}}, OutputFormat.TABLE)
+show_rows([{{"f": text}}], ["f"], OutputFormat.TABLE)
 say(text)
 complain(text)
 write(text + chr(10), sys.stdout)

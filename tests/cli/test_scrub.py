@@ -8,10 +8,10 @@ import pytest
 
 from roost import app, config
 from roost.identity import tenants
-from roost.storage.content.model import Network
-from roost.storage.content.service import Content
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival, Files
+from roost.storage.content.model import ContentNetwork
+from roost.storage.content.service import ContentService
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.profile import V1
 from tests.cli.terminal import run
 
@@ -21,14 +21,16 @@ GOOD, BAD = b"good" * 10_000, b"bad" * 10_000
 async def keep(folder: Path, *contents: bytes) -> list[File]:
     settings = config.load({}, data=folder)
     db = app.open_database(settings)
-    content, files = Content(db, app.blobs(settings)), Files(db)
+    content, files = ContentService(db, app.blobs(settings)), FileService(db)
     owner = await db.write(lambda connection: tenants.ensure(connection, "acme").id)
     kept: list[File] = []
     for data in contents:
         async with content.receive(V1) as pack:
             await pack.write(data)
             tree = await pack.end_file()
-            arrival = Arrival(owner, Network.PRIVATE, str(tree.cid), tree.size, "text/plain", Note("[b]name[/b]\n\x1b"))
+            arrival = NewFile(
+                owner, ContentNetwork.PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("[b]name[/b]\n\x1b")
+            )
             add = (arrival, pack.pack_id)
             kept.append(await pack.commit(lambda connection, add=add: files.add(connection, *add)))
     db.close()

@@ -14,7 +14,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import V1
 from tests.server import Running, running
 
@@ -135,7 +135,7 @@ def content_of(size: int, start: int = 0) -> Iterator[bytes]:
 
 
 def cid_of(size: int) -> str:
-    importer = Importer(V1)
+    importer = UnixfsImporter(V1)
     for piece in content_of(size):
         importer.update(piece)
     return str(importer.finish().cid)

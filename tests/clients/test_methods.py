@@ -12,7 +12,7 @@ from tests import node
 
 FOLDER = Path(__file__).parent
 OLD = FOLDER / "old"
-PAGE = FOLDER.parents[1] / "docs" / "coming-from-pinata.md"
+PAGE = FOLDER.parents[1] / "docs" / "guides" / "coming-from-pinata.md"
 VECTORS = frozenset({"vectorize", "queryVectors", "deleteVectors"})
 CLIENTS = {
     "pinata": (FOLDER, "*.mjs"),

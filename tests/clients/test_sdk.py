@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import V1
 from tests import node
 from tests.server import Running, running
@@ -71,7 +71,7 @@ async def test_a_large_file(clients: Clients) -> None:
     content = bytearray(LARGE)
     for at in range(0, LARGE - 3, 65_536):
         content[at : at + 4] = at.to_bytes(4, "little")
-    importer = Importer(V1)
+    importer = UnixfsImporter(V1)
     importer.update(content)
     assert await clients.run("large", ROOST_WANTED=str(importer.finish().cid)) == "done\n"
 

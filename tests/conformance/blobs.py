@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.blob.contract import BlobStore
-from roost.drivers.blob.folder import FolderStore
-from roost.drivers.blob.memory import MemoryStore
-from roost.drivers.blob.objects import ObjectStore
+from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.blob.memory_store import MemoryStore
+from roost.drivers.blob.object_store import ObjectStore
 from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
 

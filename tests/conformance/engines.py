@@ -20,9 +20,9 @@ from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import BoxSpec, Runtime
+from roost.drivers.runtime.contract import ContainerSpec, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden import FileMissing, Warden
+from roost.drivers.runtime.warden_client import WardenClient, WardenFileNotFound
 from tests.conformance.model_server import MODELS, ModelServer
 
 AGENT = "agent-1"
@@ -91,7 +91,7 @@ class Place:
     """One agent's box, a stand-in for the model gateway, and the hands to start a gateway as the product does."""
 
     engine: Engine
-    warden: Warden
+    warden: WardenClient
     models: ModelServer
     model_port: int
 
@@ -100,7 +100,7 @@ class Place:
         for path in self.engine.reads:
             try:
                 existing[path] = await self.warden.read(path, root="home", limit=1 << 20)
-            except FileMissing:
+            except WardenFileNotFound:
                 continue
         return GatewaySetup(
             agent_id=AGENT,
@@ -163,6 +163,6 @@ async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(ModelServer().on(runtime.relay(AGENT, "api")))
         mounts = engine.mounts(engine.default_version)
-        await runtime.start(BoxSpec(AGENT, mounts=mounts, relays={model_port: "api"}))
+        await runtime.start(ContainerSpec(AGENT, mounts=mounts, relays={model_port: "api"}))
         stack.push_async_callback(runtime.delete, AGENT)
-        yield Place(engine, Warden(functools.partial(runtime.connect, AGENT)), models, model_port)
+        yield Place(engine, WardenClient(functools.partial(runtime.connect, AGENT)), models, model_port)

@@ -8,9 +8,9 @@ import httpx2
 
 from roost.agents.egress.policy import Address
 from roost.core.sensitive import Sensitive
-from roost.drivers.network.contract import NotThere, Source
-from roost.drivers.network.kubo import Kubo
-from roost.drivers.network.trustless import Trustless
+from roost.drivers.network.contract import ContentNotAtSource, ContentSource
+from roost.drivers.network.kubo import KuboNetwork
+from roost.drivers.network.trustless import TrustlessNetwork
 from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import V1
 from tests.storage.cars import house_of_files
@@ -23,8 +23,8 @@ FOLDER, BLOCKS = house_of_files(V1)
 FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
 
 
-def trustless(*urls: str, idle: float = 5.0) -> Trustless:
-    return Trustless(urls, httpx2.AsyncHTTPTransport, idle=idle)
+def trustless(*urls: str, idle: float = 5.0) -> TrustlessNetwork:
+    return TrustlessNetwork(urls, httpx2.AsyncHTTPTransport, idle=idle)
 
 
 async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
@@ -32,14 +32,14 @@ async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
     try:
         return [ipaddress.ip_address(host)], port
     except ValueError:
-        raise NotThere from None
+        raise ContentNotAtSource from None
 
 
-def through_kubo(url: str, credential: str = "", idle: float = 5.0) -> Kubo:
+def through_kubo(url: str, credential: str = "", idle: float = 5.0) -> KuboNetwork:
     secret = Sensitive(credential) if credential else None
-    return Kubo(url, secret, trustless(), locate, lambda _: True, idle=idle)
+    return KuboNetwork(url, secret, trustless(), locate, lambda _: True, idle=idle)
 
 
-async def read(source: Source, cid: str = CID) -> bytes:
+async def read(source: ContentSource, cid: str = CID) -> bytes:
     async with aclosing(source.car(cid)) as pieces:
         return b"".join([piece async for piece in pieces])

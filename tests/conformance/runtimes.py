@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import BoxSpec, Runtime
+from roost.drivers.runtime.contract import ContainerSpec, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.warden_client import WardenClient
 
 AGENT = "agent-1"
 
@@ -49,11 +49,11 @@ class Ground:
     def home(self, agent_id: str = AGENT) -> Path:
         return self.folder / "agents" / agent_id / "home"
 
-    def warden(self, agent_id: str = AGENT) -> Warden:
-        return Warden(functools.partial(self.runtime.connect, agent_id))
+    def warden(self, agent_id: str = AGENT) -> WardenClient:
+        return WardenClient(functools.partial(self.runtime.connect, agent_id))
 
-    async def box(self, spec: BoxSpec | None = None) -> Warden:
-        spec = spec or BoxSpec(AGENT)
+    async def box(self, spec: ContainerSpec | None = None) -> WardenClient:
+        spec = spec or ContainerSpec(AGENT)
         await self.runtime.start(spec)
         return self.warden(spec.agent_id)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.blob.contract import BlobFailed, BlobMissing, BlobStore
+from roost.drivers.blob.contract import BlobNotFound, BlobStore, BlobStoreFailed
 from tests.conformance.blobs import s3_address, store
 
 __all__ = ["s3_address", "store"]
@@ -39,7 +39,7 @@ async def test_a_file_becomes_an_object(store: BlobStore, tmp_path: Path) -> Non
     await store.adopt(KEY, draft)
     draft.unlink()
     assert await store.read(KEY, 0, len(DATA)) == DATA
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await store.adopt(OTHER, tmp_path / "nothing")
     assert [blob.key async for blob in store.list()] == [KEY]
 
@@ -61,17 +61,17 @@ async def test_an_empty_object(store: BlobStore) -> None:
 async def test_nothing_is_there_before_it_is_committed(store: BlobStore) -> None:
     async with await store.create(KEY) as writer:
         await writer.write(DATA)
-        with pytest.raises(BlobMissing):
+        with pytest.raises(BlobNotFound):
             await store.read(KEY, 0, 1)
         assert [blob async for blob in store.list()] == []
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await store.read(KEY, 0, 1)
 
 
 async def test_a_finished_writer_takes_no_more(store: BlobStore) -> None:
     async with await store.create(KEY) as writer:
         await writer.commit()
-        with pytest.raises(BlobFailed):
+        with pytest.raises(BlobStoreFailed):
             await writer.write(b"more")
         await writer.abort()
     assert await store.read(KEY, 0, 0) == b""
@@ -79,16 +79,16 @@ async def test_a_finished_writer_takes_no_more(store: BlobStore) -> None:
 
 async def test_no_object_is_replaced(store: BlobStore) -> None:
     await put(store)
-    with pytest.raises(BlobFailed):
+    with pytest.raises(BlobStoreFailed):
         await put(store, data=b"other")
     assert await store.read(KEY, 0, 3) == DATA[:3]
 
 
 async def test_what_ends_before_the_range_is_missing(store: BlobStore) -> None:
     await put(store, data=b"short")
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await store.read(KEY, 0, 6)
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         _ = [one async for one in store.stream(KEY, 0, 6, 4)]
 
 
@@ -97,14 +97,14 @@ async def test_deleting(store: BlobStore) -> None:
     await put(store, OTHER, b"x")
     await store.delete(KEY)
     await store.delete(KEY)
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await store.read(KEY, 0, 1)
     assert [(blob.key, blob.size) async for blob in store.list()] == [(OTHER, 1)]
 
 
 @pytest.mark.parametrize("key", ["", "../x", "AB" * 16, "ab" * 15, "ab" * 16 + "/x"])
 async def test_keys_are_ours(store: BlobStore, key: str) -> None:
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await put(store, key)
 
 

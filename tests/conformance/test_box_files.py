@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden import (
+from roost.drivers.runtime.warden_client import (
     ExecRefused,
-    FileMissing,
-    FileTooLarge,
-    NotAFile,
     PathRefused,
-    Warden,
     WardenBusy,
+    WardenClient,
+    WardenFileNotFound,
+    WardenFileTooLarge,
+    WardenNotAFile,
 )
 from tests.conformance.runtimes import CASES, Ground, ground
 
@@ -31,20 +31,20 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
-async def box(place: Ground) -> Warden:
+async def box(place: Ground) -> WardenClient:
     box = await place.box()
     await box.write("secret", SECRET.encode(), root="home")
     return box
 
 
-async def shell(box: Warden, script: str) -> str:
+async def shell(box: WardenClient, script: str) -> str:
     result = await box.exec(["sh", "-c", script])
     assert result.exit_code == 0, result.stderr
     return result.stdout.decode().strip()
 
 
 @pytest.mark.parametrize("size", [0, 1, 262_144, 262_145, 20_000_001])
-async def test_a_file_comes_back_as_it_went(box: Warden, size: int) -> None:
+async def test_a_file_comes_back_as_it_went(box: WardenClient, size: int) -> None:
     data = os.urandom(size)
     await box.write("deep/down/file", data)
     assert await box.read("deep/down/file", limit=size) == data
@@ -53,7 +53,7 @@ async def test_a_file_comes_back_as_it_went(box: Warden, size: int) -> None:
     assert await shell(box, "ls -A deep/down") == "file"
 
 
-async def test_a_file_has_the_mode_that_was_asked_for(box: Warden) -> None:
+async def test_a_file_has_the_mode_that_was_asked_for(box: WardenClient) -> None:
     await box.write("tool", b"#!/bin/sh\necho ran\n", mode=0o755)
     await box.write("private", b"", mode=0o600)
     assert await shell(box, "./tool; stat -c %a tool private") == "ran\n755\n600"
@@ -62,14 +62,14 @@ async def test_a_file_has_the_mode_that_was_asked_for(box: Warden) -> None:
 @pytest.mark.parametrize(
     "name", ["with space", "new\nline", "ünïcödé", "back\\slash", "-rf", "a'b\"c", "\udcff\udcfe", "..."]
 )
-async def test_a_name_may_be_anything_that_linux_takes(box: Warden, name: str) -> None:
+async def test_a_name_may_be_anything_that_linux_takes(box: WardenClient, name: str) -> None:
     await box.write(f"dir/{name}", b"x")
     assert await box.read(f"dir/{name}", limit=1) == b"x"
     assert [entry.name for entry in await box.list("dir")] == [name]
 
 
 @pytest.mark.parametrize("path", MALFORMED)
-async def test_a_malformed_path_is_refused(box: Warden, place: Ground, path: str) -> None:
+async def test_a_malformed_path_is_refused(box: WardenClient, place: Ground, path: str) -> None:
     await box.exec(["mkdir", "a"])
     for attempt in (box.read(path, limit=LIMIT), box.list(path), box.write(path, b"x")):
         with pytest.raises(PathRefused):
@@ -78,65 +78,65 @@ async def test_a_malformed_path_is_refused(box: Warden, place: Ground, path: str
 
 
 @pytest.mark.parametrize("path", ["folder/", "folder/.", "folder/..", ".", "folder/new/"])
-async def test_a_write_needs_a_file_name(box: Warden, path: str) -> None:
+async def test_a_write_needs_a_file_name(box: WardenClient, path: str) -> None:
     await box.exec(["mkdir", "folder"])
     with pytest.raises(PathRefused):
         await box.write(path, b"x")
 
 
-async def test_what_is_not_there_is_missing(box: Warden) -> None:
+async def test_what_is_not_there_is_missing(box: WardenClient) -> None:
     await box.write("file", b"x")
     for path in ("none", "none/none", "file/none", "file/.."):
-        with pytest.raises(FileMissing):
+        with pytest.raises(WardenFileNotFound):
             await box.read(path, limit=LIMIT)
-    with pytest.raises(FileMissing):
+    with pytest.raises(WardenFileNotFound):
         await box.list("none")
 
 
 @pytest.mark.parametrize("path", ["folder", ".", "fifo", "socket", "link-to-fifo", "folder/../fifo"])
-async def test_only_regular_files_are_read(box: Warden, path: str) -> None:
+async def test_only_regular_files_are_read(box: WardenClient, path: str) -> None:
     bind = "import socket; socket.socket(socket.AF_UNIX).bind('socket')"
     await shell(box, f'mkdir folder; mkfifo fifo; ln -s fifo link-to-fifo; /usr/bin/python3 -c "{bind}"')
     async with asyncio.timeout(5):
-        with pytest.raises(NotAFile):
+        with pytest.raises(WardenNotAFile):
             await box.read(path, limit=LIMIT)
 
 
-async def test_a_file_is_no_folder(box: Warden) -> None:
+async def test_a_file_is_no_folder(box: WardenClient) -> None:
     await shell(box, "touch file; mkfifo fifo; mkdir folder")
     for path in ("file", "fifo"):
-        with pytest.raises(NotAFile):
+        with pytest.raises(WardenNotAFile):
             await box.list(path)
-        with pytest.raises((NotAFile, FileMissing)):
+        with pytest.raises((WardenNotAFile, WardenFileNotFound)):
             await box.write(f"{path}/inner", b"x")
-    with pytest.raises(NotAFile):
+    with pytest.raises(WardenNotAFile):
         await box.write("folder", b"x")
     assert await shell(box, "ls -A") == "fifo\nfile\nfolder"
 
 
-async def test_a_file_over_the_limit_is_refused_whatever_it_really_holds(box: Warden) -> None:
+async def test_a_file_over_the_limit_is_refused_whatever_it_really_holds(box: WardenClient) -> None:
     await shell(box, "truncate -s 3G sparse; head -c 101 /dev/zero > file")
     for path in ("sparse", "file"):
-        with pytest.raises(FileTooLarge):
+        with pytest.raises(WardenFileTooLarge):
             await box.read(path, limit=100)
     assert len(await box.read("file", limit=101)) == 101
 
 
-async def test_a_file_that_grows_while_it_is_read_ends_at_the_limit(box: Warden) -> None:
+async def test_a_file_that_grows_while_it_is_read_ends_at_the_limit(box: WardenClient) -> None:
     await box.start("grow", ["sh", "-c", "while :; do head -c 1000000 /dev/zero >> file; done"], env={})
     limit, grown = 30_000_000, False
     async with asyncio.timeout(30):
         while not grown:
             try:
                 assert len(await box.read("file", limit=limit)) <= limit
-            except FileMissing:
+            except WardenFileNotFound:
                 await asyncio.sleep(0.01)
-            except FileTooLarge:
+            except WardenFileTooLarge:
                 grown = True
     await box.stop("grow", grace=0)
 
 
-async def test_links_inside_the_root_work(box: Warden) -> None:
+async def test_links_inside_the_root_work(box: WardenClient) -> None:
     root = await shell(box, "pwd")
     await shell(
         box,
@@ -163,19 +163,19 @@ async def test_links_inside_the_root_work(box: Warden) -> None:
     ["/etc/passwd", "/proc/self/environ", "/proc/1/environ", "../home/secret", "../../home/agent/secret", "/dev/zero",
      "a/../../home/secret", "/", "..", "/proc/self/root/etc/passwd", "/proc/self/cwd/file"],
 )  # fmt: skip
-async def test_links_that_leave_the_root_lead_nowhere(box: Warden, target: str) -> None:
+async def test_links_that_leave_the_root_lead_nowhere(box: WardenClient, target: str) -> None:
     await shell(box, f"mkdir a; ln -s {target} link; ln -s link again")
     for path in ("link", "again", "link/etc/passwd", "link/secret"):
         async with asyncio.timeout(5):
-            with pytest.raises((PathRefused, FileMissing)):
+            with pytest.raises((PathRefused, WardenFileNotFound)):
                 await box.read(path, limit=LIMIT)
-        with pytest.raises((PathRefused, FileMissing)):
+        with pytest.raises((PathRefused, WardenFileNotFound)):
             await box.list(path)
         with pytest.raises(ExecRefused):
             await box.exec(["true"], cwd=path)
 
 
-async def test_a_link_to_a_namesake_of_the_root_leads_nowhere(box: Warden) -> None:
+async def test_a_link_to_a_namesake_of_the_root_leads_nowhere(box: WardenClient) -> None:
     root = await shell(box, "pwd")
     await shell(box, f"ln -s {root}-evil/file link; ln -s {root}/../x up; ln -s {root}/.. parent")
     for path in ("link", "up", "parent", "parent/home/secret"):
@@ -183,7 +183,7 @@ async def test_a_link_to_a_namesake_of_the_root_leads_nowhere(box: Warden) -> No
             await box.read(path, limit=LIMIT)
 
 
-async def test_loops_and_long_chains_of_links_end(box: Warden) -> None:
+async def test_loops_and_long_chains_of_links_end(box: WardenClient) -> None:
     await shell(box, "ln -s loop loop; ln -s b a; ln -s a b; echo -n x > file; ln -s file l0")
     await shell(box, "i=0; while [ $i -lt 60 ]; do ln -s l$i l$((i+1)); i=$((i+1)); done; ln -s d/d/d/d/d d")
     for path in ("loop", "a", "l60", "d", "d/d/d"):
@@ -193,7 +193,7 @@ async def test_loops_and_long_chains_of_links_end(box: Warden) -> None:
     assert await box.read("l30", limit=LIMIT) == b"x"
 
 
-async def test_a_write_replaces_a_link_and_never_follows_it(box: Warden, place: Ground) -> None:
+async def test_a_write_replaces_a_link_and_never_follows_it(box: WardenClient, place: Ground) -> None:
     await shell(box, "echo -n old > target; ln -s target inside; ln -s ../home/secret outside; ln -s nowhere dangling")
     for name in ("inside", "outside", "dangling"):
         await box.write(name, b"new")
@@ -205,7 +205,7 @@ async def test_a_write_replaces_a_link_and_never_follows_it(box: Warden, place: 
 
 @pytest.mark.parametrize("target", ["/tmp", "../home", "..", "/", "/etc"])
 async def test_a_write_through_a_folder_that_leaves_the_root_is_refused(
-    box: Warden, place: Ground, target: str
+    box: WardenClient, place: Ground, target: str
 ) -> None:
     await shell(box, f"ln -s {target} uploads")
     for path in ("uploads/planted", "uploads/new/planted"):
@@ -215,7 +215,7 @@ async def test_a_write_through_a_folder_that_leaves_the_root_is_refused(
     assert not Path("/tmp/planted").exists()
 
 
-async def test_links_swapped_under_the_walk_lead_nowhere(box: Warden, place: Ground) -> None:
+async def test_links_swapped_under_the_walk_lead_nowhere(box: WardenClient, place: Ground) -> None:
     await shell(box, "mkdir -p real; echo -n fine > real/secret; mkdir -p spare; cp real/secret spare/")
     swap = "while :; do ln -sfn ../home turn; ln -sfn real turn; rm turn; mv spare turn; mv turn spare; done"
     await box.start("swap", ["sh", "-c", f"exec 2>/dev/null; {swap}"], env={})
@@ -224,14 +224,14 @@ async def test_links_swapped_under_the_walk_lead_nowhere(box: Warden, place: Gro
         try:
             seen.add(await box.read("turn/secret", limit=LIMIT))
             await box.write(f"turn/planted{number}", b"x")
-        except (FileMissing, PathRefused, NotAFile):
+        except (WardenFileNotFound, PathRefused, WardenNotAFile):
             continue
     await box.stop("swap", grace=0)
     assert seen <= {b"fine"}
     assert [path.name for path in place.home().iterdir() if path.name.startswith("planted")] == []
 
 
-async def test_a_write_is_seen_whole_or_not_at_all(box: Warden) -> None:
+async def test_a_write_is_seen_whole_or_not_at_all(box: WardenClient) -> None:
     watch = "until test -e go; do :; done; while test -e go; do wc -c < file; done | sort -u"
     await box.write("file", b"a" * 3_000_000)
     watching = asyncio.create_task(box.exec(["sh", "-c", watch]))
@@ -242,7 +242,7 @@ async def test_a_write_is_seen_whole_or_not_at_all(box: Warden) -> None:
     assert (await watching).stdout in (b"3000000\n", b"")
 
 
-async def test_a_write_that_is_cut_off_leaves_no_trace(box: Warden, place: Ground) -> None:
+async def test_a_write_that_is_cut_off_leaves_no_trace(box: WardenClient, place: Ground) -> None:
     reader, writer = await place.runtime.connect("agent-1")
     writer.write(b'{"op":"write","root":"workspace","path":"file","mode":420,"size":1000000}\n')
     assert b'"ok": true' in await reader.readline()
@@ -255,7 +255,7 @@ async def test_a_write_that_is_cut_off_leaves_no_trace(box: Warden, place: Groun
             await asyncio.sleep(0.01)
 
 
-async def test_a_folder_that_is_closed_is_refused(box: Warden) -> None:
+async def test_a_folder_that_is_closed_is_refused(box: WardenClient) -> None:
     if await shell(box, "mkdir closed; chmod 0 closed; id -u") == "0":
         pytest.skip("nothing is closed to root")
     with pytest.raises(PathRefused):
@@ -264,7 +264,7 @@ async def test_a_folder_that_is_closed_is_refused(box: Warden) -> None:
         await box.list("closed")
 
 
-async def test_a_folder_is_listed_by_name(box: Warden) -> None:
+async def test_a_folder_is_listed_by_name(box: WardenClient) -> None:
     await shell(box, "mkdir folder; echo -n 12345 > file; chmod 640 file; ln -s /etc link; mkfifo pipe; touch .hidden")
     entries = {entry.name: entry for entry in await box.list()}
     assert list(entries) == [".hidden", "file", "folder", "link", "pipe"]
@@ -275,12 +275,12 @@ async def test_a_folder_is_listed_by_name(box: Warden) -> None:
     assert await box.list("folder") == []
 
 
-async def test_a_crowded_folder_is_cut(box: Warden) -> None:
+async def test_a_crowded_folder_is_cut(box: WardenClient) -> None:
     await shell(box, "mkdir many; cd many; seq 10500 | xargs touch")
     assert len(await box.list("many")) == 10_000
 
 
-async def test_a_read_does_not_wait_for_a_lease(box: Warden) -> None:
+async def test_a_read_does_not_wait_for_a_lease(box: WardenClient) -> None:
     await box.write("file", b"x")
     hold = (
         "import fcntl, os, signal, time; signal.signal(signal.SIGIO, signal.SIG_IGN); "
@@ -294,7 +294,7 @@ async def test_a_read_does_not_wait_for_a_lease(box: Warden) -> None:
             await box.read("file", limit=1)
 
 
-async def test_other_calls_go_on_while_a_big_file_moves(box: Warden) -> None:
+async def test_other_calls_go_on_while_a_big_file_moves(box: WardenClient) -> None:
     data = bytes(50_000_000)
     writing = asyncio.create_task(box.write("big", data))
     answers = 0

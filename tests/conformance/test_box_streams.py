@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden import DialRefused, Warden
+from roost.drivers.runtime.warden_client import DialRefused, WardenClient
 from tests.conformance.runtimes import CASES, Ground, ground, until
 
 ECHO = """
@@ -28,11 +28,11 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
-async def box(place: Ground) -> Warden:
+async def box(place: Ground) -> WardenClient:
     return await place.box()
 
 
-async def test_a_stream_to_a_port_knows_half_an_end(box: Warden) -> None:
+async def test_a_stream_to_a_port_knows_half_an_end(box: WardenClient) -> None:
     await _serve(box, ECHO)
     data = bytes(range(256)) * 20_000
     reader, writer = await box.dial(7000)
@@ -43,13 +43,13 @@ async def test_a_stream_to_a_port_knows_half_an_end(box: Warden) -> None:
     writer.close()
 
 
-async def test_nothing_listens_there(box: Warden) -> None:
+async def test_nothing_listens_there(box: WardenClient) -> None:
     for port in (7999, 0, 65536, -1):
         with pytest.raises(DialRefused):
             await box.dial(port)
 
 
-async def test_a_stream_to_a_port_of_the_other_family(box: Warden) -> None:
+async def test_a_stream_to_a_port_of_the_other_family(box: WardenClient) -> None:
     await _serve(box, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
     reader, writer = await box.dial(7000)
     writer.write(b"six")
@@ -58,7 +58,7 @@ async def test_a_stream_to_a_port_of_the_other_family(box: Warden) -> None:
     writer.close()
 
 
-async def test_a_stream_waits_for_its_reader(box: Warden) -> None:
+async def test_a_stream_waits_for_its_reader(box: WardenClient) -> None:
     accept = "import socket; one = socket.create_server(('127.0.0.1', 7000)).accept()[0]"
     flood = f"{accept}\nwhile 1: one.sendall(b'x' * 65536)"
     await _serve(box, flood)
@@ -71,14 +71,14 @@ async def test_a_stream_waits_for_its_reader(box: Warden) -> None:
     writer.close()
 
 
-async def _serve(box: Warden, program: str) -> None:
+async def _serve(box: WardenClient, program: str) -> None:
     await box.start("server", ["/usr/bin/python3", "-c", program], env={}, restart=False)
     async with asyncio.timeout(10):
         while b":1B58 " not in (await box.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])).stdout:
             await asyncio.sleep(0.01)
 
 
-async def _memory(box: Warden) -> int:
+async def _memory(box: WardenClient) -> int:
     """Resident memory of the warden in KiB."""
     status = await box.exec(["cat", f"/proc/{(await box.ping()).pid}/status"])
     return int(next(line.split()[1] for line in status.stdout.decode().splitlines() if line.startswith("VmRSS")))

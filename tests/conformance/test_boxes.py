@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden import (
-    AlreadyRunning,
+from roost.drivers.runtime.warden_client import (
     ExecRefused,
     LogLine,
-    Warden,
+    ProcessAlreadyRunning,
     WardenBusy,
+    WardenClient,
     WardenFailed,
 )
 from tests.conformance.runtimes import CASES, Ground, ground, sleeper, sleeping, until
@@ -27,22 +27,22 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
-async def box(place: Ground) -> Warden:
+async def box(place: Ground) -> WardenClient:
     return await place.box()
 
 
-async def test_a_command_says_what_it_said_and_how_it_ended(box: Warden) -> None:
+async def test_a_command_says_what_it_said_and_how_it_ended(box: WardenClient) -> None:
     result = await box.exec(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 3)
     assert not result.timed_out
     assert not result.truncated
 
 
-async def test_a_signal_shows_in_the_exit_code(box: Warden) -> None:
+async def test_a_signal_shows_in_the_exit_code(box: WardenClient) -> None:
     assert (await box.exec(["sh", "-c", "kill -9 $$"])).exit_code == 128 + 9
 
 
-async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(box: Warden) -> None:
+async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(box: WardenClient) -> None:
     root = (await box.exec(["pwd"])).stdout.decode().strip()
     await box.exec(["mkdir", "-p", "a/b"])
     for cwd in ("a/b", f"{root}/a/b", "a/../a/./b"):
@@ -51,46 +51,46 @@ async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(box: Warden) ->
 
 
 @pytest.mark.parametrize("cwd", ["", "missing", "..", "a/../..", "/", "/etc", "file", "out", "a\0b", "file/.."])
-async def test_a_command_runs_nowhere_else(box: Warden, cwd: str) -> None:
+async def test_a_command_runs_nowhere_else(box: WardenClient, cwd: str) -> None:
     await box.exec(["sh", "-c", "touch file; ln -s / out"])
     with pytest.raises(ExecRefused):
         await box.exec(["pwd"], cwd=cwd)
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["no-such-program"], ["/etc"], ["./file"], ["a\0b"], ["true", "\0"]])
-async def test_what_is_no_command_is_refused(box: Warden, argv: Sequence[str]) -> None:
+async def test_what_is_no_command_is_refused(box: WardenClient, argv: Sequence[str]) -> None:
     await box.exec(["touch", "file"])
     with pytest.raises(ExecRefused):
         await box.exec(argv)
     assert (await box.exec(["true"])).exit_code == 0
 
 
-async def test_a_command_that_is_too_long_is_refused(box: Warden) -> None:
+async def test_a_command_that_is_too_long_is_refused(box: WardenClient) -> None:
     for length in (200_000, 2_000_000):
         with pytest.raises(ExecRefused):
             await box.exec(["true", "x" * length])
 
 
-async def test_a_command_gets_its_environment_and_finds_programs_by_it(box: Warden) -> None:
+async def test_a_command_gets_its_environment_and_finds_programs_by_it(box: WardenClient) -> None:
     await box.write("bin/hello", b"#!/bin/sh\necho hello $NAME\n", mode=0o755)
     result = await box.exec(["hello"], env={"PATH": "bin:/usr/bin", "NAME": "you"})
     assert result.stdout == b"hello you\n"
 
 
-async def test_input_of_any_size_arrives(box: Warden) -> None:
+async def test_input_of_any_size_arrives(box: WardenClient) -> None:
     data = bytes(range(256)) * 20_000
     result = await box.exec(["cat"], stdin=data, output_limit=10 << 20)
     assert result.stdout == data
     assert (await box.exec(["cat"])).stdout == b""
 
 
-async def test_a_command_need_not_read_its_input(box: Warden) -> None:
+async def test_a_command_need_not_read_its_input(box: WardenClient) -> None:
     assert (await box.exec(["true"], stdin=b"x" * 5_000_000)).exit_code == 0
     result = await box.exec(["sleep", "60"], stdin=b"x" * 5_000_000, timeout=0.2)
     assert result.timed_out
 
 
-async def test_output_over_the_limit_is_dropped_and_told(box: Warden) -> None:
+async def test_output_over_the_limit_is_dropped_and_told(box: WardenClient) -> None:
     result = await box.exec(["sh", "-c", "head -c 50000000 /dev/zero; echo end >&2; exit 5"], output_limit=1000)
     assert result.stdout == bytes(1000)
     assert (result.stderr, result.exit_code, result.truncated) == (b"end\n", 5, True)
@@ -98,18 +98,18 @@ async def test_output_over_the_limit_is_dropped_and_told(box: Warden) -> None:
     assert (exact.stdout, exact.truncated) == (bytes(1000), False)
 
 
-async def test_endless_output_ends_with_the_time(box: Warden) -> None:
+async def test_endless_output_ends_with_the_time(box: WardenClient) -> None:
     result = await box.exec(["yes"], timeout=0.3, output_limit=100)
     assert (result.stdout[:4], len(result.stdout)) == (b"y\ny\n", 100)
     assert (result.exit_code, result.timed_out, result.truncated) == (124, True, True)
 
 
-async def test_what_was_said_before_the_time_was_up_is_kept(box: Warden) -> None:
+async def test_what_was_said_before_the_time_was_up_is_kept(box: WardenClient) -> None:
     result = await box.exec(["sh", "-c", "echo before; sleep 60"], timeout=0.3)
     assert (result.stdout, result.exit_code, result.timed_out) == (b"before\n", 124, True)
 
 
-async def test_after_the_time_nothing_of_a_command_is_left(box: Warden) -> None:
+async def test_after_the_time_nothing_of_a_command_is_left(box: WardenClient) -> None:
     durations = [sleeper() for _ in range(5)]
     plain, group, session, lost, ignoring = durations
     script = (
@@ -122,21 +122,21 @@ async def test_after_the_time_nothing_of_a_command_is_left(box: Warden) -> None:
     assert not any(map(sleeping, durations))
 
 
-async def test_a_fork_storm_ends_with_the_time(box: Warden) -> None:
+async def test_a_fork_storm_ends_with_the_time(box: WardenClient) -> None:
     duration = sleeper()
     storm = f"n=0; while [ $n -lt 60 ]; do n=$((n+1)); setsid sleep {duration} & done; wait"
     assert (await box.exec(["sh", "-c", storm], timeout=1)).timed_out
     assert not sleeping(duration)
 
 
-async def test_a_background_process_neither_delays_the_end_nor_dies_of_it(box: Warden) -> None:
+async def test_a_background_process_neither_delays_the_end_nor_dies_of_it(box: WardenClient) -> None:
     duration = sleeper()
     result = await box.exec(["sh", "-c", f"sleep {duration} & echo done"], timeout=30)
     assert (result.stdout, result.timed_out) == (b"done\n", False)
     await until(lambda: sleeping(duration))
 
 
-async def test_a_stream_tells_as_it_happens(box: Warden) -> None:
+async def test_a_stream_tells_as_it_happens(box: WardenClient) -> None:
     script = "echo one; read line; echo two >&2; exit 4"
     seen = [piece async for piece in box.exec_stream(["sh", "-c", script], stdin=b"\n")]
     assert sorted((piece.stream, piece.data, piece.exit_code) for piece in seen) == [
@@ -147,7 +147,7 @@ async def test_a_stream_tells_as_it_happens(box: Warden) -> None:
     assert seen[-1].stream == "exit"
 
 
-async def test_who_leaves_ends_the_command(box: Warden) -> None:
+async def test_who_leaves_ends_the_command(box: WardenClient) -> None:
     duration = sleeper()
     async with aclosing(box.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"])) as pieces:
         await anext(pieces)
@@ -155,7 +155,7 @@ async def test_who_leaves_ends_the_command(box: Warden) -> None:
     await until(lambda: not sleeping(duration))
 
 
-async def test_who_leaves_while_input_waits_ends_the_command(box: Warden) -> None:
+async def test_who_leaves_while_input_waits_ends_the_command(box: WardenClient) -> None:
     duration = sleeper()
     running = asyncio.create_task(box.exec(["sleep", duration], stdin=b"x" * 5_000_000))
     await until(lambda: sleeping(duration))
@@ -163,7 +163,7 @@ async def test_who_leaves_while_input_waits_ends_the_command(box: Warden) -> Non
     await until(lambda: not sleeping(duration))
 
 
-async def test_a_slow_reader_holds_the_command_back(box: Warden, place: Ground) -> None:
+async def test_a_slow_reader_holds_the_command_back(box: WardenClient, place: Ground) -> None:
     count = place.workspace() / "count"
     script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
     async with aclosing(box.exec_stream(["sh", "-c", script])) as pieces:
@@ -178,7 +178,7 @@ async def test_a_slow_reader_holds_the_command_back(box: Warden, place: Ground) 
     assert int(count.read_text() or 1000) > still
 
 
-async def test_many_commands_at_once_and_no_more(box: Warden) -> None:
+async def test_many_commands_at_once_and_no_more(box: WardenClient) -> None:
     results = await asyncio.gather(*(box.exec(["sh", "-c", f"echo {number}"]) for number in range(64)))
     assert [int(result.stdout) for result in results] == list(range(64))
     duration = sleeper()
@@ -191,7 +191,7 @@ async def test_many_commands_at_once_and_no_more(box: Warden) -> None:
     assert (await box.exec(["true"])).exit_code == 0
 
 
-async def test_no_zombie_stays(box: Warden) -> None:
+async def test_no_zombie_stays(box: WardenClient) -> None:
     await box.exec(["sh", "-c", "for i in 1 2 3 4 5; do (setsid true &); done"])
     mine = f"awk '/^State/ {{s=$2}} /^PPid/ {{if (s == \"Z\" && $2 == {(await box.ping()).pid}) print FILENAME}}'"
 
@@ -203,21 +203,21 @@ async def test_no_zombie_stays(box: Warden) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_warden_cannot_be_looked_into(box: Warden) -> None:
+async def test_the_warden_cannot_be_looked_into(box: WardenClient) -> None:
     if (await box.exec(["id", "-u"])).stdout == b"0\n":
         pytest.skip("root looks into everything")
     for name in ("environ", "mem", "fd/3"):
         assert (await box.exec(["cat", f"/proc/{(await box.ping()).pid}/{name}"])).exit_code == 1
 
 
-async def test_a_watched_process_is_seen_and_stopped(box: Warden) -> None:
+async def test_a_watched_process_is_seen_and_stopped(box: WardenClient) -> None:
     duration = sleeper()
     await box.start("gateway", ["sh", "-c", f"setsid sleep {duration} & sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
     process = (await box.processes())["gateway"]
     assert (process.state, process.exit_code, process.restarts) == ("running", None, 0)
     assert process.pid is not None
-    with pytest.raises(AlreadyRunning):
+    with pytest.raises(ProcessAlreadyRunning):
         await box.start("gateway", ["true"], env={})
     for _ in range(2):
         await box.stop("gateway", grace=5)
@@ -227,7 +227,7 @@ async def test_a_watched_process_is_seen_and_stopped(box: Warden) -> None:
     await box.stop("never-was")
 
 
-async def test_a_stubborn_process_is_killed_after_the_grace(box: Warden) -> None:
+async def test_a_stubborn_process_is_killed_after_the_grace(box: WardenClient) -> None:
     duration = sleeper()
     await box.start("gateway", ["sh", "-c", f"trap '' TERM; sleep {duration}; sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
@@ -236,7 +236,7 @@ async def test_a_stubborn_process_is_killed_after_the_grace(box: Warden) -> None
     assert (await box.processes())["gateway"].exit_code == 128 + 9
 
 
-async def test_a_process_that_ends_is_started_again_ever_later(box: Warden) -> None:
+async def test_a_process_that_ends_is_started_again_ever_later(box: WardenClient) -> None:
     await box.start("gateway", ["sh", "-c", "echo $VALUE; exit 7"], env={"VALUE": "42"})
     lines = await _lines(box, "gateway", 3)
     first, second, third = [line.time for line in lines if line.text == "42"][:3]
@@ -247,7 +247,7 @@ async def test_a_process_that_ends_is_started_again_ever_later(box: Warden) -> N
     assert (await box.processes())["gateway"].state == "exited"
 
 
-async def test_a_process_may_end_for_good(box: Warden) -> None:
+async def test_a_process_may_end_for_good(box: WardenClient) -> None:
     await box.start("once", ["sh", "-c", "echo last words; exit 2"], env={}, restart=False)
     async with asyncio.timeout(10):
         while (await box.processes())["once"].state != "exited":
@@ -259,19 +259,19 @@ async def test_a_process_may_end_for_good(box: Warden) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "warden", "a b", "x" * 65])
-async def test_a_name_that_is_none_is_refused(box: Warden, name: str) -> None:
+async def test_a_name_that_is_none_is_refused(box: WardenClient, name: str) -> None:
     with pytest.raises(WardenFailed):
         await box.start(name, ["true"], env={})
     assert not await box.processes()
 
 
-async def test_a_process_that_cannot_start_is_refused(box: Warden) -> None:
+async def test_a_process_that_cannot_start_is_refused(box: WardenClient) -> None:
     with pytest.raises(ExecRefused):
         await box.start("gateway", ["no-such-program"], env={})
     assert not await box.processes()
 
 
-async def test_logs_are_kept_in_order_and_in_the_home(box: Warden, place: Ground) -> None:
+async def test_logs_are_kept_in_order_and_in_the_home(box: WardenClient, place: Ground) -> None:
     for name in ("one", "two"):
         await box.start(name, ["sh", "-c", f"echo {name} 1; echo {name} 2 >&2; printf 'no end'; exec sleep 60"], env={})
     await _lines(box, "one", 2, "one")
@@ -284,7 +284,7 @@ async def test_logs_are_kept_in_order_and_in_the_home(box: Warden, place: Ground
     assert (await box.logs(source="one"))[-1].text == "no end"
 
 
-async def test_logs_are_bounded_whatever_is_written(box: Warden) -> None:
+async def test_logs_are_bounded_whatever_is_written(box: WardenClient) -> None:
     await box.start(
         "loud", ["sh", "-c", "yes | head -n 5000; head -c 3000000 /dev/zero; echo; echo end"], env={}, restart=False
     )
@@ -295,7 +295,7 @@ async def test_logs_are_bounded_whatever_is_written(box: Warden) -> None:
     assert lines[-2].text == "\0" * 16384 + " [cut]"
 
 
-async def test_a_follower_sees_lines_as_they_come(box: Warden, place: Ground) -> None:
+async def test_a_follower_sees_lines_as_they_come(box: WardenClient, place: Ground) -> None:
     async with aclosing(box.follow(source="gateway")) as lines:
         first = asyncio.ensure_future(anext(lines))
         await asyncio.sleep(0)
@@ -307,7 +307,7 @@ async def test_a_follower_sees_lines_as_they_come(box: Warden, place: Ground) ->
         assert (await asyncio.wait_for(anext(lines), 10)).text == "two"
 
 
-async def test_a_follower_that_lags_is_let_go(box: Warden) -> None:
+async def test_a_follower_that_lags_is_let_go(box: WardenClient) -> None:
     async with aclosing(box.follow()) as lines:
         first = asyncio.ensure_future(anext(lines))
         await box.start("loud", ["yes", "x" * 1000], env={})
@@ -316,7 +316,7 @@ async def test_a_follower_that_lags_is_let_go(box: Warden) -> None:
     await box.stop("loud")
 
 
-async def _lines(box: Warden, source: str | None, count: int, start: str = "") -> Sequence[LogLine]:
+async def _lines(box: WardenClient, source: str | None, count: int, start: str = "") -> Sequence[LogLine]:
     async with asyncio.timeout(20):
         while True:
             lines = await box.logs(source=source)
@@ -335,7 +335,7 @@ async def _settled(file: Path) -> int:
     return int(last)
 
 
-async def _insist(box: Warden, argv: list[str]) -> None:
+async def _insist(box: WardenClient, argv: list[str]) -> None:
     while True:  # one that asks beside them may have been first
         with contextlib.suppress(WardenBusy):
             await box.exec(argv)
@@ -343,7 +343,7 @@ async def _insist(box: Warden, argv: list[str]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def _until_refused(box: Warden) -> None:
+async def _until_refused(box: WardenClient) -> None:
     async with asyncio.timeout(10):
         while True:
             await box.exec(["true"])

@@ -7,15 +7,17 @@ from ipaddress import ip_address, ip_network
 import httpx2
 import pytest
 
-from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.dialer import PublicDialer
 from roost.agents.egress.errors import NameNotResolved
-from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.policy import Address, EgressPolicy
 from roost.agents.egress.transport import GuardedTransport, judge
-from roost.drivers.courier.contract import Courier, Undelivered, UrlRefused
-from roost.drivers.courier.http import HttpCourier
+from roost.drivers.http_sender.contract import DeliveryFailed, HttpSender, UrlRefused
+from roost.drivers.http_sender.guarded import GuardedHttpSender
 from tests.receiver import receiving
 
-OPEN = Policy(allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)})
+OPEN = EgressPolicy(
+    allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)}
+)
 HEADERS = {"Content-Type": "application/json", "webhook-id": "e1"}
 
 
@@ -33,14 +35,14 @@ class Names:
         return [ip_address(one) for one in self.names[host].split()]
 
 
-def courier(policy: Policy = OPEN, names: Names | None = None, timeout: float = 5.0) -> Courier:
-    dialer, trust = Dialer(policy, names or Names()), httpx2.create_ssl_context()
-    return HttpCourier(
+def courier(policy: EgressPolicy = OPEN, names: Names | None = None, timeout: float = 5.0) -> HttpSender:
+    dialer, trust = PublicDialer(policy, names or Names()), httpx2.create_ssl_context()
+    return GuardedHttpSender(
         lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: judge(policy, url), timeout=timeout
     )
 
 
-async def deliver(made: Courier, url: str) -> int:
+async def deliver(made: HttpSender, url: str) -> int:
     return await made.deliver("t1", url, b'{"a":1}', HEADERS)
 
 
@@ -80,7 +82,7 @@ async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None
 
 async def test_one_that_does_not_answer() -> None:
     async with receiving(None) as receiver:
-        with pytest.raises(Undelivered, match=r"within 0\.2 s"):
+        with pytest.raises(DeliveryFailed, match=r"within 0\.2 s"):
             await deliver(courier(timeout=0.2), receiver.url)
 
 
@@ -92,16 +94,16 @@ async def test_one_that_speaks_something_else() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(Undelivered, match="The connection failed"):
+        with pytest.raises(DeliveryFailed, match="The connection failed"):
             await deliver(courier(), f"http://127.0.0.1:{port}/")
 
 
 async def test_nobody_is_there() -> None:
     async with receiving() as receiver:
         url = receiver.url
-    with pytest.raises(Undelivered, match="could not be reached"):
+    with pytest.raises(DeliveryFailed, match="could not be reached"):
         await deliver(courier(), url)
-    with pytest.raises(Undelivered, match=r"nowhere\.example could not be resolved"):
+    with pytest.raises(DeliveryFailed, match=r"nowhere\.example could not be resolved"):
         await deliver(courier(), "https://nowhere.example/")
 
 
@@ -109,10 +111,10 @@ async def test_nobody_is_there() -> None:
 async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: str) -> None:
     names = Names(rebound_example=answers)
     async with receiving() as receiver:
-        made = courier(Policy(), names)
+        made = courier(EgressPolicy(), names)
         url = f"https://rebound.example:{receiver.port}/"
         made.check(url)
-        with pytest.raises(Undelivered, match="not on the public internet") as refused:
+        with pytest.raises(DeliveryFailed, match="not on the public internet") as refused:
             await deliver(made, url)
     assert receiver.messages == []
     assert "127.0.0.1" not in str(refused.value)
@@ -122,8 +124,8 @@ async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: s
 async def test_what_is_not_allowed_any_more_is_not_done() -> None:
     async with receiving() as receiver:
         courier().check(receiver.url)
-        with pytest.raises(Undelivered):
-            await deliver(courier(Policy()), receiver.url)
+        with pytest.raises(DeliveryFailed):
+            await deliver(courier(EgressPolicy()), receiver.url)
     assert receiver.messages == []
 
 
@@ -148,7 +150,7 @@ async def test_the_operators_names() -> None:
 )
 def test_what_is_refused_before_anything_is_asked(url: str) -> None:
     with pytest.raises(UrlRefused):
-        courier(Policy(deny_hosts=["bad.example"])).check(url)
+        courier(EgressPolicy(deny_hosts=["bad.example"])).check(url)
 
 
 @pytest.mark.parametrize(

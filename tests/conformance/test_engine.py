@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.contract import EngineFailed, EngineMissing, InvalidVersion
-from roost.drivers.runtime.warden import DialRefused
+from roost.drivers.engine.contract import EngineFailed, EngineNotInstalled, InvalidVersionName
+from roost.drivers.runtime.warden_client import DialRefused
 from tests.conformance.engines import CASES, TOKEN, Case, Place, place
 from tests.conformance.model_server import ANSWER, MODELS
 
@@ -36,13 +36,13 @@ async def test_an_installed_version_is_listed_and_can_be_mounted(running: Place)
     for mount in engine.mounts(engine.default_version):
         assert mount.source.is_dir()
         assert mount.target.startswith("/")
-    with pytest.raises(EngineMissing):
+    with pytest.raises(EngineNotInstalled):
         engine.mounts("0.0.1")
 
 
 @pytest.mark.parametrize("version", ["", "-x", "../1", "1 2", "latest"])
 async def test_what_is_no_version_is_refused(running: Place, version: str) -> None:
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidVersionName):
         running.engine.install(version, lambda _text, _done: None)
 
 

@@ -11,22 +11,22 @@ from PIL import Image
 
 from roost.drivers.image.contract import (
     SOURCE_LIMIT,
-    Fit,
-    Images,
+    ImageFit,
+    ImageMetadata,
+    ImageOptions,
+    ImageRenderer,
     ImageTooLarge,
     InvalidImage,
-    Metadata,
-    NotAnImage,
-    Wanted,
+    UnsupportedImage,
 )
-from roost.drivers.image.pillow import PillowImages
+from roost.drivers.image.pillow import PillowRenderer
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
 @pytest.fixture
-async def images() -> AsyncIterator[Images]:
-    made = PillowImages()
+async def images() -> AsyncIterator[ImageRenderer]:
+    made = PillowRenderer()
     yield made
     await made.close()
 
@@ -48,67 +48,69 @@ def read(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
-BOXES: Sequence[tuple[Wanted, tuple[int, int]]] = [
-    (Wanted(width=100), (100, 50)),
-    (Wanted(height=50), (100, 50)),
-    (Wanted(width=100, height=100), (100, 50)),
-    (Wanted(width=800), (400, 200)),
-    (Wanted(width=800, fit=Fit.CONTAIN), (800, 400)),
-    (Wanted(width=100, height=100, fit=Fit.COVER), (100, 100)),
-    (Wanted(width=800, height=800, fit=Fit.COVER), (800, 800)),
-    (Wanted(width=100, height=800, fit=Fit.CROP), (100, 200)),
-    (Wanted(width=100, height=100, fit=Fit.PAD), (100, 100)),
-    (Wanted(), (400, 200)),
+BOXES: Sequence[tuple[ImageOptions, tuple[int, int]]] = [
+    (ImageOptions(width=100), (100, 50)),
+    (ImageOptions(height=50), (100, 50)),
+    (ImageOptions(width=100, height=100), (100, 50)),
+    (ImageOptions(width=800), (400, 200)),
+    (ImageOptions(width=800, fit=ImageFit.CONTAIN), (800, 400)),
+    (ImageOptions(width=100, height=100, fit=ImageFit.COVER), (100, 100)),
+    (ImageOptions(width=800, height=800, fit=ImageFit.COVER), (800, 800)),
+    (ImageOptions(width=100, height=800, fit=ImageFit.CROP), (100, 200)),
+    (ImageOptions(width=100, height=100, fit=ImageFit.PAD), (100, 100)),
+    (ImageOptions(), (400, 200)),
 ]
 
 
-async def test_an_image_comes_into_its_box(images: Images) -> None:
+async def test_an_image_comes_into_its_box(images: ImageRenderer) -> None:
     for wanted, size in BOXES:
         made = await images.render(two_halves(), wanted)
         assert (made.mime, read(made.data).size) == ("image/png", size), wanted
 
 
-async def test_the_point_of_gravity_stays(images: Images) -> None:
+async def test_the_point_of_gravity_stays(images: ImageRenderer) -> None:
     for gravity, colour in (((0.0, 0.5), RED), ((1.0, 0.5), BLUE)):
-        made = await images.render(two_halves(), Wanted(50, 50, Fit.COVER, gravity))
+        made = await images.render(two_halves(), ImageOptions(50, 50, ImageFit.COVER, gravity))
         assert read(made.data).convert("RGB").getpixel((25, 25)) == colour
 
 
-async def test_formats_stay_unless_another_is_wanted(images: Images) -> None:
+async def test_formats_stay_unless_another_is_wanted(images: ImageRenderer) -> None:
     for form in ("JPEG", "PNG", "GIF", "WEBP", "AVIF"):
-        same = await images.render(two_halves(form), Wanted(width=40, sharpen=2.5))
+        same = await images.render(two_halves(form), ImageOptions(width=40, sharpen=2.5))
         assert (same.mime, read(same.data).format) == (f"image/{form.lower()}", form)
-        other = await images.render(two_halves(form), Wanted(width=40, format="webp"))
+        other = await images.render(two_halves(form), ImageOptions(width=40, format="webp"))
         assert (other.mime, read(other.data).format) == ("image/webp", "WEBP")
 
 
-async def test_a_lower_quality_is_smaller(images: Images) -> None:
+async def test_a_lower_quality_is_smaller(images: ImageRenderer) -> None:
     noise = written(Image.effect_noise((200, 200), 80).convert("RGB"), "JPEG")
-    good, poor = [await images.render(noise, Wanted(quality=quality)) for quality in (95, 10)]
+    good, poor = [await images.render(noise, ImageOptions(quality=quality)) for quality in (95, 10)]
     assert len(poor.data) < len(good.data) / 2
 
 
-async def test_what_is_clear_stays_clear(images: Images) -> None:
+async def test_what_is_clear_stays_clear(images: ImageRenderer) -> None:
     clear = written(Image.new("RGBA", (10, 10), (0, 0, 0, 0)))
-    made = read((await images.render(clear, Wanted(width=5))).data)
+    made = read((await images.render(clear, ImageOptions(width=5))).data)
     assert made.convert("RGBA").getpixel((2, 2))[3] == 0  # type: ignore[index] - four channels
 
 
-async def test_animations_stay_ones_if_they_may(images: Images) -> None:
+async def test_animations_stay_ones_if_they_may(images: ImageRenderer) -> None:
     for form in ("GIF", "WEBP"):
         frames = [Image.new("RGB", (40, 40), colour) for colour in (RED, BLUE, (0, 255, 0))]
         moving = written(frames[0], form, save_all=True, append_images=frames[1:], duration=50)
-        kept = read((await images.render(moving, Wanted(width=20))).data)
-        still = read((await images.render(moving, Wanted(width=20, anim=False))).data)
+        kept = read((await images.render(moving, ImageOptions(width=20))).data)
+        still = read((await images.render(moving, ImageOptions(width=20, anim=False))).data)
         assert (getattr(kept, "n_frames", 1), getattr(still, "n_frames", 1)) == (3, 1)
         assert kept.size == still.size == (20, 20)
 
 
-async def test_notes_in_an_image(images: Images) -> None:
+async def test_notes_in_an_image(images: ImageRenderer) -> None:
     for metadata, kept in (("keep", {"a", "c"}), ("copyright", {"c"}), ("none", set[str]())):
         exif = Image.Exif()
         exif[0x013B], exif[0x8298], exif[0x0112] = "a", "c", 6  # artist, copyright, turned to the right
-        made = read((await images.render(two_halves("JPEG", exif=exif), Wanted(metadata=Metadata(metadata)))).data)
+        made = read(
+            (await images.render(two_halves("JPEG", exif=exif), ImageOptions(metadata=ImageMetadata(metadata)))).data
+        )
         assert set(made.getexif().values()) == kept
         assert made.size == (200, 400)
 
@@ -124,24 +126,24 @@ def bomb(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-async def test_a_bomb_is_refused_before_it_is_opened(images: Images) -> None:
+async def test_a_bomb_is_refused_before_it_is_opened(images: ImageRenderer) -> None:
     for size in ((20_000, 20_000), (60_000, 900), (70_000, 8)):
         source = bomb(*size)
         assert len(source) < 100_000
         with pytest.raises(ImageTooLarge):
-            await images.render(source, Wanted(width=10))
+            await images.render(source, ImageOptions(width=10))
 
 
-async def test_too_much_is_refused(images: Images) -> None:
+async def test_too_much_is_refused(images: ImageRenderer) -> None:
     with pytest.raises(ImageTooLarge):
-        await images.render(bytes(SOURCE_LIMIT + 1), Wanted())
+        await images.render(bytes(SOURCE_LIMIT + 1), ImageOptions())
     with pytest.raises(ImageTooLarge):
-        await images.render(two_halves(), Wanted(width=8_192, height=8_192, fit=Fit.PAD))
+        await images.render(two_halves(), ImageOptions(width=8_192, height=8_192, fit=ImageFit.PAD))
     with pytest.raises(ImageTooLarge):
-        await images.render(written(Image.new("1", (1, 4_000))), Wanted(width=4_000, fit=Fit.CONTAIN))
+        await images.render(written(Image.new("1", (1, 4_000))), ImageOptions(width=4_000, fit=ImageFit.CONTAIN))
 
 
-async def test_only_images_are_looked_into(images: Images) -> None:
+async def test_only_images_are_looked_into(images: ImageRenderer) -> None:
     for source in (
         b"",
         b"text",
@@ -149,13 +151,13 @@ async def test_only_images_are_looked_into(images: Images) -> None:
         b"%PDF-1.4",
         b"%!PS-Adobe-3.0 EPSF-3.0\n",
     ):
-        with pytest.raises(NotAnImage):
-            await images.render(source, Wanted())
+        with pytest.raises(UnsupportedImage):
+            await images.render(source, ImageOptions())
 
 
-async def test_a_broken_image_spoils_nothing_for_the_next(images: Images) -> None:
+async def test_a_broken_image_spoils_nothing_for_the_next(images: ImageRenderer) -> None:
     for form in ("JPEG", "PNG", "WEBP", "AVIF"):
         whole = two_halves(form)
-        with pytest.raises((InvalidImage, NotAnImage)):
-            await images.render(whole[: len(whole) // 2], Wanted(width=10))
-        assert (await images.render(whole, Wanted(width=10))).data
+        with pytest.raises((InvalidImage, UnsupportedImage)):
+            await images.render(whole[: len(whole) // 2], ImageOptions(width=10))
+        assert (await images.render(whole, ImageOptions(width=10))).data

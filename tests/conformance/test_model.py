@@ -11,11 +11,11 @@ import pytest
 
 from roost.core.db import Database
 from roost.core.sensitive import Sensitive
-from roost.drivers.model.anthropic import Anthropic
+from roost.drivers.model.anthropic import AnthropicUpstream
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import ModelSettings, Upstream, UpstreamRefused
-from roost.drivers.model.openai import OpenAI
-from roost.drivers.model.scripted import Scripted
+from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamRefused
+from roost.drivers.model.openai import OpenAIUpstream
+from roost.drivers.model.scripted import ScriptedUpstream
 from tests.agents.models.house import housed
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
 
@@ -27,7 +27,7 @@ TOOL = {
 
 @dataclass
 class Subject:
-    upstream: Upstream
+    upstream: ModelUpstream
     model: str
 
     def request(self, text: str, **more: Any) -> ChatRequest:
@@ -48,19 +48,19 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
     async with AsyncExitStack() as stack:
         match request.param:
             case "scripted":
-                made = Subject(Scripted(), "scripted")
+                made = Subject(ScriptedUpstream(), "scripted")
             case "openai":
                 url = await stack.enter_async_context(serving(OpenAIProvider()))
-                made = Subject(OpenAI(ModelSettings("openai", "openai", f"{url}/v1", KEY)), MODEL)
+                made = Subject(OpenAIUpstream(ModelSettings("openai", "openai", f"{url}/v1", KEY)), MODEL)
             case "anthropic":
                 url = await stack.enter_async_context(serving(AnthropicProvider()))
-                made = Subject(Anthropic(ModelSettings("anthropic", "anthropic", url, KEY)), MODEL)
+                made = Subject(AnthropicUpstream(ModelSettings("anthropic", "anthropic", url, KEY)), MODEL)
             case _:
                 database: Database = request.getfixturevalue("database")
-                house = await stack.enter_async_context(housed(database, [Scripted()]))
+                house = await stack.enter_async_context(housed(database, [ScriptedUpstream()]))
                 url = await stack.enter_async_context(serving(house))
                 key: Sensitive[str] = house.key
-                made = Subject(OpenAI(ModelSettings("own", "openai", f"{url}/v0/llm/v1", key)), "scripted")
+                made = Subject(OpenAIUpstream(ModelSettings("own", "openai", f"{url}/v0/llm/v1", key)), "scripted")
         stack.push_async_callback(made.upstream.close)
         yield made
 

@@ -13,27 +13,27 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.egress.dialer import Dialer
-from roost.agents.egress.policy import Policy
+from roost.agents.egress.dialer import PublicDialer
+from roost.agents.egress.policy import EgressPolicy
 from roost.agents.egress.resolver import SystemResolver
 from roost.agents.egress.transport import GuardedTransport
 from roost.core.db import Database
 from roost.drivers.network.contract import (
-    Announcer,
-    BadHost,
-    NotThere,
+    ContentNotAtSource,
+    ContentSource,
+    InvalidHostNode,
+    NetworkAnnouncer,
     PublicNetwork,
-    Source,
     SourceFailed,
     origin,
 )
 from roost.drivers.network.none import NoNetwork
-from roost.drivers.network.trustless import Trustless
-from roost.storage.content.model import Network
-from roost.storage.pins.model import Ask, Status
+from roost.drivers.network.trustless import TrustlessNetwork
+from roost.storage.content.model import ContentNetwork
+from roost.storage.pins.model import PinRequest, PinState
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.work.store import operations
 from tests.conformance.car_server import CarServer, Manner, gateway
 from tests.conformance.networks import (
@@ -71,7 +71,7 @@ async def test_without_a_network_there_is_nobody_to_ask() -> None:
 
 @pytest.mark.parametrize("network", [NoNetwork(), trustless(NOWHERE)], ids=["none", "trustless"])
 def test_some_cannot_tell_others(network: PublicNetwork) -> None:
-    assert not isinstance(network, Announcer)
+    assert not isinstance(network, NetworkAnnouncer)
 
 
 @WHOEVER_IS_ASKED
@@ -90,7 +90,7 @@ async def test_hosts_are_asked_before_gateways_and_once() -> None:
 @WHOEVER_IS_ASKED
 async def test_what_is_not_there(made: Callable[..., PublicNetwork]) -> None:
     async with gateway({}) as server:
-        with pytest.raises((NotThere, SourceFailed)):
+        with pytest.raises((ContentNotAtSource, SourceFailed)):
             await read(made(server.url).sources()[0])
 
 
@@ -148,7 +148,9 @@ async def test_a_reader_that_is_cancelled_hangs_up(made: Callable[..., PublicNet
 
 def _file_of(child: Cid, times: int, size: int) -> tuple[Cid, bytes]:
     """A file that is the same child again and again."""
-    node = dagpb.encode([Link(child, "", size)] * times, Unixfs(Kind.FILE, size=size * times, sizes=[size] * times))
+    node = dagpb.encode(
+        [PBLink(child, "", size)] * times, UnixfsData(UnixfsKind.FILE, size=size * times, sizes=[size] * times)
+    )
     return Cid.of(DAG_PB, node), node
 
 
@@ -162,24 +164,24 @@ def _tower(levels: int, times: int) -> tuple[Cid, Blocks]:
 
 def _circle() -> tuple[Cid, Blocks]:
     """A folder in itself, as far as one can be: the block that would close the circle has another's CID."""
-    inner = dagpb.encode([], Unixfs(Kind.DIRECTORY))
-    outer = dagpb.encode([Link(Cid.of(DAG_PB, inner), "in", len(inner))], Unixfs(Kind.DIRECTORY))
+    inner = dagpb.encode([], UnixfsData(UnixfsKind.DIRECTORY))
+    outer = dagpb.encode([PBLink(Cid.of(DAG_PB, inner), "in", len(inner))], UnixfsData(UnixfsKind.DIRECTORY))
     root = Cid.of(DAG_PB, outer)
-    back = dagpb.encode([Link(root, "out", len(outer))], Unixfs(Kind.DIRECTORY))
+    back = dagpb.encode([PBLink(root, "out", len(outer))], UnixfsData(UnixfsKind.DIRECTORY))
     return root, [(root, outer), (Cid.of(DAG_PB, inner), back)]
 
 
-LIES: dict[str, tuple[tuple[Cid, Blocks], Manner, Status]] = {
-    "wrong bytes": ((FOLDER, BLOCKS), Manner.FLIPS_A_BIT, Status.SEARCHING),
-    "cut off": ((FOLDER, BLOCKS), Manner.CUT_OFF, Status.SEARCHING),
-    "a drip": ((FOLDER, BLOCKS), Manner.DRIPS, Status.SEARCHING),
-    "no end": ((FOLDER, BLOCKS), Manner.ENDLESS, Status.OVER_MAX_SIZE),
-    "a huge block": ((FOLDER, BLOCKS), Manner.HUGE_BLOCK, Status.SEARCHING),
-    "a block missing": ((FOLDER, BLOCKS[1:]), Manner.HONEST, Status.SEARCHING),
-    "a circle": (_circle(), Manner.HONEST, Status.SEARCHING),
-    "too deep": (_tower(100, 1), Manner.HONEST, Status.SEARCHING),
-    "too large in few blocks": (_tower(7, 100), Manner.HONEST, Status.OVER_MAX_SIZE),
-    "a size beyond all numbers": (_tower(10, 80), Manner.HONEST, Status.SEARCHING),
+LIES: dict[str, tuple[tuple[Cid, Blocks], Manner, PinState]] = {
+    "wrong bytes": ((FOLDER, BLOCKS), Manner.FLIPS_A_BIT, PinState.SEARCHING),
+    "cut off": ((FOLDER, BLOCKS), Manner.CUT_OFF, PinState.SEARCHING),
+    "a drip": ((FOLDER, BLOCKS), Manner.DRIPS, PinState.SEARCHING),
+    "no end": ((FOLDER, BLOCKS), Manner.ENDLESS, PinState.OVER_MAX_SIZE),
+    "a huge block": ((FOLDER, BLOCKS), Manner.HUGE_BLOCK, PinState.SEARCHING),
+    "a block missing": ((FOLDER, BLOCKS[1:]), Manner.HONEST, PinState.SEARCHING),
+    "a circle": (_circle(), Manner.HONEST, PinState.SEARCHING),
+    "too deep": (_tower(100, 1), Manner.HONEST, PinState.SEARCHING),
+    "too large in few blocks": (_tower(7, 100), Manner.HONEST, PinState.OVER_MAX_SIZE),
+    "a size beyond all numbers": (_tower(10, 80), Manner.HONEST, PinState.SEARCHING),
 }
 
 
@@ -190,7 +192,7 @@ async def test_lies_become_nothing(
     made: Callable[..., PublicNetwork],
     content: tuple[Cid, Blocks],
     manner: Manner,
-    end: Status,
+    end: PinState,
     database: Database,
     tmp_path: Path,
 ) -> None:
@@ -222,7 +224,7 @@ async def test_a_liar_does_not_stand_before_the_honest(database: Database, tmp_p
     async with gateway(cars, Manner.DRIPS) as slow, gateway(cars, Manner.ENDLESS) as liar, gateway(cars) as honest:
         network = trustless(slow.url, liar.url, honest.url)
         async with counter(database, place, network=network, patience=3.0) as desk:
-            assert await desk.until(await desk.pin(FOLDER), Status.PINNED, Status.OVER_MAX_SIZE) is Status.PINNED
+            assert await desk.until(await desk.pin(FOLDER), PinState.PINNED, PinState.OVER_MAX_SIZE) is PinState.PINNED
             assert await desk.read(str(FOLDER), "in", "big") == CONTENT
 
 
@@ -230,18 +232,18 @@ async def test_a_liar_does_not_stand_before_the_honest(database: Database, tmp_p
 async def test_a_storage_gateway_of_ours_is_a_source(database: Database, tmp_path: Path) -> None:
     place = house(database, tmp_path / "here")
     async with running(tmp_path / "there") as other:
-        public = await keep(other, "acme", Network.PUBLIC, CONTENT)
-        private = await keep(other, "acme", Network.PRIVATE, CONTENT[:-1])
+        public = await keep(other, "acme", ContentNetwork.PUBLIC, CONTENT)
+        private = await keep(other, "acme", ContentNetwork.PRIVATE, CONTENT[:-1])
         listed = await other.client(other.key("acme"), "api.localhost").get("/v3/ipfs/gateways")
         name = listed.json()["data"]["rows"][0]["domain"]
         host = f"/dns4/{name}.gateways.localhost/tcp/{other.port}/http"
-        network = Trustless((), ToLoopback)
+        network = TrustlessNetwork((), ToLoopback)
         async with counter(database, place, network=network) as desk:
-            pin = await desk.pins.add(place.tenant_id, Ask(public.cid, hosts=(host,)))
-            assert await desk.until(pin, Status.PINNED) is Status.PINNED
+            pin = await desk.pins.add(place.tenant_id, PinRequest(public.cid, hosts=(host,)))
+            assert await desk.until(pin, PinState.PINNED) is PinState.PINNED
             assert await desk.read(public.cid) == CONTENT
             (source,) = network.sources((host,))
-            with pytest.raises(NotThere):
+            with pytest.raises(ContentNotAtSource):
                 await read(source, private.cid)
 
 
@@ -255,7 +257,7 @@ class ToLoopback(httpx2.AsyncHTTPTransport):
 
 async def test_hosts_of_tenants_are_reached_by_their_own_transport_alone() -> None:
     resolver, trust = SystemResolver(), httpx2.create_ssl_context()
-    network = Trustless((), lambda: GuardedTransport(Dialer(Policy(), resolver), "network", trust))
+    network = TrustlessNetwork((), lambda: GuardedTransport(PublicDialer(EgressPolicy(), resolver), "network", trust))
     async with gateway({CID: CAR}) as server:
         for host in (server.host, f"/dns4/localhost/tcp/{server.port}/http"):
             with pytest.raises(SourceFailed):
@@ -265,7 +267,7 @@ async def test_hosts_of_tenants_are_reached_by_their_own_transport_alone() -> No
     resolver.close()
 
 
-def _named(server: CarServer) -> Source:
+def _named(server: CarServer) -> ContentSource:
     return trustless().sources((server.host,))[0]
 
 
@@ -299,5 +301,5 @@ def test_multiaddrs(host: str, expected: str | None) -> None:
     ],
 )
 def test_what_is_no_multiaddr(host: str) -> None:
-    with pytest.raises(BadHost):
+    with pytest.raises(InvalidHostNode):
         origin(host)

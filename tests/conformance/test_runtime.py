@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.contract import BoxGone, BoxSpec, Runtime, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Runtime, RuntimeFailed
 from tests.conformance.runtimes import AGENT, CASES, Ground, Make, ground, sleeper, sleeping, until
 
 FETCH = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).makefile().read())"
@@ -25,7 +25,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def test_a_box_runs_until_it_is_stopped(place: Ground) -> None:
-    box = await place.runtime.start(BoxSpec(AGENT))
+    box = await place.runtime.start(ContainerSpec(AGENT))
     assert box.agent_id == AGENT
     assert list(await place.runtime.list()) == [box]
     assert (await place.warden().exec(["true"])).exit_code == 0
@@ -34,8 +34,8 @@ async def test_a_box_runs_until_it_is_stopped(place: Ground) -> None:
 
 
 async def test_starting_twice_is_starting_once(place: Ground) -> None:
-    first, second = await asyncio.gather(*(place.runtime.start(BoxSpec(AGENT)) for _ in range(2)))
-    third = await place.runtime.start(BoxSpec(AGENT, env={"OTHER": "1"}))
+    first, second = await asyncio.gather(*(place.runtime.start(ContainerSpec(AGENT)) for _ in range(2)))
+    third = await place.runtime.start(ContainerSpec(AGENT, env={"OTHER": "1"}))
     assert first == second == third
     assert len(await place.runtime.list()) == 1
 
@@ -72,8 +72,8 @@ async def test_the_folders_persist(place: Ground) -> None:
 
 
 async def test_agents_have_places_of_their_own(place: Ground) -> None:
-    await (await place.box(BoxSpec("one"))).write("file", b"one")
-    await (await place.box(BoxSpec("two"))).write("file", b"two")
+    await (await place.box(ContainerSpec("one"))).write("file", b"one")
+    await (await place.box(ContainerSpec("two"))).write("file", b"two")
     assert await place.warden("one").read("file", limit=10) == b"one"
     assert {box.agent_id for box in await place.runtime.list()} == {"one", "two"}
 
@@ -89,7 +89,7 @@ async def test_what_is_not_there_can_be_stopped_and_deleted(place: Ground) -> No
 
 
 async def test_the_environment_is_that_of_the_spec(place: Ground) -> None:
-    box = await place.box(BoxSpec(AGENT, env={"GREETING": "a b\n'c'"}))
+    box = await place.box(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
     result = await box.exec(["sh", "-c", 'printf %s "$GREETING"'])
     assert result.stdout == b"a b\n'c'"
 
@@ -137,11 +137,11 @@ async def test_a_delete_removes_all_and_follows_no_link(place: Ground, tmp_path:
 
 
 async def test_the_next_server_finds_the_boxes(place: Ground) -> None:
-    box = await place.runtime.start(BoxSpec(AGENT))
+    box = await place.runtime.start(ContainerSpec(AGENT))
     born = (await place.warden().ping()).uptime
     after = place.again()
     assert list(await after.list()) == [box]
-    assert await after.start(BoxSpec(AGENT)) == box
+    assert await after.start(ContainerSpec(AGENT)) == box
     assert (await place.warden().ping()).uptime > born
     await after.stop(AGENT)
     assert not await place.runtime.list()
@@ -164,7 +164,7 @@ async def test_a_record_that_a_crash_cut_off_counts_for_nothing(place: Ground) -
 
 
 async def test_a_list_leaves_alone_what_is_just_starting(place: Ground) -> None:
-    starting = asyncio.create_task(place.runtime.start(BoxSpec(AGENT)))
+    starting = asyncio.create_task(place.runtime.start(ContainerSpec(AGENT)))
     while not starting.done():
         await place.runtime.list()
         await asyncio.sleep(0.005)
@@ -191,24 +191,24 @@ async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) 
 
 
 async def test_nobody_to_connect_to(place: Ground) -> None:
-    with pytest.raises(BoxGone):
+    with pytest.raises(ContainerNotRunning):
         await place.runtime.connect(AGENT)
     await place.box()
     await place.runtime.stop(AGENT)
-    with pytest.raises(BoxGone):
+    with pytest.raises(ContainerNotRunning):
         await place.runtime.connect(AGENT)
 
 
 async def test_a_warden_that_was_killed_is_a_box_that_is_gone(place: Ground) -> None:
-    box = await place.runtime.start(BoxSpec(AGENT))
+    box = await place.runtime.start(ContainerSpec(AGENT))
     assert box.pid is not None
     os.kill(box.pid, signal.SIGKILL)
-    with pytest.raises(BoxGone):
+    with pytest.raises(ContainerNotRunning):
         await _ping_for_ever(place)  # what it leaves behind takes a moment to vanish
     async with asyncio.timeout(10):
         while await place.runtime.list():
             await asyncio.sleep(0.01)
-    again = await place.runtime.start(BoxSpec(AGENT))
+    again = await place.runtime.start(ContainerSpec(AGENT))
     assert again != box
 
 
@@ -216,7 +216,7 @@ async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
     place.workspace().parent.mkdir(parents=True)
     place.workspace().write_text("not a folder")
     with pytest.raises(RuntimeFailed):
-        await place.runtime.start(BoxSpec(AGENT))
+        await place.runtime.start(ContainerSpec(AGENT))
     assert not await place.runtime.list()
     place.workspace().unlink()
     assert (await (await place.box()).exec(["true"])).exit_code == 0
@@ -225,14 +225,14 @@ async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
 @pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "../b", "/etc", "a\0", "a" * 200])
 async def test_an_id_that_is_no_name_is_refused(place: Ground, agent_id: str) -> None:
     with pytest.raises(RuntimeFailed):
-        await place.runtime.start(BoxSpec(agent_id))
+        await place.runtime.start(ContainerSpec(agent_id))
     with pytest.raises(RuntimeFailed):
         await place.runtime.delete(agent_id)
 
 
 async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> None:
     first = place.runtime.relay(AGENT, "api")
-    box = await place.box(BoxSpec(AGENT, relays={8799: "api"}))
+    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
     async with await serve(first, b"first"):
         assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
     async with await serve(place.again().relay(AGENT, "api"), b"second"):
@@ -241,7 +241,7 @@ async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> N
 
 async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
     place.runtime.relay(AGENT, "api").close()
-    box = await place.box(BoxSpec(AGENT, relays={8799: "api"}))
+    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
     result = await box.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
     assert not result.timed_out
     assert result.stdout in {b"", b"\n"}

@@ -8,27 +8,27 @@ from typing import Any, TypeVar
 
 import pytest
 
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
-    At,
-    Cron,
-    Every,
-    NoSuchTask,
-    Payload,
-    Run,
+    CronSchedule,
+    EngineTaskNotFound,
+    EngineTaskRefused,
+    IntervalSchedule,
+    OneTimeSchedule,
     Task,
+    TaskAbility,
     TaskChange,
-    TaskRefused,
-    Tasks,
+    TaskPayload,
+    TaskRun,
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
 from tests.conformance.engines import CASES, TOKEN, Place, place
 from tests.conformance.model_server import ANSWER
 
-YEARLY = Cron("30 2 1 1 *", "Europe/Berlin")
+YEARLY = CronSchedule("30 2 1 1 *", "Europe/Berlin")
 T = TypeVar("T")
-ASK = Payload("agentTurn", "ping")
+ASK = TaskPayload("agentTurn", "ping")
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -44,8 +44,8 @@ class Desk:
 
     def __init__(self, where: Place) -> None:
         assert where.engine.tasks is not None
-        self.tasks: Tasks = where.engine.tasks
-        self.inside = Inside(where.warden, TOKEN, where.engine.default_version)
+        self.tasks: TaskAbility = where.engine.tasks
+        self.inside = AgentContext(where.warden, TOKEN, where.engine.default_version)
 
     async def make(self, name: str = "one", **fields: Any) -> Task:
         asked: dict[str, Any] = {"schedule": YEARLY, "payload": ASK, **fields}
@@ -57,13 +57,13 @@ class Desk:
     async def change(self, task: Task, **fields: Any) -> Task:
         return await self.tasks.update(self.inside, task.id, TaskChange(**fields))
 
-    async def runs(self, task: Task, limit: int = 20) -> list[Run]:
+    async def runs(self, task: Task, limit: int = 20) -> list[TaskRun]:
         return list(await self.tasks.runs(self.inside, task.id, limit))
 
-    async def ended(self, task: Task, count: int = 1) -> list[Run]:
+    async def ended(self, task: Task, count: int = 1) -> list[TaskRun]:
         """The runs when so many are over and none is under way."""
 
-        async def over() -> list[Run]:
+        async def over() -> list[TaskRun]:
             found = await self.runs(task)
             return found if len(found) >= count and all(run.status != "running" for run in found) else []
 
@@ -86,8 +86,8 @@ async def until(condition: Callable[[], Awaitable[T]], seconds: float = 60) -> T
     return value
 
 
-def soon(seconds: float) -> At:
-    return At(datetime.now(UTC) + timedelta(seconds=seconds))
+def soon(seconds: float) -> OneTimeSchedule:
+    return OneTimeSchedule(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 async def test_a_new_engine_has_no_tasks_of_its_own_to_show(desk: Desk) -> None:
@@ -96,7 +96,7 @@ async def test_a_new_engine_has_no_tasks_of_its_own_to_show(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "schedule",
-    [YEARLY, Every(90_000), Cron("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)],
+    [YEARLY, IntervalSchedule(90_000), CronSchedule("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)],
     ids=["yearly", "every", "weekdays", "at"],
 )
 async def test_what_is_asked_for_is_kept(desk: Desk, schedule: Any) -> None:
@@ -104,8 +104,8 @@ async def test_what_is_asked_for_is_kept(desk: Desk, schedule: Any) -> None:
     assert (made.name, made.description, made.enabled) == ("Report: Größe", "twice", True)
     assert made.payload == ASK
     assert made.delivery.mode == "none"
-    if isinstance(schedule, At):
-        assert isinstance(made.schedule, At)
+    if isinstance(schedule, OneTimeSchedule):
+        assert isinstance(made.schedule, OneTimeSchedule)
         assert abs(made.schedule.at - schedule.at) < timedelta(seconds=1)
     else:
         assert made.schedule == schedule
@@ -130,10 +130,10 @@ async def test_the_next_time_is_by_the_zones_clock(desk: Desk) -> None:
 
 async def test_a_change_leaves_the_rest(desk: Desk) -> None:
     made = await desk.make(description="kept")
-    changed = await desk.change(made, name="two", payload=Payload("agentTurn", "pong?"))
+    changed = await desk.change(made, name="two", payload=TaskPayload("agentTurn", "pong?"))
     assert (changed.name, changed.description, changed.schedule) == ("two", "kept", YEARLY)
-    assert changed.payload == Payload("agentTurn", "pong?")
-    assert (await desk.change(made, schedule=Every(120_000))).schedule == Every(120_000)
+    assert changed.payload == TaskPayload("agentTurn", "pong?")
+    assert (await desk.change(made, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
 
 
 async def test_off_and_on(desk: Desk) -> None:
@@ -167,7 +167,7 @@ async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(desk: Desk) ->
     assert after is not None
     assert (after.last_status, after.enabled, after.next_run_at, after.running) == ("ok", False, None, False)
     assert len(await desk.runs(made)) == 1
-    with pytest.raises(TaskRefused):
+    with pytest.raises(EngineTaskRefused):
         await desk.change(made, enabled=True)
 
 
@@ -202,19 +202,19 @@ async def test_what_is_not_there_is_said_so(desk: Desk) -> None:
     made = await desk.make()
     await desk.tasks.delete(desk.inside, made.id)
     for task_id in (made.id, "0" * 12, "nothing"):
-        with pytest.raises(NoSuchTask):
+        with pytest.raises(EngineTaskNotFound):
             await desk.tasks.get(desk.inside, task_id)
-        with pytest.raises(NoSuchTask):
+        with pytest.raises(EngineTaskNotFound):
             await desk.tasks.update(desk.inside, task_id, TaskChange(name="x"))
-        with pytest.raises(NoSuchTask):
+        with pytest.raises(EngineTaskNotFound):
             await desk.tasks.run(desk.inside, task_id)
-        with pytest.raises(NoSuchTask):
+        with pytest.raises(EngineTaskNotFound):
             await desk.tasks.runs(desk.inside, task_id, 10)
-        with pytest.raises(NoSuchTask):
+        with pytest.raises(EngineTaskNotFound):
             await desk.tasks.delete(desk.inside, task_id)
 
 
 async def test_a_time_that_is_over_is_refused_or_known_to_be(desk: Desk) -> None:
     made = await desk.make(schedule=soon(86_400), enabled=False)
-    with pytest.raises((TaskRefused, EngineFailed)):
+    with pytest.raises((EngineTaskRefused, EngineFailed)):
         await desk.change(made, schedule=soon(-86_400), enabled=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import milliseconds
 from tests.contract.storage import keep
 from tests.server import Running
@@ -59,9 +59,9 @@ async def settled(house: Running, tenant: str) -> Estate:
         assert answer.status_code == 200, (path, answer.text)
         return answer.json().get("data", answer.json())
 
-    private = await keep(house, tenant, Network.PRIVATE, f"private of {tenant}".encode())
-    public = await keep(house, tenant, Network.PUBLIC, f"public of {tenant}".encode())
-    other = await keep(house, tenant, Network.PUBLIC, f"other of {tenant}".encode())
+    private = await keep(house, tenant, ContentNetwork.PRIVATE, f"private of {tenant}".encode())
+    public = await keep(house, tenant, ContentNetwork.PUBLIC, f"public of {tenant}".encode())
+    other = await keep(house, tenant, ContentNetwork.PUBLIC, f"other of {tenant}".encode())
     ids = {"file": private.id, "cid": private.cid, "public_file": public.id, "public_cid": public.cid}
     ids["group"] = (await post("/v3/groups/private", name="group"))["id"]
     ids["public_group"] = (await post("/v3/groups/public", name="public group"))["id"]

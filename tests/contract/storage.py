@@ -1,19 +1,19 @@
 """Files of tenants, put there without an upload, for tests of what stands around them."""
 
 from roost.identity import tenants
-from roost.storage.content.model import Network
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival
-from roost.storage.unixfs.profile import V1, Profile
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import NewFile
+from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.server import Running
 
 
-async def keep(house: Running, tenant: str, network: Network, data: bytes, profile: Profile = V1) -> File:
+async def keep(house: Running, tenant: str, network: ContentNetwork, data: bytes, profile: ImportProfile = V1) -> File:
     """A file of that content, of the tenant of that name."""
     roost = house.roost
     owner = roost.db.run(lambda connection: tenants.ensure(connection, tenant).id)
     async with roost.storage.content.receive(profile) as pack:
         await pack.write(data)
         tree = await pack.end_file()
-        arrival = Arrival(owner, network, str(tree.cid), tree.size, "text/plain", Note("n"))
+        arrival = NewFile(owner, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
         return await pack.commit(lambda connection: roost.storage.files.add(connection, arrival, pack.pack_id))

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import milliseconds
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V0
 from tests.contract.storage import keep
 from tests.contract.test_storage_content import gateway_of
@@ -56,7 +56,7 @@ NETWORKS = ["Public", "PRIVATE", "prod", "all", "public%00", "public,private", "
 
 @pytest.mark.parametrize("network", NETWORKS)
 async def test_networks_that_are_none(house: Running, api: httpx.AsyncClient, network: str) -> None:
-    file = await keep(house, "content", Network.PUBLIC, b"there")
+    file = await keep(house, "content", ContentNetwork.PUBLIC, b"there")
     for method, path in (
         ("GET", f"/v3/files/{network}"),
         ("GET", f"/v3/files/{network}/{file.id}"),
@@ -97,7 +97,7 @@ CIDS = {
 @pytest.mark.parametrize("kind", CIDS)
 async def test_cids_that_are_none(house: Running, api: httpx.AsyncClient, kind: str) -> None:
     cid, (_, visitor) = CIDS[kind], await gateway_of(house, house.key("content"))
-    await keep(house, "content", Network.PUBLIC, b"there")
+    await keep(house, "content", ContentNetwork.PUBLIC, b"there")
     for path in (f"/v3/files/public/swap/{cid}", f"/v3/files/private/signature/{cid}", f"/v3/ipfs/signature/{cid}"):
         assert (await api.get(path)).status_code in {400, 404}, path
     assert (await api.delete(f"/pinning/unpin/{cid}")).status_code in {400, 404}
@@ -116,8 +116,8 @@ async def test_cids_that_are_none(house: Running, api: httpx.AsyncClient, kind: 
 @pytest.fixture
 async def private(house: Running) -> tuple[str, str, str]:
     """A private file of three blocks, the CID of one of them, and of the same file by its version 0."""
-    file = await keep(house, "content", Network.PRIVATE, SECRET)
-    old = await keep(house, "content", Network.PRIVATE, SECRET, V0)
+    file = await keep(house, "content", ContentNetwork.PRIVATE, SECRET)
+    old = await keep(house, "content", ContentNetwork.PRIVATE, SECRET, V0)
     return file.cid, str(Cid.of(RAW, SECRET[:262_144])), old.cid
 
 
@@ -150,7 +150,7 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
     """Who knows a private CID, or a block's, cannot have it served by naming it in a folder or a CAR of his own."""
     villain = house.client(house.key("villain"), "uploads.localhost")
     for cid in private:
-        node = dagpb.encode([Link(Cid.parse(cid), "mine", 5)], Unixfs(Kind.DIRECTORY))
+        node = dagpb.encode([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
         root = Cid.of(DAG_PB, node)
         for roots, blocks in (([root], [(root, node)]), ([Cid.parse(cid)], [])):
             content = b"".join(car.written(roots, blocks))
@@ -201,7 +201,7 @@ async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
     content = hashlib.shake_128(b"to be damaged").digest(1_000_001)
     async with running(tmp_path) as house:
         key = house.key()
-        file = await keep(house, "acme", Network.PUBLIC, content)
+        file = await keep(house, "acme", ContentNetwork.PUBLIC, content)
         (pack,) = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
         data = bytearray(pack.read_bytes())
         data[data.index(content[:100]) + 300_000] ^= 1
@@ -282,8 +282,8 @@ async def test_no_page_runs_on_a_shared_origin(house: Running, api: httpx.AsyncC
 
 
 async def test_signatures_that_sign_nothing_here(house: Running, api: httpx.AsyncClient) -> None:
-    file = await keep(house, "content", Network.PRIVATE, b"to sign")
-    other = await keep(house, "content", Network.PRIVATE, b"to sign too")
+    file = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign")
+    other = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign too")
     me, date = account().address, milliseconds(file.created_at)
     good = sign_typed(account(), file.cid, date)
     of_another = sign_typed(account(), other.cid, milliseconds(other.created_at))

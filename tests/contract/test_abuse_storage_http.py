@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import routes
 from tests.contract.storage import keep
 from tests.contract.test_abuse_http import wire
@@ -140,7 +140,7 @@ async def test_what_can_be_read_in_two_ways(house: Running, api: httpx.AsyncClie
 async def test_a_giant_head_and_endless_names(house: Running, api: httpx.AsyncClient) -> None:
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
     host = f"{name}.gateways.localhost"
-    file = await keep(house, "bent", Network.PUBLIC, b"content")
+    file = await keep(house, "bent", ContentNetwork.PUBLIC, b"content")
     good = f"GET /ipfs/{file.cid}".encode()
     for raw, wanted in (
         (good + b" HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n", {431}),
@@ -162,7 +162,7 @@ LINES = ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b", "a\u2028b", "a\x85b", '
 @pytest.mark.parametrize("name", LINES)
 async def test_no_name_breaks_a_line(house: Running, api: httpx.AsyncClient, name: str) -> None:
     """Wherever a name or note is said, and on a gateway: refused, or kept and told in a way that is one line."""
-    file = await keep(house, "bent", Network.PUBLIC, b"named")
+    file = await keep(house, "bent", ContentNetwork.PUBLIC, b"named")
     for method, path, body in (
         ("PUT", f"/v3/files/public/{file.id}", {"name": name, "keyvalues": {name: name}}),
         ("POST", "/v3/groups/public", {"name": name}),
@@ -229,7 +229,7 @@ async def test_odd_paths_lead_nowhere(house: Running, api: httpx.AsyncClient, ta
 
 
 async def test_unknown_methods_and_overrides(house: Running, api: httpx.AsyncClient) -> None:
-    file = await keep(house, "bent", Network.PRIVATE, b"stays")
+    file = await keep(house, "bent", ContentNetwork.PRIVATE, b"stays")
     path = f"/v3/files/private/{file.id}"
     for method in ("PATCH", "PROPFIND", "POST"):
         answer = await api.request(method, path)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.gateways.model import GATEWAY_LIMIT
 from tests.contract.endpoints import routes
 from tests.contract.estate import NOWHERE, Estate, settled
@@ -104,7 +104,7 @@ def _said(method: str, path: str, mine: str) -> dict[str, Any]:
 
 async def test_what_is_another_s_is_not_there(house: Running, victim: Estate, villain: httpx.AsyncClient) -> None:
     """Nor is it told from what nobody has."""
-    mine = (await keep(house, "villain", Network.PUBLIC, b"a swap")).cid
+    mine = (await keep(house, "villain", ContentNetwork.PUBLIC, b"a swap")).cid
     before = await victim.state()
     nobody = dict.fromkeys(victim.ids, UNKNOWN) | {"cid": STRANGER, "public_cid": STRANGER, "key": "0" * 20}
     tried = attempts(victim.ids)
@@ -126,8 +126,8 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
     house: Running, victim: Estate, villain: httpx.AsyncClient
 ) -> None:
     before, theirs = await victim.state(), victim.ids
-    mine = await keep(house, "villain", Network.PRIVATE, b"mine")
-    public = await keep(house, "villain", Network.PUBLIC, b"mine too")
+    mine = await keep(house, "villain", ContentNetwork.PRIVATE, b"mine")
+    public = await keep(house, "villain", ContentNetwork.PUBLIC, b"mine too")
     group = (await villain.post("/v3/groups/private", json={"name": "mine"})).json()["data"]["id"]
     uploads = house.client(house.key("villain"), "uploads.localhost")
     form = {"files": {"file": b"x"}}
@@ -206,7 +206,7 @@ CLAIMS = {
 
 async def test_what_is_not_the_client_s_to_say_is_not_heard(house: Running) -> None:
     own = house.client(house.key("claims"), "api.localhost")
-    file = await keep(house, "claims", Network.PRIVATE, b"claimed")
+    file = await keep(house, "claims", ContentNetwork.PRIVATE, b"claimed")
     path = f"/v3/files/private/{file.id}"
     before = (await own.get(path)).json()["data"]
     after = (await own.put(path, json={**CLAIMS, "name": "new", "network": "public", "group_id": UNKNOWN})).json()
@@ -281,7 +281,7 @@ async def test_a_limit_is_exact_in_a_rush(house: Running) -> None:
 
 async def test_a_file_has_one_signature_in_a_rush(house: Running) -> None:
     own = house.client(house.key("rush"), "api.localhost")
-    file = await keep(house, "rush", Network.PUBLIC, b"signed in a rush")
+    file = await keep(house, "rush", ContentNetwork.PUBLIC, b"signed in a rush")
     date = file.created_at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{file.created_at.microsecond // 1000:03}Z"
     body = {"signature": sign_typed(account(), file.cid, date), "address": account().address}
     target = f"/v3/files/public/signature/{file.cid}"
@@ -301,9 +301,9 @@ async def test_a_key_for_five_is_for_five_in_a_rush(house: Running) -> None:
 async def test_what_is_deleted_while_it_is_used_leaves_nothing_broken(house: Running) -> None:
     own = house.client(house.key("deleting"), "api.localhost")
     for number in range(5):
-        file = await keep(house, "deleting", Network.PUBLIC, b"file %d" % number)
+        file = await keep(house, "deleting", ContentNetwork.PUBLIC, b"file %d" % number)
         group = (await own.post("/v3/groups/public", json={"name": "g"})).json()["data"]["id"]
-        other = await keep(house, "deleting", Network.PUBLIC, b"other %d" % number)
+        other = await keep(house, "deleting", ContentNetwork.PUBLIC, b"other %d" % number)
         path, inside = f"/v3/files/public/{file.id}", f"/v3/groups/public/{group}/ids/{file.id}"
         seen = await statuses(
             *(own.put(inside), own.delete(path), own.put(inside), own.delete(f"/v3/groups/public/{group}")),

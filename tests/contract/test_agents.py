@@ -82,9 +82,8 @@ async def test_a_bad_order_is_400_with_one_field(house: Running, body: object) -
     assert isinstance(answer.json()["error"], str)
 
 
-async def test_unknown_skills_and_secrets_are_404(house: Running) -> None:
+async def test_unknown_secrets_are_404(house: Running) -> None:
     api = house.client(house.key())
-    assert (await api.post("/v0/agents", json={"name": "a", "skillCids": ["bafy"]})).status_code == 404
     assert (await api.post("/v0/agents", json={"name": "a", "secretIds": ["x"]})).status_code == 404
 
 

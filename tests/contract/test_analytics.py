@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from tests.contract.storage import keep
 from tests.server import Running, running
 
@@ -49,7 +49,7 @@ async def becomes(api: httpx.AsyncClient, wanted: list[tuple[str, int, int]], **
 
 
 async def test_answers_count_as_they_went_out(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, Network.PUBLIC, TEXT)).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     _, visitor = await gateway(house, api)
     path = f"/ipfs/{cid}"
     whole = await visitor.get(path, headers={"User-Agent": "one"})
@@ -70,8 +70,8 @@ async def test_answers_count_as_they_went_out(house: Running, api: httpx.AsyncCl
 
 
 async def test_what_was_refused_does_not_count(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    secret = (await keep(house, tenant, Network.PRIVATE, b"a secret")).cid
-    public = (await keep(house, tenant, Network.PUBLIC, b"in the open")).cid
+    secret = (await keep(house, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
+    public = (await keep(house, tenant, ContentNetwork.PUBLIC, b"in the open")).cid
     name, visitor = await gateway(house, api)
     for path in (f"/ipfs/{secret}", f"/ipfs/{public}/below", "/ipfs/nonsense", f"/files/{secret}?X-Algorithm=x"):
         assert (await visitor.get(path)).status_code >= 400
@@ -86,7 +86,7 @@ async def test_what_was_refused_does_not_count(house: Running, api: httpx.AsyncC
 
 
 async def test_private_files_count_too(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, Network.PRIVATE, b"a secret")).cid
+    cid = (await keep(house, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
     name, visitor = await gateway(house, api)
     link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{cid}", "expires": 60, "date": 0}
     link["date"] = int(clock.now().timestamp())
@@ -101,7 +101,7 @@ async def test_a_download_that_is_broken_off_counts_what_went_out(
     house: Running, api: httpx.AsyncClient, tenant: str
 ) -> None:
     size = 32 * 1024**2
-    cid = (await keep(house, tenant, Network.PUBLIC, bytes(size))).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, bytes(size))).cid
     _, visitor = await gateway(house, api)
     async with visitor.stream("GET", f"/ipfs/{cid}") as answer:
         async for _ in answer.aiter_raw():
@@ -116,7 +116,7 @@ async def test_a_download_that_is_broken_off_counts_what_went_out(
 
 @pytest.mark.parametrize(("first", "second"), [TOP, SERIES])
 async def test_both_paths_are_one(house: Running, api: httpx.AsyncClient, tenant: str, first: str, second: str) -> None:
-    cid = (await keep(house, tenant, Network.PUBLIC, TEXT)).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     name, visitor = await gateway(house, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
@@ -127,7 +127,7 @@ async def test_both_paths_are_one(house: Running, api: httpx.AsyncClient, tenant
 
 
 async def test_days_and_weeks(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, Network.PUBLIC, TEXT)).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     _, visitor = await gateway(house, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
@@ -165,7 +165,7 @@ async def test_questions_that_make_no_sense(api: httpx.AsyncClient, asked: dict[
 
 
 async def test_tenants_are_kept_apart(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, Network.PUBLIC, TEXT)).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     name, visitor = await gateway(house, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
@@ -179,7 +179,7 @@ async def test_tenants_are_kept_apart(house: Running, api: httpx.AsyncClient, te
 
 
 async def test_filters(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, Network.PUBLIC, TEXT)).cid
+    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     _, visitor = await gateway(house, api)
     for agent, referer in (("one", "https://a.example/x"), ("two", "https://b.example/y"), ("two", None)):
         headers = {"User-Agent": agent} | ({} if referer is None else {"Referer": referer})

@@ -7,7 +7,7 @@ import pytest
 
 from roost.drivers.engine.fake import FakeEngine
 from roost.identity.caller import Plan
-from tests.drivers.messenger.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
+from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
 from tests.server import Running, running
 
 REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import milliseconds
 from tests.contract.storage import keep
 from tests.server import Running
@@ -165,7 +165,7 @@ async def test_the_marketplace(api: httpx.AsyncClient, path: str) -> None:
 
 
 async def test_swaps(house: Running, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
-    one, two = [(await keep(house, tenant, Network.PUBLIC, data)).cid for data in (b"one", b"two")]
+    one, two = [(await keep(house, tenant, ContentNetwork.PUBLIC, data)).cid for data in (b"one", b"two")]
     path = f"/v3/files/public/swap/{one}"
     assert refused(await api.get(path)) == 404
     for field in ("swap_cid", "swapCid"):
@@ -187,7 +187,7 @@ async def test_swaps(house: Running, api: httpx.AsyncClient, foreign: httpx.Asyn
 
 
 async def test_signatures(house: Running, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
-    file = await keep(house, tenant, Network.PRIVATE, b"signed")
+    file = await keep(house, tenant, ContentNetwork.PRIVATE, b"signed")
     path = f"/v3/files/private/signature/{file.cid}"
     body = {"signature": sign_typed(account(), file.cid, milliseconds(file.created_at)), "address": ME}
     assert refused(await api.get(path)) == 404

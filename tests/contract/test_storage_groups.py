@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
 from tests.server import Running
@@ -92,12 +92,12 @@ async def test_what_is_no_list(api: httpx.AsyncClient, path: str) -> None:
 
 
 async def test_files_in_a_group(house: Running, api: httpx.AsyncClient, request: pytest.FixtureRequest) -> None:
-    file = await keep(house, request.node.name[:90], Network.PRIVATE, b"one")
+    file = await keep(house, request.node.name[:90], ContentNetwork.PRIVATE, b"one")
     made, other = await create(api), await create(api)
     path = f"/v3/groups/private/{made['id']}/ids/{file.id}"
 
     async def group_of() -> str | None:
-        return (await house.roost.storage.files.get(file.tenant_id, Network.PRIVATE, file.id)).note.group_id
+        return (await house.roost.storage.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)).note.group_id
 
     assert told(await api.put(path)) == (200, {"data": None})
     assert await group_of() == made["id"]

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
 from tests.server import Running
@@ -37,7 +37,7 @@ def told(answer: httpx.Response) -> tuple[int, Any]:
 
 
 async def public(house: Running, tenant: str, *contents: str) -> list[File]:
-    return [await keep(house, tenant, Network.PUBLIC, content.encode()) for content in contents]
+    return [await keep(house, tenant, ContentNetwork.PUBLIC, content.encode()) for content in contents]
 
 
 async def members(api: httpx.AsyncClient, group: Mapping[str, Any]) -> set[str]:
@@ -82,7 +82,7 @@ async def test_old_groups_are_listed_by_offset_and_name(api: httpx.AsyncClient) 
 
 async def test_pins_go_into_old_groups_and_out_all_or_none(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
     one, two = (file.cid for file in await public(house, tenant, "one", "two"))
-    hidden = (await keep(house, tenant, Network.PRIVATE, b"hidden")).cid
+    hidden = (await keep(house, tenant, ContentNetwork.PRIVATE, b"hidden")).cid
     group = (await api.post("/groups", json={"name": "some"})).json()
     other = (await api.post("/groups", json={"name": "other"})).json()
     path = f"/groups/{group['id']}/cids"
@@ -125,7 +125,7 @@ async def test_old_groups_keep_to_their_tenant_and_scopes(house: Running, api: h
 async def test_paths_without_a_network_are_of_private_files(
     house: Running, api: httpx.AsyncClient, tenant: str
 ) -> None:
-    private = await keep(house, tenant, Network.PRIVATE, b"private")
+    private = await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
     [shown] = await public(house, tenant, "public")
     assert told(await api.get("/v3/files")) == told(await api.get("/v3/files/private"))
     assert [row["id"] for row in (await api.get("/v3/files", params={"cid": private.cid})).json()["data"]["files"]] == [
@@ -155,7 +155,7 @@ async def test_paths_without_a_network_are_of_private_files(
 async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
     house: Running, api: httpx.AsyncClient, tenant: str, path: str
 ) -> None:
-    file = await keep(house, tenant, Network.PRIVATE, b"private")
+    file = await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
 
     async def endless() -> AsyncIterator[bytes]:
         yield b'{"name": "'
@@ -167,9 +167,9 @@ async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
 
 
 async def test_swaps_under_their_old_paths(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    for network, path in ((Network.PRIVATE, "/v3/files/swap/"), (Network.PUBLIC, "/v3/ipfs/swap/")):
+    for network, path in ((ContentNetwork.PRIVATE, "/v3/files/swap/"), (ContentNetwork.PUBLIC, "/v3/ipfs/swap/")):
         asked, served = [await keep(house, tenant, network, text) for text in (b"asked for", b"served")]
-        field = "mapped_cid" if network is Network.PRIVATE else "mappedCid"
+        field = "mapped_cid" if network is ContentNetwork.PRIVATE else "mappedCid"
         made = await api.put(path + asked.cid, json={"swapCid": served.cid})
         assert made.status_code == 200
         assert made.json()["data"][field] == served.cid
@@ -263,7 +263,7 @@ async def test_filters_that_are_none(api: httpx.AsyncClient, wrong: Mapping[str,
 
 async def test_the_old_list(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
     first, second, third = await public(house, tenant, "1", "22", "333")
-    await keep(house, tenant, Network.PRIVATE, b"private")
+    await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
     await api.delete(f"/pinning/unpin/{second.cid}")
 
     async def cids(**query: Any) -> list[str]:
@@ -298,7 +298,7 @@ async def test_the_old_list(house: Running, api: httpx.AsyncClient, tenant: str)
 
 async def test_notes_by_cid(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
     [file] = await public(house, tenant, "noted")
-    await keep(house, tenant, Network.PRIVATE, b"noted")
+    await keep(house, tenant, ContentNetwork.PRIVATE, b"noted")
     body = {"ipfsPinHash": file.cid, "name": "new", "keyvalues": {"a": 1, "b": "x"}}
     done = await api.put("/pinning/hashMetadata", json=body)
     assert (done.status_code, done.text) == (200, "OK")
@@ -312,7 +312,7 @@ async def test_notes_by_cid(house: Running, api: httpx.AsyncClient, tenant: str)
 
 async def test_totals_are_of_public_files(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
     await public(house, tenant, "1", "22")
-    await keep(house, tenant, Network.PRIVATE, b"private")
+    await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
     total = {"pin_count": 2, "pin_size_total": 3, "pin_size_with_replications_total": 3}
     for path in ("/data/userPinnedDataTotal", "/v3/data/userPinnedDataTotal"):
         assert told(await api.get(path)) == (200, total)

@@ -1,25 +1,33 @@
 import pytest
 
-from roost.core.problem import Invalid, Kind, Limited, Missing, Problem, TooLarge, Unavailable
+from roost.core.problem import (
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    ProblemKind,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 
 
-class Tailored(Missing):
+class Tailored(NotFound):
     message = "No such thing"
 
 
 @pytest.mark.parametrize(
     ("problem", "kind"),
     [
-        (Problem, Kind.FAILED),
-        (Invalid, Kind.INVALID),
-        (Missing, Kind.MISSING),
-        (TooLarge, Kind.TOO_LARGE),
-        (Limited, Kind.LIMITED),
-        (Unavailable, Kind.UNAVAILABLE),
-        (Tailored, Kind.MISSING),
+        (Problem, ProblemKind.FAILED),
+        (InvalidInput, ProblemKind.INVALID),
+        (NotFound, ProblemKind.MISSING),
+        (PayloadTooLarge, ProblemKind.TOO_LARGE),
+        (TooManyRequests, ProblemKind.LIMITED),
+        (ServiceUnavailable, ProblemKind.UNAVAILABLE),
+        (Tailored, ProblemKind.MISSING),
     ],
 )
-def test_each_problem_has_its_kind_and_a_message(problem: type[Problem], kind: Kind) -> None:
+def test_each_problem_has_its_kind_and_a_message(problem: type[Problem], kind: ProblemKind) -> None:
     made = problem()
     assert made.kind is kind
     assert made.message == problem.message == str(made)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.seal import OVERHEAD, KeyMissing, KeySet, Sealer, Unsealable
+from roost.core.seal import OVERHEAD, Sealer, SealingKeyMissing, SealingKeys, UnsealFailed
 from roost.core.sensitive import Sensitive
 
 KEY = Sensitive(bytes(range(32)))
@@ -29,7 +29,7 @@ def test_another_process_with_the_same_key_opens_it() -> None:
 
 @pytest.mark.parametrize("place", ["secrets/2/1", "secrets/1/2", "", "secrets/1/1 "])
 def test_a_moved_envelope_does_not_open(place: str) -> None:
-    with pytest.raises(Unsealable):
+    with pytest.raises(UnsealFailed):
         Sealer(KEY).open(Sealer(KEY).seal(b"value", PLACE), place)
 
 
@@ -38,19 +38,19 @@ def test_every_flipped_bit_is_noticed() -> None:
     for index in range(len(envelope) * 8):
         damaged = bytearray(envelope)
         damaged[index // 8] ^= 1 << index % 8
-        with pytest.raises(Unsealable):
+        with pytest.raises(UnsealFailed):
             Sealer(KEY).open(bytes(damaged), PLACE)
 
 
 def test_every_cut_is_noticed() -> None:
     envelope = Sealer(KEY).seal(b"value", PLACE)
     for length in range(len(envelope)):
-        with pytest.raises(Unsealable):
+        with pytest.raises(UnsealFailed):
             Sealer(KEY).open(envelope[:length], PLACE)
 
 
 def test_another_key_does_not_open_it() -> None:
-    with pytest.raises(Unsealable) as refusal:
+    with pytest.raises(UnsealFailed) as refusal:
         Sealer(Sensitive(bytes(32))).open(Sealer(KEY).seal(b"value", PLACE), PLACE)
     assert refusal.value.message == "Stored value could not be opened"
 
@@ -81,18 +81,18 @@ def test_an_envelope_is_longer_by_a_fixed_amount() -> None:
 
 def test_keys_that_change_are_followed_as_long_as_they_belong_together() -> None:
     first, second, strange = (Sensitive(bytes([number] * 32)) for number in range(3))
-    found = [KeySet((first,))]
+    found = [SealingKeys((first,))]
     sealer = Sealer(source=lambda: found[0])
     before = sealer.seal(b"old", PLACE)
-    found[0] = KeySet((second, first))
+    found[0] = SealingKeys((second, first))
     assert sealer.open(Sealer(second).seal(b"new", PLACE), PLACE).reveal() == b"new"
     assert sealer.open(before, PLACE).reveal() == b"old"
-    found[0] = KeySet((second,), frozenset({Sealer(first).key_id}))
+    found[0] = SealingKeys((second,), frozenset({Sealer(first).key_id}))
     assert Sealer(second).open(sealer.seal(b"new", PLACE), PLACE).reveal() == b"new"
-    with pytest.raises(Unsealable):
+    with pytest.raises(UnsealFailed):
         sealer.open(before, PLACE)
-    found[0] = KeySet((strange,))
-    with pytest.raises(KeyMissing):
+    found[0] = SealingKeys((strange,))
+    with pytest.raises(SealingKeyMissing):
         sealer.seal(b"value", PLACE)
-    with pytest.raises(Unsealable):
+    with pytest.raises(UnsealFailed):
         sealer.open(Sealer(strange).seal(b"value", PLACE), PLACE)

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.hosts.address import Address, Addresses
-from roost.identity.door import Surface
+from roost.hosts.address import HostAddress, HostAddresses
+from roost.identity.authenticator import HostKind
 
-LAPTOP = Addresses("localhost", 8642)
-PUBLIC = Addresses("Roost.Example.COM.", 443, "https")
+LAPTOP = HostAddresses("localhost", 8642)
+PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")
 
 
 @pytest.mark.parametrize(
@@ -20,24 +20,24 @@ PUBLIC = Addresses("Roost.Example.COM.", 443, "https")
     ],
 )
 def test_loopback_names_are_local(host: str, origin: str) -> None:
-    assert LAPTOP.parse(host) == Address(Surface.LOCAL, origin)
+    assert LAPTOP.parse(host) == HostAddress(HostKind.LOCAL, origin)
 
 
 @pytest.mark.parametrize("host", ["api.localhost", "uploads.localhost:8642", "API.LocalHost."])
 def test_the_addresses_of_the_storage_api(host: str) -> None:
     address = LAPTOP.parse(host)
     assert address is not None
-    assert (address.surface, address.gateway, address.agent_id) == (Surface.STORAGE, None, None)
+    assert (address.surface, address.gateway, address.agent_id) == (HostKind.STORAGE, None, None)
     assert LAPTOP.uploads_url == "http://uploads.localhost:8642"
 
 
 def test_the_addresses_of_a_storage_gateway() -> None:
     origin = "http://shop.gateways.localhost:8642"
-    assert LAPTOP.parse("shop.gateways.localhost") == Address(Surface.STORAGE_GATEWAY, origin, gateway="shop")
+    assert LAPTOP.parse("shop.gateways.localhost") == HostAddress(HostKind.STORAGE_GATEWAY, origin, gateway="shop")
     assert LAPTOP.gateway_origin("shop") == origin
     own = LAPTOP.parse("BAFYX.ipfs.shop.gateways.localhost:1")
-    assert own == Address(
-        Surface.STORAGE_GATEWAY, "http://bafyx.ipfs.shop.gateways.localhost:8642", gateway="shop", cid="bafyx"
+    assert own == HostAddress(
+        HostKind.STORAGE_GATEWAY, "http://bafyx.ipfs.shop.gateways.localhost:8642", gateway="shop", cid="bafyx"
     )
 
 
@@ -50,14 +50,14 @@ def test_other_names_below_the_gateways_are_none(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["agents.localhost", "agents.localhost:8642", "Agents.LocalHost."])
 def test_the_management_address(host: str) -> None:
-    assert LAPTOP.parse(host) == Address(Surface.MANAGEMENT, "http://agents.localhost:8642")
+    assert LAPTOP.parse(host) == HostAddress(HostKind.MANAGEMENT, "http://agents.localhost:8642")
 
 
 @pytest.mark.parametrize(
     "host", ["abc-1.agents.localhost", "ABC-1.agents.localhost:80", "abc-1.agents.localhost.:8642"]
 )
 def test_an_agents_own_address(host: str) -> None:
-    assert LAPTOP.parse(host) == Address(Surface.AGENT, "http://abc-1.agents.localhost:8642", "abc-1")
+    assert LAPTOP.parse(host) == HostAddress(HostKind.AGENT, "http://abc-1.agents.localhost:8642", "abc-1")
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_what_is_no_address(host: str) -> None:
 
 def test_a_public_domain_serves_management_at_its_root_and_keeps_loopback_local() -> None:
     management = PUBLIC.parse("roost.example.com")
-    assert management == Address(Surface.MANAGEMENT, "https://roost.example.com")
-    assert PUBLIC.parse("agents.roost.example.com:443") == Address(
-        Surface.MANAGEMENT, "https://agents.roost.example.com"
+    assert management == HostAddress(HostKind.MANAGEMENT, "https://roost.example.com")
+    assert PUBLIC.parse("agents.roost.example.com:443") == HostAddress(
+        HostKind.MANAGEMENT, "https://agents.roost.example.com"
     )
-    assert PUBLIC.parse("localhost") == Address(Surface.LOCAL, "https://localhost")
+    assert PUBLIC.parse("localhost") == HostAddress(HostKind.LOCAL, "https://localhost")
     assert PUBLIC.parse("a.agents.localhost") is None
 
 
@@ -116,8 +116,8 @@ def test_origins_come_from_configuration_only() -> None:
     assert LAPTOP.agents_url == "http://agents.localhost:8642"
     assert LAPTOP.agent_origin("abc") == "http://abc.agents.localhost:8642"
     assert PUBLIC.agent_origin("abc") == "https://abc.agents.roost.example.com"
-    assert Addresses("x.org", 80).agents_url == "http://agents.x.org"
-    assert Addresses("x.org", 443).agents_url == "http://agents.x.org:443"
+    assert HostAddresses("x.org", 80).agents_url == "http://agents.x.org"
+    assert HostAddresses("x.org", 443).agents_url == "http://agents.x.org:443"
     address = LAPTOP.parse("abc.agents.localhost:1")
     assert address is not None
     assert address.origin == "http://abc.agents.localhost:8642"

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter
 from starlette.types import Receive, Scope, Send
 
 from roost.hosts import health
-from roost.identity.door import Surface
+from roost.identity.authenticator import HostKind
 from roost.web import errors
 
 
@@ -19,7 +19,7 @@ async def broken() -> None:
     raise RuntimeError("password=very-secret")
 
 
-def client(surface: Surface = Surface.LOCAL, **checks: health.Check) -> httpx.AsyncClient:
+def client(surface: HostKind = HostKind.LOCAL, **checks: health.Check) -> httpx.AsyncClient:
     registry = CollectorRegistry()
     Counter("roost_tries", "Tries", registry=registry).inc()
     app = FastAPI()
@@ -53,8 +53,10 @@ async def test_what_is_not_ready_is_named_and_nothing_more() -> None:
     assert "very-secret" not in answer.text
 
 
-@pytest.mark.parametrize(("surface", "status"), [(Surface.LOCAL, 200), (Surface.MANAGEMENT, 404), (Surface.AGENT, 404)])
-async def test_numbers_are_for_this_machine(surface: Surface, status: int) -> None:
+@pytest.mark.parametrize(
+    ("surface", "status"), [(HostKind.LOCAL, 200), (HostKind.MANAGEMENT, 404), (HostKind.AGENT, 404)]
+)
+async def test_numbers_are_for_this_machine(surface: HostKind, status: int) -> None:
     async with client(surface) as ask:
         answer = await ask.get("/metrics")
     assert answer.status_code == status

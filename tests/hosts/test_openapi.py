@@ -6,13 +6,13 @@ import pytest
 from openapi_spec_validator import validate
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.mount import application
-from roost.web.provide import Rooms
+from roost.hosts.application import application
+from roost.web.service_registry import ServiceRegistry
 
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
-    return application(Rooms(), "http://agents.localhost:8642", {}, CollectorRegistry()).openapi()
+    return application(ServiceRegistry(), "http://agents.localhost:8642", {}, CollectorRegistry()).openapi()
 
 
 def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

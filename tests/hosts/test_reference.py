@@ -5,16 +5,16 @@ import re
 import pytest
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.mount import application
+from roost.hosts.application import application
 from roost.hosts.reference import COMMAND, markdown
 from roost.hosts.routes import operations
-from roost.web.provide import Rooms
+from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return markdown(application(Rooms(), "", {}, CollectorRegistry()))
+    return markdown(application(ServiceRegistry(), "", {}, CollectorRegistry()))
 
 
 def section(page: str, head: str) -> str:
@@ -27,7 +27,7 @@ def test_the_committed_page_is_the_present_one(page: str) -> None:
 
 
 def test_every_operation_is_there(page: str) -> None:
-    app = application(Rooms(), "", {}, CollectorRegistry())
+    app = application(ServiceRegistry(), "", {}, CollectorRegistry())
     wanted = {f"{one.method} `{one.path}`" for one in operations(app) if one.in_schema or one.sends}
     assert set(re.findall(r"^## (\w+ `.+`)$", page, re.MULTILINE)) == wanted
 
@@ -35,17 +35,19 @@ def test_every_operation_is_there(page: str) -> None:
 def test_a_request_shows_its_fields_and_their_limits(page: str) -> None:
     create = section(page, "POST `/v0/agents`")
     assert "Credentials: jwt." in create
-    assert "[CreateAgent](#createagent)" in create
-    assert "Answers 201: [AgentCreated](#agentcreated)" in create
+    assert "[CreateAgentRequest](#createagentrequest)" in create
+    assert "Answers 201: [CreateAgentResponse](#createagentresponse)" in create
     assert "Answers 500:" in create
-    assert "| `description` | string or null | at most 10000 characters |" in page.partition("### CreateAgent")[2]
+    assert (
+        "| `description` | string or null | at most 10000 characters |" in page.partition("### CreateAgentRequest\n")[2]
+    )
 
 
 def test_a_stream_shows_its_messages(page: str) -> None:
     stream = section(page, "WEBSOCKET `/v0/agents/{agentId}/logs`")
-    assert "[LogMessage](#logmessage)" in stream
+    assert "[LogMessageRecord](#logmessagerecord)" in stream
     assert "| `level` |" in stream
-    assert "`TRACE`, `DEBUG`, `INFO`, `WARN`, `ERROR`, `FATAL`" in page.partition("### Level\n")[2][:300]
+    assert "`TRACE`, `DEBUG`, `INFO`, `WARN`, `ERROR`, `FATAL`" in page.partition("### LogLevel\n")[2][:300]
 
 
 def test_links_lead_to_a_shape(page: str) -> None:

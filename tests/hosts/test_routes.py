@@ -6,12 +6,12 @@ import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 
 from roost.hosts.routes import CREDENTIALS, operations, table
-from roost.identity import door
-from roost.web.websocket import Sends
-from roost.web.wire import Wire
+from roost.identity import authenticator
+from roost.web.schemas import ApiSchema
+from roost.web.websocket import MessageSchema
 
 
-class Shape(Wire):
+class Shape(ApiSchema):
     text: str
 
 
@@ -22,13 +22,13 @@ def application() -> FastAPI:
     async def free() -> None: ...
 
     @router.api_route("/own", methods=["PUT", "POST"])
-    async def own(_: door.AgentCaller) -> None: ...
+    async def own(_: authenticator.AgentCaller) -> None: ...
 
     @router.post("/token")
-    async def exchange(_: door.ExchangeCaller) -> None: ...
+    async def exchange(_: authenticator.ExchangeCaller) -> None: ...
 
     @router.websocket("/own")
-    async def stream(socket: Annotated[WebSocket, Sends(Shape)], _: door.AgentVisit) -> None: ...
+    async def stream(socket: Annotated[WebSocket, MessageSchema(Shape)], _: authenticator.AgentVisit) -> None: ...
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(router)
@@ -58,9 +58,9 @@ def test_a_stream_tells_the_shape_of_its_messages() -> None:
     assert [one.sends for one in operations(application())] == [None, None, None, None, Shape]
 
 
-@pytest.mark.parametrize("name", [name for name in dir(door) if name.endswith(("Caller", "Visit"))])
+@pytest.mark.parametrize("name", [name for name in dir(authenticator) if name.endswith(("Caller", "Visit"))])
 def test_every_kind_of_caller_is_in_the_table(name: str) -> None:
     if name == "Caller":
         pytest.skip("the record, no kind")
-    (marker,) = get_args(getattr(door, name))[1:]
+    (marker,) = get_args(getattr(authenticator, name))[1:]
     assert CREDENTIALS[marker.dependency]

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from roost.hosts import health
-from roost.hosts.mount import application
-from roost.hosts.server import AlreadyRunning, CannotListen, listen, only_one
-from roost.web.provide import Rooms
+from roost.hosts.application import application
+from roost.hosts.server import CannotListen, ServerAlreadyRunning, listen, only_one
+from roost.web.service_registry import ServiceRegistry
 from tests.server import running
 
 
@@ -27,7 +27,7 @@ def test_listening_works_for_both_families() -> None:
 
 
 def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
-    with only_one(tmp_path), pytest.raises(AlreadyRunning, match=str(tmp_path)), only_one(tmp_path):
+    with only_one(tmp_path), pytest.raises(ServerAlreadyRunning, match=str(tmp_path)), only_one(tmp_path):
         raise AssertionError("two at once")
     with only_one(tmp_path):
         pass
@@ -59,7 +59,7 @@ async def test_readiness_names_the_part_that_fails() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    app = application(Rooms(), "", {"good": works, "bad": fails}, CollectorRegistry())
+    app = application(ServiceRegistry(), "", {"good": works, "bad": fails}, CollectorRegistry())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})

@@ -2,7 +2,7 @@ import pytest
 
 from roost.core import clock
 from roost.identity.errors import TooManyAttempts
-from roost.identity.throttle import Throttle
+from roost.identity.throttle import FailedLoginThrottle
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-def refused(throttle: Throttle, peer: str = "a") -> float | None:
+def refused(throttle: FailedLoginThrottle, peer: str = "a") -> float | None:
     """After how many seconds the peer may try again, if it is refused."""
     try:
         throttle.failed(peer)
@@ -24,14 +24,14 @@ def refused(throttle: Throttle, peer: str = "a") -> float | None:
 
 @pytest.mark.usefixtures("now")
 def test_one_peer_has_so_many_attempts() -> None:
-    throttle = Throttle(attempts=3)
+    throttle = FailedLoginThrottle(attempts=3)
     assert [refused(throttle) for _ in range(3)] == [None] * 3
     assert refused(throttle) == 60.0
     assert refused(throttle, "b") is None
 
 
 def test_a_minute_later_it_may_try_again(now: list[float]) -> None:
-    throttle = Throttle(attempts=1)
+    throttle = FailedLoginThrottle(attempts=1)
     refused(throttle)
     now[0] += 59
     assert refused(throttle) == 1.0
@@ -41,7 +41,7 @@ def test_a_minute_later_it_may_try_again(now: list[float]) -> None:
 
 
 def test_attempts_while_refused_do_not_make_it_longer(now: list[float]) -> None:
-    throttle = Throttle(attempts=1)
+    throttle = FailedLoginThrottle(attempts=1)
     refused(throttle)
     for _ in range(50):
         now[0] += 1
@@ -52,7 +52,7 @@ def test_attempts_while_refused_do_not_make_it_longer(now: list[float]) -> None:
 
 @pytest.mark.usefixtures("now")
 def test_it_remembers_so_many_peers() -> None:
-    throttle = Throttle(attempts=1, size=2)
+    throttle = FailedLoginThrottle(attempts=1, size=2)
     for peer in ("a", "b", "c"):
         assert refused(throttle, peer) is None
     assert refused(throttle, "c") is not None

@@ -16,47 +16,47 @@ from sqlalchemy.engine import make_url
 
 from roost import migrations
 from roost.agents.models import store as usage
-from roost.agents.roster.service import Roster
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import store as scripts
-from roost.agents.secrets.service import Secrets
+from roost.agents.secrets.service import SecretService
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
-from roost.drivers.courier.contract import Courier
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.http_sender.contract import HttpSender
+from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
-from roost.identity.keys import Keys
 from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
-from roost.storage.analytics.counter import Counter
-from roost.storage.analytics.question import (
-    Attribute,
-    Chosen,
-    Interval,
-    Measure,
-    Order,
+from roost.storage.analytics.hit_counter import GatewayHitCounter
+from roost.storage.analytics.query import (
+    AnalyticsDimension,
+    AnalyticsFilter,
+    AnalyticsInterval,
+    AnalyticsMetric,
+    AnalyticsOrder,
 )
-from roost.storage.analytics.service import Analytics
-from roost.storage.content.model import Network, Scope
-from roost.storage.content.service import Content
-from roost.storage.files.model import Filter, PinFilter
-from roost.storage.files.service import Files
+from roost.storage.analytics.service import AnalyticsService
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.service import ContentService
+from roost.storage.files.model import FileFilter, PinFilter
+from roost.storage.files.service import FileService
 from roost.storage.gateways.errors import DomainTaken
 from roost.storage.gateways.model import Plugin, admits
-from roost.storage.gateways.service import Gateways
-from roost.storage.groups.model import Filter as GroupFilter
-from roost.storage.groups.service import Groups
+from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.groups.model import GroupFilter
+from roost.storage.groups.service import GroupService
 from roost.storage.pins import store as pins
-from roost.storage.pins.model import Status, Wanted
-from roost.storage.signatures.service import Signatures
-from roost.storage.swaps.service import Swaps
+from roost.storage.pins.model import PinQuery, PinState
+from roost.storage.signatures.service import SignatureService
+from roost.storage.swaps.service import SwapService
 from roost.storage.tus import store as transfers
-from roost.storage.tus.service import Transfers
+from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.service import UploadService
 from roost.storage.webhooks import store as webhooks
-from roost.storage.webhooks.model import State
-from roost.storage.webhooks.service import Webhooks
+from roost.storage.webhooks.model import DeliveryState
+from roost.storage.webhooks.service import WebhookService
 from tests.databases import postgres_copy
 from tests.migrations import early, wing
 from tests.migrations.chronicle import ROWS
@@ -64,7 +64,7 @@ from tests.migrations.ground import OTHER, PAIR_SECRET, SEALER, TENANT
 from tests.migrations.wing import CID, CONTENT, SMALL, SMALL_CID
 from tests.storage.webhooks.office import courier
 
-PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
+PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 REWRITTEN = {("file_keyvalues", "value")}
 """Columns whose values a migration changed on purpose."""
 
@@ -112,12 +112,12 @@ def _grow(url: str) -> None:
 
 
 @pytest.fixture
-def content(grown: Database, tmp_path: Path) -> Content:
+def content(grown: Database, tmp_path: Path) -> ContentService:
     for pack, data in ((wing.PACK, CONTENT), (wing.SMALL_PACK, SMALL)):
         path = tmp_path / "blobs" / pack[:2] / pack
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    return Content(grown, FolderStore(tmp_path / "blobs"))
+    return ContentService(grown, FolderStore(tmp_path / "blobs"))
 
 
 def _revisions() -> list[str]:
@@ -146,7 +146,7 @@ def _is_there(connection: Connection, table: str, row: Mapping[str, Any]) -> boo
 
 
 async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database) -> None:
-    keys = Keys(grown, SEALER)
+    keys = ApiKeys(grown, SEALER)
 
     def token(key_id: str) -> str:
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": TENANT, "jti": key_id, "iat": 0, "exp": 4_102_444_800}
@@ -165,9 +165,9 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database
 
 
 async def test_agents_and_what_they_have(grown: Database) -> None:
-    roster = Roster(grown, SEALER, dict.fromkeys(Plan, 10))
+    roster = AgentRepository(grown, SEALER, dict.fromkeys(Plan, 10))
     assert {agent.id for agent in await roster.list(TENANT)} == {"a1", "a2"}
-    (secret,), _ = await Secrets(grown, SEALER, roster).list(TENANT)
+    (secret,), _ = await SecretService(grown, SEALER, roster).list(TENANT)
     assert secret.value is not None
     assert secret.value.reveal() == "wört"
     assert (await grown.read(lambda connection: scripts.of_agent(connection, "a1")))["build"].exit_code == 1
@@ -183,11 +183,11 @@ async def test_every_envelope_opens(grown: Database) -> None:
     assert await grown.write(open_all) == 0
 
 
-async def test_files_are_listed_found_and_read(grown: Database, content: Content) -> None:
-    files = Files(grown)
+async def test_files_are_listed_found_and_read(grown: Database, content: ContentService) -> None:
+    files = FileService(grown)
 
-    async def ids(network: Network, **chosen: Any) -> list[str]:
-        return [file.id for file in (await files.list(TENANT, network, Filter(**chosen), None, 100))[0]]
+    async def ids(network: ContentNetwork, **chosen: Any) -> list[str]:
+        return [file.id for file in (await files.list(TENANT, network, FileFilter(**chosen), None, 100))[0]]
 
     assert (await ids(PRIVATE), await ids(PUBLIC)) == (["f1", "f6"], ["f3", "f2"])
     assert await ids(PRIVATE, group_id="photos") == ["f1"]
@@ -200,26 +200,26 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
     largest = await files.get(TENANT, PRIVATE, "f6")
     assert (largest.size, largest.created_at.microsecond) == (5_000_000_000, 123_453)
     for scope, cid, data in (
-        (Scope(PRIVATE, TENANT), CID, CONTENT),
-        (Scope(PUBLIC), CID, CONTENT),
-        (Scope(PUBLIC), SMALL_CID, SMALL),
+        (ContentScope(PRIVATE, TENANT), CID, CONTENT),
+        (ContentScope(PUBLIC), CID, CONTENT),
+        (ContentScope(PUBLIC), SMALL_CID, SMALL),
     ):
         stat = await content.reader.stat(scope, Cid.parse(cid))
         assert b"".join([piece async for piece in content.reader.content(scope, stat)]) == data
 
 
 async def test_groups_are_listed_and_let_go(grown: Database) -> None:
-    groups = Groups(grown)
+    groups = GroupService(grown)
     for network, name in ((PRIVATE, "photos"), (PUBLIC, "ö" * 100)):
         (group,), _ = await groups.list(TENANT, network, GroupFilter(), None, 10)
         assert group.name == name
         await groups.delete(TENANT, network, group.id)
-    assert (await Files(grown).get(TENANT, PRIVATE, "f1")).note.group_id is None
+    assert (await FileService(grown).get(TENANT, PRIVATE, "f1")).note.group_id is None
     assert await grown.read(lambda connection: pins.get(connection, "p2").ask.group_id) is None
 
 
 async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
-    files = Files(grown)
+    files = FileService(grown)
     assert [(await files.capacity.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [wing.STORED, 0]
     await files.delete(TENANT, PRIVATE, "f6")
     await files.delete(OTHER, PRIVATE, "f7")
@@ -227,7 +227,7 @@ async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database
 
 
 async def test_gateways_admit_and_serve(grown: Database) -> None:
-    gateways = Gateways(grown)
+    gateways = StorageGatewayService(grown)
     page, count = await gateways.list(TENANT, 0, 10)
     assert (count, [gateway.id for gateway in page]) == (2, ["g1", "g2"])
     gateway = await gateways.by_domain("gateway-g1")
@@ -238,32 +238,32 @@ async def test_gateways_admit_and_serve(grown: Database) -> None:
     assert not admits(gateway, "another", "198.51.100.1", "https://example.com")
     with pytest.raises(DomainTaken):  # it is deleted, and nobody's again
         await gateways.create(OTHER, "gateway-g3")
-    swaps = Swaps(grown, gateways)
+    swaps = SwapService(grown, gateways)
     assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]
     assert str(await swaps.served(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
-    signature = await Signatures(grown).get(TENANT, PUBLIC, SMALL_CID)
+    signature = await SignatureService(grown).get(TENANT, PUBLIC, SMALL_CID)
     assert (signature.file_id, signature.address) == ("f3", "0x" + "B" * 40)
 
 
 async def test_pins_go_on(grown: Database) -> None:
-    def look(connection: Connection) -> list[tuple[str, Status]]:
-        return [(pin.id, pin.status) for pin in pins.page(connection, TENANT, Wanted(tuple(Status)), None, 10)]
+    def look(connection: Connection) -> list[tuple[str, PinState]]:
+        return [(pin.id, pin.status) for pin in pins.page(connection, TENANT, PinQuery(tuple(PinState)), None, 10)]
 
     assert await grown.read(look) == [
-        ("p4", Status.EXPIRED),
-        ("p3", Status.BACKFILLED),
-        ("p2", Status.RETRIEVING),
-        ("p1", Status.PINNED),
+        ("p4", PinState.EXPIRED),
+        ("p3", PinState.BACKFILLED),
+        ("p2", PinState.RETRIEVING),
+        ("p1", PinState.PINNED),
     ]
-    wanted = Wanted(meta={"a": "b"})
+    wanted = PinQuery(meta={"a": "b"})
     (pin,) = await grown.read(lambda connection: pins.page(connection, TENANT, wanted, None, 10))
     assert (pin.id, pin.ask.hosts, pin.ask.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
 
 
-async def test_uploads_in_parts_go_on(grown: Database, content: Content, tmp_path: Path) -> None:
-    uploads = Uploads(grown, content, Files(grown), dict.fromkeys(Plan, 2**40))
-    drafts = Drafts(tmp_path / "uploads", FolderStore(tmp_path / "blobs"))
-    service = Transfers(grown, drafts, content, uploads, "http://uploads.localhost")
+async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, tmp_path: Path) -> None:
+    uploads = UploadService(grown, content, FileService(grown), dict.fromkeys(Plan, 2**40))
+    drafts = DraftStore(tmp_path / "uploads", FolderStore(tmp_path / "blobs"))
+    service = TusUploadService(grown, drafts, content, uploads, "http://uploads.localhost")
     transfer = await service.find("file-of-t1", wing.TRANSFER_TOKEN)
     assert (transfer.offset, transfer.length, transfer.cid) == (len(CONTENT) - 1, len(CONTENT), None)
     kept = await grown.read(lambda connection: transfers.leaves(connection, "t1"))
@@ -274,18 +274,18 @@ async def test_uploads_in_parts_go_on(grown: Database, content: Content, tmp_pat
 
 
 async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None:
-    sender: Courier = courier()
-    service, files = Webhooks(grown, SEALER, sender), Files(grown)
+    sender: HttpSender = courier()
+    service, files = WebhookService(grown, SEALER, sender), FileService(grown)
     files.watch(service.notice)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
     page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
     assert [(one.id, one.state) for one in page] == [
-        ("v4", State.DELIVERED),
-        ("v3", State.FAILED),
-        ("v2", State.SENDING),
-        ("v1", State.PENDING),
+        ("v4", DeliveryState.DELIVERED),
+        ("v3", DeliveryState.FAILED),
+        ("v2", DeliveryState.SENDING),
+        ("v1", DeliveryState.PENDING),
     ]
-    assert (await service.redeliver(TENANT, "w1", "v3")).state is State.PENDING
+    assert (await service.redeliver(TENANT, "w1", "v3")).state is DeliveryState.PENDING
     held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.now()))
     assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
         b"whs-new",
@@ -296,10 +296,10 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
 async def test_what_gateways_served_is_told(grown: Database) -> None:
     today = clock.now().date()
     kept = (today - date(2025, 1, 1)).days
-    counter = Counter(grown, kept)
-    analytics = Analytics(grown, Gateways(grown), counter, kept)
-    chosen = Chosen("gateway-g1", date(2025, 11, 20), date(2025, 11, 21))
-    total, _ = await analytics.series(TENANT, chosen, Interval.DAY, Order())
+    counter = GatewayHitCounter(grown, kept)
+    analytics = AnalyticsService(grown, StorageGatewayService(grown), counter, kept)
+    chosen = AnalyticsFilter("gateway-g1", date(2025, 11, 20), date(2025, 11, 21))
+    total, _ = await analytics.series(TENANT, chosen, AnalyticsInterval.DAY, AnalyticsOrder())
     assert (total.requests, total.bandwidth) == (6, 2**50 + 900_000)
-    top = await analytics.top(TENANT, chosen, Attribute.CID, Order(Measure.BANDWIDTH))
+    top = await analytics.top(TENANT, chosen, AnalyticsDimension.CID, AnalyticsOrder(AnalyticsMetric.BANDWIDTH))
     assert [share.value for share in top] == ["other", CID]

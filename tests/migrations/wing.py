@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import V1
 from tests.migrations.ground import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
 
@@ -16,8 +16,8 @@ TOKEN = "the token of a gateway"
 TRANSFER_TOKEN = "f" * 64
 
 
-def tree(content: bytes) -> Tree:
-    importer = Importer(V1)
+def tree(content: bytes) -> DagTree:
+    importer = UnixfsImporter(V1)
     importer.update(content)
     return importer.finish()
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
-from roost.storage.unixfs.folder import Entry, folder
-from roost.storage.unixfs.importer import Importer, Tree
-from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, Profile
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 PATTERN = hashlib.shake_128(b"oracle").digest(1_000_003)
 CHUNK = 256 * 1024
@@ -28,23 +28,23 @@ def content(size: int) -> Iterator[bytes]:
         yield PATTERN[:left]
 
 
-def file(profile: Profile, size: int) -> Tree:
-    importer = Importer(profile)
+def file(profile: ImportProfile, size: int) -> DagTree:
+    importer = UnixfsImporter(profile)
     for piece in content(size):
         importer.update(piece)
     return importer.finish()
 
 
-def entries(profile: Profile, names: Names) -> list[Entry]:
+def entries(profile: ImportProfile, names: Names) -> list[DirectoryEntry]:
     files = {size: file(profile, size) for size in set(names.values())}
-    return [Entry(name, files[size].cid, size, files[size].tsize) for name, size in names.items()]
+    return [DirectoryEntry(name, files[size].cid, size, files[size].tsize) for name, size in names.items()]
 
 
-def folder_cid(profile: Profile, names: Names) -> Cid:
+def folder_cid(profile: ImportProfile, names: Names) -> Cid:
     return folder(profile, entries(profile, names)).cid
 
 
-def names_beside_the_threshold(profile: Profile, by: int) -> Names:
+def names_beside_the_threshold(profile: ImportProfile, by: int) -> Names:
     """A folder that is `by` bytes larger than the largest one that is not sharded."""
     count = SHARD_ABOVE // _weight(profile, _names(1, 0)) - 1
     longer = SHARD_ABOVE + by - _weight(profile, _names(count, 0))
@@ -59,11 +59,13 @@ def _names(count: int, longer: int) -> Names:
     return {f"{n:05}".ljust(_NAME + each + (n < rest), "n"): n % 3 for n in range(count)}
 
 
-def _weight(profile: Profile, names: Names) -> int:
+def _weight(profile: ImportProfile, names: Names) -> int:
     """What decides whether a folder is sharded: the bytes of its block, or of its names and CIDs."""
     found = entries(profile, names)
     if profile.shard_by_block:
-        return len(dagpb.encode([Link(one.cid, one.name, one.tsize) for one in found], Unixfs(Kind.DIRECTORY)))
+        return len(
+            dagpb.encode([PBLink(one.cid, one.name, one.tsize) for one in found], UnixfsData(UnixfsKind.DIRECTORY))
+        )
     return sum(len(one.name) + len(bytes(one.cid)) for one in found)
 
 

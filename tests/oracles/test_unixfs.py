@@ -12,8 +12,8 @@ from pathlib import Path
 import aleph_cid
 import pytest
 
-from roost.storage.unixfs.folder import Entry, folder
-from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, Profile
+from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 from tests import node
 from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, Names, content, file, folder_cid
 from tests.oracles.cases import names_beside_the_threshold as beside
@@ -47,7 +47,7 @@ def test_of_kubo(tmp_path: Path) -> None:
 
 @OLD_AND_PLAIN
 @pytest.mark.parametrize("size", SIZES)
-def test_of_another_hasher(profile: Profile, size: int) -> None:
+def test_of_another_hasher(profile: ImportProfile, size: int) -> None:
     hasher = aleph_cid.CidHasher.for_ipfs() if profile is V0 else aleph_cid.CidHasher.for_ipfs_v1_raw_leaves()
     for piece in content(size):
         hasher.update(piece)
@@ -56,7 +56,7 @@ def test_of_another_hasher(profile: Profile, size: int) -> None:
 
 @OLD_AND_PLAIN
 @pytest.mark.parametrize("by", [-1, 1])
-def test_of_another_hasher_of_folders(profile: Profile, by: int, tmp_path: Path) -> None:
+def test_of_another_hasher_of_folders(profile: ImportProfile, by: int, tmp_path: Path) -> None:
     names = beside(profile, by)
     _write_folder(tmp_path / "folder", names)
     assert aleph_cid.hash_folder(str(tmp_path / "folder"), cid_version=profile.version) == str(
@@ -65,21 +65,24 @@ def test_of_another_hasher_of_folders(profile: Profile, by: int, tmp_path: Path)
 
 
 @OLD_AND_PLAIN
-def test_of_folders_in_folders(profile: Profile, tmp_path: Path) -> None:
+def test_of_folders_in_folders(profile: ImportProfile, tmp_path: Path) -> None:
     inner: Names = {"größe.txt": 262_145, "empty": 0}
     _write_folder(tmp_path / "outer" / "inner", inner)
     _write(tmp_path / "outer" / "zero", 0)
     inside, zero = folder(profile, [_entry(profile, *one) for one in inner.items()]), file(profile, 0)
     ours = folder(
         profile,
-        [Entry("inner", inside.cid, inside.size, inside.tsize), Entry("zero", zero.cid, zero.size, zero.tsize)],
+        [
+            DirectoryEntry("inner", inside.cid, inside.size, inside.tsize),
+            DirectoryEntry("zero", zero.cid, zero.size, zero.tsize),
+        ],
     )
     assert aleph_cid.hash_folder(str(tmp_path / "outer"), cid_version=profile.version) == str(ours.cid)
 
 
-def _entry(profile: Profile, name: str, size: int) -> Entry:
+def _entry(profile: ImportProfile, name: str, size: int) -> DirectoryEntry:
     tree = file(profile, size)
-    return Entry(name, tree.cid, tree.size, tree.tsize)
+    return DirectoryEntry(name, tree.cid, tree.size, tree.tsize)
 
 
 def _write(path: Path, size: int) -> Path:

@@ -3,21 +3,21 @@
 import pytest
 
 from roost.storage.content import service
-from roost.storage.content.cars import Kept
-from roost.storage.content.model import Hold, Network
+from roost.storage.content.car_receiver import CarContents
+from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.folder import folder
-from roost.storage.unixfs.importer import Importer, Tree
-from roost.storage.unixfs.profile import PROFILES, Profile
+from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.house import CONTENT, House, entry
 
 Blocks = list[tuple[Cid, bytes]]
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
 
-def blocks_of(profile: Profile, data: bytes) -> tuple[Tree, Blocks]:
-    importer = Importer(profile)
+def blocks_of(profile: ImportProfile, data: bytes) -> tuple[DagTree, Blocks]:
+    importer = UnixfsImporter(profile)
     importer.update(data)
     tree = importer.finish()
     found: Blocks = []
@@ -30,7 +30,7 @@ def blocks_of(profile: Profile, data: bytes) -> tuple[Tree, Blocks]:
     return tree, found + [(node.cid, node.data) for node in tree.nodes]
 
 
-def house_of_files(profile: Profile, count: int = 2) -> tuple[Cid, Blocks]:
+def house_of_files(profile: ImportProfile, count: int = 2) -> tuple[Cid, Blocks]:
     """`in/big`, and so many small files beside it."""
     big, blocks = blocks_of(profile, CONTENT)
     small, more = blocks_of(profile, b"small")
@@ -40,11 +40,11 @@ def house_of_files(profile: Profile, count: int = 2) -> tuple[Cid, Blocks]:
     return outer.cid, [*blocks, *more, *nodes]
 
 
-async def take(place: House, data: bytes, step: int = 100_000) -> Kept:
+async def take(place: House, data: bytes, step: int = 100_000) -> CarContents:
     async with place.content.receive_car() as pack:
         for at in range(0, len(data), step):
             await pack.write(data[at : at + step])
         kept = await pack.end()
-        hold = Hold(pack.pack_id, "file/car", place.tenant_id, Network.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/car", place.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold(connection, hold))
     return kept

@@ -15,15 +15,15 @@ from datetime import timedelta
 from pathlib import Path
 
 from roost.core.db import Connection, Database
-from roost.drivers.blob.folder import FolderStore
-from roost.drivers.blob.objects import ObjectStore
+from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.blob.object_store import ObjectStore
 from roost.identity import tenants
 from roost.migrations import upgrade
 from roost.storage.content import service, store
-from roost.storage.content.errors import ContentMissing
-from roost.storage.content.model import Hold, Network, Scope
-from roost.storage.content.scrub import Scrub
-from roost.storage.content.service import Content
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
+from roost.storage.content.scrub import ContentScrubber
+from roost.storage.content.service import ContentService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import PROFILES
 
@@ -36,7 +36,7 @@ class Place:
         self.db = Database(f"sqlite:///{folder / 'roost.db'}")
         self.blobs = ObjectStore(bucket) if bucket else FolderStore(folder / "blobs")
         self.sizes = [0, 10, 300_000, 9_000_000 if bucket else 900_000]  # a bucket gets the largest in parts
-        self.content = Content(self.db, self.blobs)
+        self.content = ContentService(self.db, self.blobs)
         self.folder = folder
         self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
 
@@ -53,7 +53,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
         async with place.content.receive(chance.choice(list(PROFILES.values()))) as pack:
             await pack.write(content_of(holder, size))
             tree = await pack.end_file()
-            hold = Hold(pack.pack_id, holder, place.tenant_id, Network.PRIVATE)
+            hold = PackReference(pack.pack_id, holder, place.tenant_id, ContentNetwork.PRIVATE)
             await pack.commit(lambda connection, hold=hold: service.hold(connection, hold))
         say(f"+ {holder} {size} {tree.cid}")
         mine.append(holder)
@@ -77,18 +77,18 @@ async def look(place: Place, said: Iterable[str]) -> None:
             last = kept.pop(holder)
         else:
             gone.append(last[1])
-    reader, scope = place.content.reader, Scope(Network.PRIVATE, place.tenant_id)
+    reader, scope = place.content.reader, ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for holder, (size, cid) in kept.items():
         pieces = [piece async for piece in reader.content(scope, await reader.stat(scope, cid))]
         assert b"".join(pieces) == content_of(holder, size), f"{holder} is lost"
     for cid in set(gone) - {cid for _, cid in kept.values()}:
         try:
             await reader.find(scope, cid)
-        except ContentMissing:
+        except ContentNotFound:
             continue
         raise AssertionError("what was let go is there")
     await place.content.sweep(NOW)
-    scrub = Scrub(place.db, reader, 1 << 40)
+    scrub = ContentScrubber(place.db, reader, 1 << 40)
     while await scrub.next():
         pass
     assert scrub.damaged == 0, "half a pack is there"

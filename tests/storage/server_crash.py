@@ -26,20 +26,20 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.caller import Plan
 from roost.storage.content import store
-from roost.storage.content.model import Network
-from roost.storage.content.scrub import Scrub
-from roost.storage.content.service import Content
+from roost.storage.content.model import ContentNetwork
+from roost.storage.content.scrub import ContentScrubber
+from roost.storage.content.service import ContentService
 from roost.storage.files import store as files_store
-from roost.storage.files.service import Files
-from roost.storage.tus.service import Transfers
+from roost.storage.files.service import FileService
+from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import PROFILES, V1
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.service import UploadService
 from tests.contract.storage import keep
 from tests.server import Running, running
 from tests.storage.cars import blocks_of
@@ -283,7 +283,7 @@ async def prepare(house: Running) -> dict[str, Any]:
     key = house.key()
     rows = (await house.client(key, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
     names = [f"pin-{SIZES[number % 3]}-{number}" for number in range(PINS)]
-    files = {name: (await keep(house, "other", Network.PUBLIC, content_of(name))).cid for name in names}
+    files = {name: (await keep(house, "other", ContentNetwork.PUBLIC, content_of(name))).cid for name in names}
     return {"key": key, "gateway": rows[0]["domain"], "pinnable": files}
 
 
@@ -319,14 +319,14 @@ async def examine(folder: Path, database: str | None) -> None:
     clock.now = lambda: moment  # in this process, which does nothing else
     db = Database(database or f"sqlite:///{folder / 'roost.db'}")
     blobs = FolderStore(folder / "blobs")
-    content, files = Content(db, blobs), Files(db)
-    drafts = Drafts(folder / "uploads", blobs)
-    uploads = Uploads(db, content, files, dict.fromkeys(Plan, 1 << 30))
-    transfers = Transfers(db, drafts, content, uploads, "")
+    content, files = ContentService(db, blobs), FileService(db)
+    drafts = DraftStore(folder / "uploads", blobs)
+    uploads = UploadService(db, content, files, dict.fromkeys(Plan, 1 << 30))
+    transfers = TusUploadService(db, drafts, content, uploads, "")
     while await transfers.expire():
         pass
     await content.sweep()
-    scrub = Scrub(db, content.reader, float("inf"))
+    scrub = ContentScrubber(db, content.reader, float("inf"))
     while await scrub.next():
         pass
     await scrub.look()

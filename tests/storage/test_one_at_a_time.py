@@ -14,42 +14,42 @@ from roost import work
 from roost.core import ids
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.network.none import NoNetwork
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing, StorageFull
-from roost.storage.files.service import Files
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound, StorageQuotaExceeded
+from roost.storage.files.service import FileService
 from roost.storage.gateways import model as gateways_model
-from roost.storage.gateways.errors import ControlLimit, GatewayLimit
-from roost.storage.gateways.service import Gateways
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.service import Groups
+from roost.storage.gateways.errors import AccessControlLimitReached, GatewayLimitReached
+from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.service import GroupService
 from roost.storage.pins import service as pins_service
-from roost.storage.pins.errors import PinMissing, TooManyPins
-from roost.storage.pins.model import Ask
-from roost.storage.pins.service import Pins
+from roost.storage.pins.errors import PinNotFound, TooManyPins
+from roost.storage.pins.model import PinRequest
+from roost.storage.pins.service import PinService
 from roost.storage.swaps import service as swaps_service
-from roost.storage.swaps.errors import SwapMissing
-from roost.storage.swaps.model import Swap
-from roost.storage.swaps.service import Swaps
+from roost.storage.swaps.errors import SwapNotFound
+from roost.storage.swaps.model import HotSwap
+from roost.storage.swaps.service import SwapService
 from roost.storage.swaps.store import history
 from roost.storage.tus import service as tus_service
-from roost.storage.tus.errors import TooManyTransfers
-from roost.storage.tus.model import Opening, Transfer
-from roost.storage.tus.service import Transfers
-from roost.storage.uploads.service import Uploads
+from roost.storage.tus.errors import TooManyTusUploads
+from roost.storage.tus.model import NewTusUpload, TusUpload
+from roost.storage.tus.service import TusUploadService
+from roost.storage.uploads.service import UploadService
 from roost.storage.webhooks import service as webhooks_service
-from roost.storage.webhooks.errors import WebhookLimit, WebhookMissing
-from roost.storage.webhooks.service import Webhooks, Wish
+from roost.storage.webhooks.errors import WebhookLimitReached, WebhookNotFound
+from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from tests.storage.house import House
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.webhooks.office import courier
 
 URL = "https://receiver.example/hook"
-PRIVATE = Network.PRIVATE
+PRIVATE = ContentNetwork.PRIVATE
 Act = Callable[[], Coroutine[Any, Any, object]]
 
 
@@ -58,21 +58,21 @@ class Rooms:
 
     def __init__(self, place: House) -> None:
         db, self.place, self.tenant = place.db, place, place.tenant_id
-        self.files, self.groups, self.gateways = Files(db), Groups(db), Gateways(db)
-        self.swaps = Swaps(db, self.gateways)
-        self.pins = Pins(db, work.Work(db, owner="test"), self.files, NoNetwork())
-        self.webhooks = Webhooks(db, Sealer(Sensitive(bytes(32))), courier())
-        small = Files(db, dict.fromkeys(Plan, 15))
-        uploads = Uploads(db, place.content, small, dict.fromkeys(Plan, 1000))
-        drafts = Drafts(place.folder / "drafts", FolderStore(place.folder / "blobs"))
-        self.transfers = Transfers(db, drafts, place.content, uploads, "http://u")
+        self.files, self.groups, self.gateways = FileService(db), GroupService(db), StorageGatewayService(db)
+        self.swaps = SwapService(db, self.gateways)
+        self.pins = PinService(db, work.OperationWorker(db, owner="test"), self.files, NoNetwork())
+        self.webhooks = WebhookService(db, Sealer(Sensitive(bytes(32))), courier())
+        small = FileService(db, dict.fromkeys(Plan, 15))
+        uploads = UploadService(db, place.content, small, dict.fromkeys(Plan, 1000))
+        drafts = DraftStore(place.folder / "drafts", FolderStore(place.folder / "blobs"))
+        self.transfers = TusUploadService(db, drafts, place.content, uploads, "http://u")
 
     async def pin(self) -> str:
-        return (await self.pins.add(self.tenant, Ask(str((await self.place.file(b"pinned")).cid)))).id
+        return (await self.pins.add(self.tenant, PinRequest(str((await self.place.file(b"pinned")).cid)))).id
 
-    async def transfer(self) -> tuple[Transfer, str]:
+    async def transfer(self) -> tuple[TusUpload, str]:
         """Of a length that is told later."""
-        return await self.transfers.begin(Opening(self.tenant, ids.new_id(), None, {}))
+        return await self.transfers.begin(NewTusUpload(self.tenant, ids.new_id(), None, {}))
 
 
 async def pieces(data: bytes) -> AsyncIterator[bytes]:
@@ -126,7 +126,7 @@ async def a_swap_ended(rooms: Rooms) -> Act:
 
 async def a_pin_asked_for(rooms: Rooms) -> Act:
     cid = (await rooms.place.file(b"pinned")).cid
-    return lambda: rooms.pins.add(rooms.tenant, Ask(cid))
+    return lambda: rooms.pins.add(rooms.tenant, PinRequest(cid))
 
 
 async def a_pin_taken_back(rooms: Rooms) -> Act:
@@ -161,43 +161,43 @@ async def a_transfer_measured(rooms: Rooms) -> Act:
 
 
 async def a_webhook_made(rooms: Rooms) -> Act:
-    return lambda: rooms.webhooks.create(rooms.tenant, URL, Wish())
+    return lambda: rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
 
 
 async def a_webhook_changed(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
-    return lambda: rooms.webhooks.update(rooms.tenant, made.webhook.id, Wish(description="d"))
+    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
+    return lambda: rooms.webhooks.update(rooms.tenant, made.webhook.id, WebhookUpdate(description="d"))
 
 
 async def a_webhook_deleted(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
+    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
     return lambda: rooms.webhooks.delete(rooms.tenant, made.webhook.id)
 
 
 async def a_secret_rotated(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, Wish())
+    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
     return lambda: rooms.webhooks.rotate_secret(rooms.tenant, made.webhook.id)
 
 
 ACTS: Mapping[Prepare, type[Exception] | None] = {
     # what is done: what the second is told, where the first has done it
-    a_file_deleted: FileMissing,
-    a_file_moved: FileMissing,
-    a_group_deleted: GroupMissing,
+    a_file_deleted: FileNotFound,
+    a_file_moved: FileNotFound,
+    a_group_deleted: GroupNotFound,
     a_group_changed: None,
-    a_gateway_made: GatewayLimit,
-    a_token_made: ControlLimit,
+    a_gateway_made: GatewayLimitReached,
+    a_token_made: AccessControlLimitReached,
     a_swap_made: None,
-    a_swap_ended: SwapMissing,
+    a_swap_ended: SwapNotFound,
     a_pin_asked_for: TooManyPins,
-    a_pin_taken_back: PinMissing,
-    a_pin_let_go: PinMissing,
-    a_pin_renewed: PinMissing,
-    a_transfer_begun: TooManyTransfers,
-    a_transfer_measured: StorageFull,
-    a_webhook_made: WebhookLimit,
+    a_pin_taken_back: PinNotFound,
+    a_pin_let_go: PinNotFound,
+    a_pin_renewed: PinNotFound,
+    a_transfer_begun: TooManyTusUploads,
+    a_transfer_measured: StorageQuotaExceeded,
+    a_webhook_made: WebhookLimitReached,
     a_webhook_changed: None,
-    a_webhook_deleted: WebhookMissing,
+    a_webhook_deleted: WebhookNotFound,
     a_secret_rotated: None,
 }
 
@@ -228,7 +228,7 @@ async def test_of_two_at_once_one_is_the_second(rooms: Rooms, prepare: Prepare) 
 async def test_of_two_swaps_at_once_the_second_counts(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swaps_service, "HISTORY_LIMIT", 1)
     results = await both(rooms, await a_swap_made(rooms))
-    first, second = sorted((swap for swap in results if isinstance(swap, Swap)), key=lambda swap: swap.created_at)
+    first, second = sorted((swap for swap in results if isinstance(swap, HotSwap)), key=lambda swap: swap.created_at)
     kept = await rooms.place.db.read(lambda connection: history(connection, rooms.tenant, PRIVATE, first.cid, 10))
     assert kept == [second]
 

@@ -16,19 +16,19 @@ from pathlib import Path
 
 from roost.core import ids
 from roost.core.db import Database
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.migrations import upgrade
-from roost.storage.content.model import Network, Scope
-from roost.storage.content.service import Content
-from roost.storage.files.service import Files
-from roost.storage.tus.model import Opening
-from roost.storage.tus.service import Transfers
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.service import ContentService
+from roost.storage.files.service import FileService
+from roost.storage.tus.model import NewTusUpload
+from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import PROFILES
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.service import UploadService
 from tests.storage.crash import forked
 
 LIMIT = 1 << 30
@@ -53,16 +53,16 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.db = Database(f"sqlite:///{folder / 'roost.db'}")
         blobs = FolderStore(folder / "blobs")
-        self.content = Content(self.db, blobs)
+        self.content = ContentService(self.db, blobs)
         self.drafts = folder / "drafts"
-        uploads = Uploads(self.db, self.content, Files(self.db), dict.fromkeys(Plan, LIMIT))
-        self.transfers = Transfers(self.db, Drafts(self.drafts, blobs), self.content, uploads, "")
+        uploads = UploadService(self.db, self.content, FileService(self.db), dict.fromkeys(Plan, LIMIT))
+        self.transfers = TusUploadService(self.db, DraftStore(self.drafts, blobs), self.content, uploads, "")
         self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
 
 
 async def check(place: Place, known: Sequence[Known]) -> None:
     """What was acknowledged is there: of a file all bytes, of an upload as many as were told."""
-    scope = Scope(Network.PRIVATE, place.tenant_id)
+    scope = ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for one in known:
         transfer = await place.transfers.find(one.file_id, one.token)
         assert transfer.offset >= one.offset, "an acknowledged part is lost"
@@ -79,7 +79,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
     while True:
         profile = chance.choice(list(PROFILES))
         size = chance.choice([1, 262_144, 1_048_576, 2_500_000])
-        opening = Opening(place.tenant_id, ids.new_id(), size, {"filename": "a", "cid_version": profile})
+        opening = NewTusUpload(place.tenant_id, ids.new_id(), size, {"filename": "a", "cid_version": profile})
         transfer, token = await place.transfers.begin(opening)
         say(f"begun {transfer.file_id} {token} {size}")
         await go_on(place, say, chance, Known(transfer.file_id, token, size))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import roost.warden
-from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden import FileTooLarge
+from roost.drivers.runtime.warden_client import WardenFileTooLarge
 from tests.conformance.runtimes import AGENT, Ground, ground, sleeper, sleeping, until
 
 PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
@@ -23,7 +23,7 @@ PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Ground]:
     async with ground(FakeRuntime, tmp_path) as found:
-        await found.runtime.start(BoxSpec(AGENT))
+        await found.runtime.start(ContainerSpec(AGENT))
         yield found
 
 
@@ -110,7 +110,7 @@ async def test_a_frame_that_is_too_long_ends_the_command(place: Ground) -> None:
 async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(place: Ground) -> None:
     box = place.warden()
     resource.prlimit((await box.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-    with pytest.raises(FileTooLarge):
+    with pytest.raises(WardenFileTooLarge):
         await box.write("big", bytes(5_000_000))
     assert not list(place.workspace().iterdir())
     await box.write("small", b"x")
@@ -158,7 +158,7 @@ async def _pour(writer: asyncio.StreamWriter) -> None:
 async def _answers(place: Ground) -> bool:
     try:
         return bool(await place.warden().ping())
-    except BoxGone:
+    except ContainerNotRunning:
         return False
 
 

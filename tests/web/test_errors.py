@@ -5,9 +5,9 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-from roost.core.problem import Invalid, Kind, Problem
+from roost.core.problem import InvalidInput, Problem, ProblemKind
 from roost.web import errors
-from roost.web.wire import Text
+from roost.web.schemas import Text
 from tests.hosts.asgi import Sent, call
 
 
@@ -42,8 +42,8 @@ async def post(body: bytes, kind: str = "application/json") -> Sent:
     return await call(application(), "/v0/things", method="POST", headers=headers, body=[body])
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-async def test_each_kind_of_problem_has_its_status(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(ProblemKind))
+async def test_each_kind_of_problem_has_its_status(kind: ProblemKind) -> None:
     class Trouble(Problem):
         message = "What is wrong"
 
@@ -56,7 +56,7 @@ async def test_each_kind_of_problem_has_its_status(kind: Kind) -> None:
 
 async def test_a_limit_says_when_to_come_again() -> None:
     class Busy(Problem):
-        kind = Kind.LIMITED
+        kind = ProblemKind.LIMITED
 
     assert (await call(application(Busy(retry_after=2.4)), "/v0/things")).headers["retry-after"] == "2"
     assert (await call(application(Busy(retry_after=0.1)), "/v0/things")).headers["retry-after"] == "1"
@@ -139,5 +139,5 @@ async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> No
 
 
 async def test_text_that_no_answer_can_repeat() -> None:
-    sent = await call(application(Invalid("Unknown scope: \ud800")), "/v3/things")
+    sent = await call(application(InvalidInput("Unknown scope: \ud800")), "/v3/things")
     assert (sent.status, json.loads(sent.body)) == (400, {"error": {"code": 400, "message": "Unknown scope: ?"}})

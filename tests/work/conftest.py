@@ -7,7 +7,7 @@ import pytest
 
 from roost import work
 from roost.core.db import Database
-from roost.work import Operation, Work
+from roost.work import Operation, OperationWorker
 from tests.work.stories import Add, Start
 
 
@@ -22,10 +22,10 @@ def add(database: Database) -> Add:
 @pytest.fixture
 async def start(database: Database) -> AsyncIterator[Start]:
     """Start a loop with handlers by kind; all start before any of them has work, as a SQLite database has one."""
-    loops: list[Work] = []
+    loops: list[OperationWorker] = []
 
-    async def start(handlers: dict[str, Any], *, retries: int = 0, owner: str = "a", **options: Any) -> Work:
-        loop = Work(database, owner=owner, **options)
+    async def start(handlers: dict[str, Any], *, retries: int = 0, owner: str = "a", **options: Any) -> OperationWorker:
+        loop = OperationWorker(database, owner=owner, **options)
         for kind, handler in handlers.items():
             loop.handle(kind, handler, retries=retries)
         await loop.start()

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from roost.core import clock
-from roost.work import Claim, Operation, Work
+from roost.work import ClaimedOperation, Operation, OperationWorker
 
 Add = Callable[..., Awaitable[Operation]]
-Start = Callable[..., Awaitable[Work]]
+Start = Callable[..., Awaitable[OperationWorker]]
 LONG = 20.0
 
 
@@ -20,7 +20,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def once_failed(loop: Work, operation_id: str) -> Operation:
+async def once_failed(loop: OperationWorker, operation_id: str) -> Operation:
     async with asyncio.timeout(LONG):
         while (operation := await loop.wait(operation_id, 0)).failures == 0:
             await asyncio.sleep(0.005)
@@ -32,7 +32,7 @@ def skip(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
     monkeypatch.setattr(clock, "now", lambda: now() + time)
 
 
-async def echo(claim: Claim) -> object:
+async def echo(claim: ClaimedOperation) -> object:
     return {"got": claim.payload}
 
 
@@ -40,11 +40,11 @@ class Held:
     """A handler that tells that it was entered and goes on when it is let."""
 
     def __init__(self) -> None:
-        self.entered: list[Claim] = []
+        self.entered: list[ClaimedOperation] = []
         self.go = asyncio.Event()
         self.cancelled = 0
 
-    async def __call__(self, claim: Claim) -> object:
+    async def __call__(self, claim: ClaimedOperation) -> object:
         self.entered.append(claim)
         try:
             await self.go.wait()
@@ -61,7 +61,7 @@ class Failing:
         self.errors = list(errors)
         self.calls = 0
 
-    async def __call__(self, claim: Claim) -> object:
+    async def __call__(self, claim: ClaimedOperation) -> object:
         self.calls += 1
         if self.errors:
             raise self.errors.pop(0)

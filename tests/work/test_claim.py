@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.work import Claim, LeaseLost, State, store
+from roost.work import ClaimedOperation, LeaseLost, OperationState, store
 from tests.work.stories import LONG, Add, Held, Start, until
 
 
@@ -22,7 +22,7 @@ async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, 
     await until(lambda: clock.now() > first_end)
     other.wake()
     still = await loop.wait(added.id, 0.1)
-    assert (still.state, still.attempts) == (State.RUNNING, 1)
+    assert (still.state, still.attempts) == (OperationState.RUNNING, 1)
     assert still.lease_until
     assert still.lease_until > first_end
     held.go.set()
@@ -34,7 +34,7 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
 ) -> None:
     refused: list[bool] = []
 
-    async def handler(claim: Claim) -> object:
+    async def handler(claim: ClaimedOperation) -> object:
         if claim.attempts > 1:
             return "second"
         entered.set()
@@ -59,7 +59,7 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
     await until(lambda: bool(refused))
     await database.write(lambda connection: store.finish(connection, taken, "theirs"))
     end = await loop.wait(added.id, LONG)
-    assert (end.state, end.result, end.attempts) == (State.DONE, "theirs", 2)
+    assert (end.state, end.result, end.attempts) == (OperationState.DONE, "theirs", 2)
     count = sa.select(sa.func.count()).select_from(store.operations).where(store.operations.c.kind == "late")
     assert await database.read(lambda connection: connection.execute(count).scalar()) == 0
 
@@ -72,7 +72,7 @@ def _expire_and_claim(connection, operation_id: str):
 
 
 async def test_a_guarded_write_is_one_transaction(start: Start, add: Add, database: Database) -> None:
-    async def handler(claim: Claim) -> object:
+    async def handler(claim: ClaimedOperation) -> object:
         def write(connection) -> None:
             store.add(connection, "other", "other")
             raise Problem("no")

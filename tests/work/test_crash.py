@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from roost.core.db import Database
-from roost.work import Claim, State
+from roost.work import ClaimedOperation, OperationState
 from tests.work.stories import Add, Start
 
 _WORKER = """
 import asyncio, sys
 from roost.core.db import Database
-from roost.work import LeaseLost, Work, add
+from roost.work import LeaseLost, OperationWorker, add
 
 async def work():
     database = Database(sys.argv[1])
-    loop = Work(database, owner="doomed", lease=1.5)
+    loop = OperationWorker(database, owner="doomed", lease=1.5)
 
     async def handler(claim):
         if claim.payload == "quick":
@@ -62,7 +62,7 @@ async def test_another_process_finishes_what_a_killed_one_began(
 ) -> None:
     runs: list[tuple[str, int]] = []
 
-    async def handler(claim: Claim) -> str:
+    async def handler(claim: ClaimedOperation) -> str:
         runs.append((claim.id, claim.attempts))
         return "by the survivor"
 
@@ -79,7 +79,7 @@ async def test_another_process_finishes_what_a_killed_one_began(
                 await asyncio.sleep(0.01)
     assert [end.result for end in ends] == ["by the doomed", "by the survivor", "by the survivor"]
     assert [end.attempts for end in ends] == [1, 2, 1]
-    assert {end.state for end in ends} == {State.DONE}
+    assert {end.state for end in ends} == {OperationState.DONE}
     noted = runs.pop()[0]
     assert runs == [(begun.id, 2), (behind.id, 1)]
     assert (await loop.wait(noted, 0)).kind == "note", "what the doomed wrote before it was killed is there, once"
@@ -90,7 +90,7 @@ async def test_a_process_that_slept_through_its_lease_cannot_write(
 ) -> None:
     """Stopped for longer than its lease and then continued, as a suspended machine is."""
 
-    async def handler(claim: Claim) -> str:
+    async def handler(claim: ClaimedOperation) -> str:
         return "by the survivor"
 
     if database.is_sqlite:  # a second server on SQLite takes all leases at its start: let it start before
@@ -109,5 +109,5 @@ async def test_a_process_that_slept_through_its_lease_cannot_write(
         assert (end.result, end.attempts) == ("by the survivor", 2)
         again = await add(payload="quick")
         loop.wake()
-        assert (await loop.wait(again.id, 30)).state is State.DONE, "both processes go on"
+        assert (await loop.wait(again.id, 30)).state is OperationState.DONE, "both processes go on"
         assert await loop.wait(added.id, 0) == end

@@ -3,12 +3,12 @@ from datetime import timedelta
 
 import pytest
 
-from roost.core.problem import Missing, Problem, Unavailable
-from roost.work import Claim, State
+from roost.core.problem import NotFound, Problem, ServiceUnavailable
+from roost.work import ClaimedOperation, OperationState
 from tests.work.stories import LONG, Add, Failing, Held, Start, once_failed, skip, until
 
 
-class NoSuchThing(Missing):
+class NoSuchThing(NotFound):
     message = "No such thing"
 
 
@@ -16,7 +16,7 @@ class NoSuchThing(Missing):
     ("error", "recorded"),
     [
         (NoSuchThing(), {"kind": "missing", "message": "No such thing"}),
-        (Unavailable(), {"kind": "unavailable", "message": "Service unavailable"}),
+        (ServiceUnavailable(), {"kind": "unavailable", "message": "Service unavailable"}),
         (RuntimeError("password=hunter2"), {"kind": "failed", "message": "Internal error"}),
         (asyncio.CancelledError(), {"kind": "failed", "message": "Internal error"}),
     ],
@@ -29,10 +29,10 @@ async def test_an_error_is_recorded_without_its_inside(
     added = await add()
     loop.wake()
     end = await loop.wait(added.id, LONG)
-    assert (end.state, end.error, end.result, end.failures) == (State.FAILED, recorded, None, 1)
+    assert (end.state, end.error, end.result, end.failures) == (OperationState.FAILED, recorded, None, 1)
 
 
-@pytest.mark.parametrize("error", [Unavailable(), RuntimeError(), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize("error", [ServiceUnavailable(), RuntimeError(), asyncio.CancelledError()], ids=repr)
 async def test_what_may_pass_is_tried_again(
     start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,12 +41,12 @@ async def test_what_may_pass_is_tried_again(
     added = await add()
     loop.wake()
     waiting = await once_failed(loop, added.id)
-    assert waiting.state is State.PENDING
+    assert waiting.state is OperationState.PENDING
     assert waiting.run_after - added.created_at >= timedelta(seconds=1)
     skip(monkeypatch, timedelta(seconds=2))
     loop.wake()
     end = await loop.wait(added.id, LONG)
-    assert (end.state, end.result, end.error, end.failures, end.attempts) == (State.DONE, "done", None, 1, 2)
+    assert (end.state, end.result, end.error, end.failures, end.attempts) == (OperationState.DONE, "done", None, 1, 2)
 
 
 async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPat
     skip(monkeypatch, timedelta(seconds=2))
     loop.wake()
     end = await loop.wait(added.id, LONG)
-    assert (end.state, end.failures, handler.calls) == (State.FAILED, 2, 2)
+    assert (end.state, end.failures, handler.calls) == (OperationState.FAILED, 2, 2)
 
 
 async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
@@ -66,29 +66,29 @@ async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
     loop = await start({"k": handler}, retries=5)
     added = await add()
     loop.wake()
-    assert (await loop.wait(added.id, LONG)).state is State.FAILED
+    assert (await loop.wait(added.id, LONG)).state is OperationState.FAILED
     assert handler.calls == 1
 
 
 async def test_a_retry_waits_as_long_as_the_problem_asks(start: Start, add: Add) -> None:
-    loop = await start({"k": Failing(Unavailable(retry_after=3600))}, retries=1)
+    loop = await start({"k": Failing(ServiceUnavailable(retry_after=3600))}, retries=1)
     added = await add()
     loop.wake()
     waiting = await once_failed(loop, added.id)
-    assert waiting.state is State.PENDING
+    assert waiting.state is OperationState.PENDING
     assert waiting.run_after - added.created_at >= timedelta(hours=1)
     assert waiting.error == {"kind": "unavailable", "message": "Service unavailable"}
 
 
 async def test_a_result_that_is_not_json_is_a_failure(start: Start, add: Add) -> None:
-    async def handler(claim: Claim) -> object:
+    async def handler(claim: ClaimedOperation) -> object:
         return {1, 2}
 
     loop = await start({"k": handler})
     added = await add()
     loop.wake()
     end = await loop.wait(added.id, LONG)
-    assert (end.state, end.error["message"]) == (State.FAILED, "Internal error")
+    assert (end.state, end.error["message"]) == (OperationState.FAILED, "Internal error")
 
 
 async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -> None:
@@ -100,7 +100,7 @@ async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -
     await loop.stop(grace=0)
     back = await loop.wait(added.id, 0)
     assert held.cancelled == 1
-    assert (back.state, back.lease_owner, back.failures, back.error) == (State.PENDING, None, 0, None)
+    assert (back.state, back.lease_owner, back.failures, back.error) == (OperationState.PENDING, None, 0, None)
     held.go.set()
     again = await start({"k": held}, owner="b")
     assert (await again.wait(added.id, LONG)).result == 2
@@ -109,7 +109,7 @@ async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -
 async def test_a_handler_that_breaks_while_it_is_cancelled_is_given_back_too(start: Start, add: Add) -> None:
     entered = asyncio.Event()
 
-    async def handler(claim: Claim) -> None:
+    async def handler(claim: ClaimedOperation) -> None:
         entered.set()
         try:
             await asyncio.Event().wait()
@@ -121,4 +121,4 @@ async def test_a_handler_that_breaks_while_it_is_cancelled_is_given_back_too(sta
     loop.wake()
     await asyncio.wait_for(entered.wait(), LONG)
     await loop.stop(grace=0)
-    assert (await loop.wait(added.id, 0)).state is State.PENDING
+    assert (await loop.wait(added.id, 0)).state is OperationState.PENDING

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.work import LeaseLost, Operation, OperationMissing, State, store
+from roost.work import LeaseLost, Operation, OperationNotFound, OperationState, store
 from tests.work.stories import Add
 
 MINUTE = timedelta(minutes=1)
@@ -31,7 +31,7 @@ async def test_what_is_added_can_be_read(database: Database, add: Add) -> None:
     added = await add("k", "agent/1", {"a": [1]})
     assert added == await get(database, added)
     assert (added.kind, added.subject, added.payload) == ("k", "agent/1", {"a": [1]})
-    assert (added.state, added.attempts, added.failures, added.finished) == (State.PENDING, 0, 0, False)
+    assert (added.state, added.attempts, added.failures, added.finished) == (OperationState.PENDING, 0, 0, False)
     assert before <= added.created_at == added.run_after <= clock.now()
 
 
@@ -44,7 +44,7 @@ async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: 
 
     with pytest.raises(LookupError):
         await database.write(write)
-    with pytest.raises(OperationMissing):
+    with pytest.raises(OperationNotFound):
         await get(database, added[0])
 
 
@@ -52,7 +52,7 @@ async def test_a_claim_takes_the_lease_and_counts_the_attempt(database: Database
     added, end = await add(), clock.now() + MINUTE
     (taken,) = await claim(database, until=end)
     assert taken == await get(database, added)
-    assert (taken.state, taken.attempts, taken.lease_owner, taken.lease_until) == (State.RUNNING, 1, "a", end)
+    assert (taken.state, taken.attempts, taken.lease_owner, taken.lease_until) == (OperationState.RUNNING, 1, "a", end)
     assert await claim(database, "b") == []
 
 
@@ -137,7 +137,12 @@ async def test_each_end_is_recorded(database: Database, add: Add) -> None:
 
     await database.write(write)
     ended = [await get(database, operation) for operation in (done, failed, again, back)]
-    assert [operation.state for operation in ended] == [State.DONE, State.FAILED, State.PENDING, State.PENDING]
+    assert [operation.state for operation in ended] == [
+        OperationState.DONE,
+        OperationState.FAILED,
+        OperationState.PENDING,
+        OperationState.PENDING,
+    ]
     assert [operation.failures for operation in ended] == [0, 1, 1, 0]
     assert [operation.finished for operation in ended] == [True, True, False, False]
     assert [operation.finished_at is not None for operation in ended] == [True, True, False, False]
@@ -178,7 +183,7 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
     await database.write(lambda connection: store.finish(connection, old, None))
     assert await database.write(lambda connection: store.sweep(connection, clock.now() - MINUTE)) == 0
     assert await database.write(lambda connection: store.sweep(connection, clock.now() + MINUTE)) == 1
-    with pytest.raises(OperationMissing):
+    with pytest.raises(OperationNotFound):
         await get(database, old)
     assert await get(database, running) == running
 

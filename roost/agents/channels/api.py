@@ -4,31 +4,31 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.channels import wire
-from roost.agents.channels.service import Channels
-from roost.agents.channels.shape import ChannelConfiguration
-from roost.identity.door import AgentCaller, AgentId
-from roost.web.provide import provide
+from roost.agents.channels import schemas
+from roost.agents.channels.schemas import ChannelConfiguration
+from roost.agents.channels.service import ChannelService
+from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.service_registry import provide
 
-Service = Annotated[Channels, Depends(provide(Channels))]
+Service = Annotated[ChannelService, Depends(provide(ChannelService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 
 
 @router.get("")
-async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> wire.ChannelList:
+async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.ChannelList:
     """The agent's channels, tokens masked, and what its running gateway says of them."""
-    return wire.listed(await channels.overview(agent_id))
+    return schemas.listed(await channels.overview(agent_id))
 
 
 @router.post("/{channel}")
 async def configure(
     _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
-) -> wire.ChannelDone:
+) -> schemas.ChannelChangeRecord:
     """Configure a channel, or change what is said of it; a token that is not given stays."""
-    return wire.done(await channels.configure(agent_id, channel, body.order()))
+    return schemas.done(await channels.configure(agent_id, channel, body.order()))
 
 
 @router.delete("/{channel}")
-async def remove(_: AgentCaller, agent_id: AgentId, channel: str, channels: Service) -> wire.ChannelDone:
+async def remove(_: AgentCaller, agent_id: AgentId, channel: str, channels: Service) -> schemas.ChannelChangeRecord:
     """Remove a channel with its tokens."""
-    return wire.done(await channels.remove(agent_id, channel))
+    return schemas.done(await channels.remove(agent_id, channel))

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from roost.agents.channels.errors import InvalidAllowFrom, InvalidToken, MissingAppToken, MissingBotToken
+from roost.agents.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
 from roost.core.log import redact
-from roost.core.plain import plain
+from roost.core.sanitize import plain
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import (
     DISCORD,
@@ -46,14 +46,14 @@ _USER_IDS: Mapping[str, tuple[re.Pattern[str], str]] = {
 _HINT, _SHORTEST_HINTED = 4, 16
 
 
-class Restarts(Protocol):
+class ChannelRestarts(Protocol):
     """Restarts an agent's gateway, and returns when it answers again. Raises a Problem when it does not."""
 
     async def __call__(self, agent_id: str) -> object: ...
 
 
 @dataclass(frozen=True)
-class Order:
+class ChannelRequest:
     """What a person asks for; None is what was not said, and a blank token is as good as none."""
 
     bot_token: Sensitive[str] | None = None
@@ -88,7 +88,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ChannelStatus:
     """A channel with what the running gateway says of it, if it does."""
 
     channel: Channel
@@ -96,15 +96,15 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Overview:
+class ChannelOverview:
     """An agent's channels by name; `version` is its engine's."""
 
-    channels: Mapping[str, Shown]
+    channels: Mapping[str, ChannelStatus]
     version: str
 
 
 @dataclass(frozen=True)
-class Done:
+class ChannelChange:
     """warning: what a person should know or do beside."""
 
     message: str
@@ -112,7 +112,7 @@ class Done:
     warning: str | None = None
 
 
-def merged(name: str, order: Order, present: Channel | None) -> Channel:
+def merged(name: str, order: ChannelRequest, present: Channel | None) -> Channel:
     """The channel that is asked for, where `present` is what there is now; what was not said stays as it is.
 
     Raises MissingBotToken, MissingAppToken.
@@ -141,9 +141,9 @@ def check(channel: Channel) -> None:
     """Whether tokens and ids have the form of the platform's. Raises InvalidToken, InvalidAllowFrom."""
     form, words = _BOT_TOKENS[channel.name]
     if not _fits(form, channel.bot_token):
-        raise InvalidToken(f"This is not a bot token of {LABELS[channel.name]}: {words}")
+        raise InvalidChannelToken(f"This is not a bot token of {LABELS[channel.name]}: {words}")
     if channel.app_token is not None and not _fits(_APP_TOKEN, channel.app_token):
-        raise InvalidToken("This is not an app-level token of Slack: it starts with xapp-")
+        raise InvalidChannelToken("This is not an app-level token of Slack: it starts with xapp-")
     if len(channel.allow_from) > ALLOW_FROM_LIMIT:
         raise InvalidAllowFrom(f"allowFrom can have at most {ALLOW_FROM_LIMIT} ids")
     form, words = _USER_IDS[channel.name]

@@ -9,17 +9,26 @@ import asyncio
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
-from roost.agents.channels.book import Book
-from roost.agents.channels.errors import ConfigurationFailed, RemovalFailed, UnsupportedChannel
-from roost.agents.channels.intake import Intake, supported
-from roost.agents.channels.model import LABELS, Channel, Done, Order, Overview, Restarts, Shown, told
-from roost.agents.roster.model import Agent, AgentState
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.channels.errors import ChannelConfigurationFailed, ChannelRemovalFailed, UnsupportedChannel
+from roost.agents.channels.model import (
+    LABELS,
+    Channel,
+    ChannelChange,
+    ChannelOverview,
+    ChannelRequest,
+    ChannelRestarts,
+    ChannelStatus,
+    told,
+)
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.channels.validator import ChannelValidator, supported
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannels
+from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
@@ -31,9 +40,15 @@ _LATER = "; it takes effect when the agent starts"
 _log = log.get("channels")
 
 
-class Channels:
+class ChannelService:
     def __init__(
-        self, db: Database, book: Book, intake: Intake, roster: Roster, reach: Reach, restarts: Restarts
+        self,
+        db: Database,
+        book: ChannelRepository,
+        intake: ChannelValidator,
+        roster: AgentRepository,
+        reach: AgentRuntimes,
+        restarts: ChannelRestarts,
     ) -> None:
         self._db = db
         self._book = book
@@ -43,15 +58,15 @@ class Channels:
         self._restarts = restarts
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def overview(self, agent_id: str) -> Overview:
+    async def overview(self, agent_id: str) -> ChannelOverview:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         channels = await self._book.of(agent_id)
         states = await self._states(agent)
-        shown = {name: Shown(channel, told(states.get(name), channel)) for name, channel in channels.items()}
-        return Overview(shown, agent.engine_version)
+        shown = {name: ChannelStatus(channel, told(states.get(name), channel)) for name, channel in channels.items()}
+        return ChannelOverview(shown, agent.engine_version)
 
-    async def configure(self, agent_id: str, name: str, order: Order) -> Done:
+    async def configure(self, agent_id: str, name: str, order: ChannelRequest) -> ChannelChange:
         """Raises what `Intake.take` raises, TokenInUse, ConfigurationFailed, AgentGone."""
         async with self._turn(agent_id):
             agent = await self._roster.get(agent_id)
@@ -64,12 +79,12 @@ class Channels:
                 now = await self._bring(agent_id)
             except Problem as problem:
                 await self._put_back(agent_id, name, present, problem)
-                raise ConfigurationFailed from problem
+                raise ChannelConfigurationFailed from problem
         advice = engine.channels.advice(name) if engine.channels else None
         message = f"{LABELS[name]} is configured" + ("" if now else _LATER)
-        return Done(message, taken.channel.bot_name, taken.warning or advice)
+        return ChannelChange(message, taken.channel.bot_name, taken.warning or advice)
 
-    async def remove(self, agent_id: str, name: str) -> Done:
+    async def remove(self, agent_id: str, name: str) -> ChannelChange:
         """Idempotent. Raises UnsupportedChannel, RemovalFailed, AgentGone."""
         if name not in CHANNELS:
             raise UnsupportedChannel
@@ -77,14 +92,14 @@ class Channels:
             await self._roster.get(agent_id)
             present = (await self._book.of(agent_id)).get(name)
             if present is None:
-                return Done(f"{LABELS[name]} is not configured")
+                return ChannelChange(f"{LABELS[name]} is not configured")
             await self._book.remove(agent_id, name)
             try:
                 now = await self._bring(agent_id)
             except Problem as problem:
                 await self._put_back(agent_id, name, present, problem)
-                raise RemovalFailed from problem
-        return Done(f"{LABELS[name]} is removed" + ("" if now else _LATER))
+                raise ChannelRemovalFailed from problem
+        return ChannelChange(f"{LABELS[name]} is removed" + ("" if now else _LATER))
 
     async def _bring(self, agent_id: str) -> bool:
         """Bring what is in the book to the agent's gateway; whether it runs at all. Raises Problem."""
@@ -96,7 +111,7 @@ class Channels:
 
     async def _hand_over(self, agent_id: str) -> None:
         engine, inside = await self._reach.inside(agent_id)
-        if isinstance(engine.channels, HotChannels):
+        if isinstance(engine.channels, HotChannelAbility):
             await engine.channels.apply(inside, await self._book.setups(agent_id))
         else:
             await self._restarts(agent_id)

@@ -4,30 +4,30 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.agents.devices import wire
-from roost.agents.devices.service import Devices
-from roost.identity.door import AgentCaller, AgentId
-from roost.web.provide import provide
+from roost.agents.devices import schemas
+from roost.agents.devices.service import DeviceService
+from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.service_registry import provide
 
-Service = Annotated[Devices, Depends(provide(Devices))]
+Service = Annotated[DeviceService, Depends(provide(DeviceService))]
 RequestId = Annotated[str, Path(alias="requestId")]
 router = APIRouter(prefix="/v0/agents/{agentId}/devices", tags=["devices"])
 
 
 @router.get("")
-async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> wire.DeviceList:
+async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.DeviceListRecord:
     """Devices that wait for approval, and those that have it."""
-    return wire.listed(await devices.list(agent_id))
+    return schemas.listed(await devices.list(agent_id))
 
 
 @router.post("/approve-all")
-async def approve_all(_: AgentCaller, agent_id: AgentId, devices: Service) -> wire.AllApproved:
+async def approve_all(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.ApprovalListRecord:
     """Approve every device that is pending now."""
-    return wire.approved_all(await devices.approve_all(agent_id))
+    return schemas.approved_all(await devices.approve_all(agent_id))
 
 
 @router.post("/{requestId}/approve")
-async def approve(_: AgentCaller, agent_id: AgentId, request_id: RequestId, devices: Service) -> wire.Approved:
+async def approve(_: AgentCaller, agent_id: AgentId, request_id: RequestId, devices: Service) -> schemas.ApprovalRecord:
     """Approve one device: it is paired from now on."""
     await devices.approve(agent_id, request_id)
-    return wire.Approved(request_id=request_id)
+    return schemas.ApprovalRecord(request_id=request_id)

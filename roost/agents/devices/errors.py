@@ -1,10 +1,10 @@
 """What can go wrong with devices (contract, Errors); an engine that fails is `EngineFailed`."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class NoDevices(Problem):
+class DevicesUnsupported(Problem):
     """The agent's engine pairs no devices, so there is no such request."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "This agent's engine has no device pairing"

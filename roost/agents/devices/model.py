@@ -8,17 +8,17 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class FailedDeviceApproval:
     request_id: str
     error: str
 
 
 @dataclass(frozen=True)
-class Approvals:
+class DeviceApprovals:
     """Which of the requests that were pending at the call are approved now, and which are not."""
 
     approved: Sequence[str]
-    failed: Sequence[Refusal]
+    failed: Sequence[FailedDeviceApproval]
 
 
 def is_request_id(text: str) -> bool:

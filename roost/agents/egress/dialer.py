@@ -8,10 +8,10 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
-from roost.agents.egress.errors import AddressRefused, HostRefused, PortRefused, TooSlow, Unreachable
-from roost.agents.egress.policy import Address, Policy
-from roost.agents.egress.resolver import Resolver
-from roost.agents.egress.target import Target
+from roost.agents.egress.errors import AddressRefused, ConnectTimeout, HostRefused, HostUnreachable, PortRefused
+from roost.agents.egress.host_port import HostPort
+from roost.agents.egress.policy import Address, EgressPolicy
+from roost.agents.egress.resolver import NameResolver
 from roost.drivers.runtime.contract import Stream
 
 _STAGGER = 0.25  # seconds until the next address is tried beside the last one (RFC 8305 section 8)
@@ -29,13 +29,13 @@ def is_own(address: Address) -> bool:
         return False
 
 
-class Dialer:
+class PublicDialer:
     """`is_own` refuses the public addresses of the machine itself too: behind them are the services that trust it."""
 
     def __init__(
         self,
-        policy: Policy,
-        resolver: Resolver,
+        policy: EgressPolicy,
+        resolver: NameResolver,
         *,
         timeout: float = 10.0,
         is_own: Callable[[Address], bool] = is_own,
@@ -45,16 +45,16 @@ class Dialer:
         self._timeout = timeout
         self._is_own = is_own
 
-    async def dial(self, agent_id: str, target: Target) -> Stream:
+    async def dial(self, agent_id: str, target: HostPort) -> Stream:
         """Raises Refused, NameNotResolved, Unreachable, TooSlow."""
         addresses, port = await self.places(agent_id, target)
         try:
             async with asyncio.timeout(self._timeout):
                 return await _connect(addresses, port, target)
         except TimeoutError:
-            raise TooSlow(target.host) from None
+            raise ConnectTimeout(target.host) from None
 
-    async def places(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
+    async def places(self, agent_id: str, target: HostPort) -> tuple[Sequence[Address], int]:
         """The addresses, all of them admitted, and the port to connect to. Raises Refused, NameNotResolved, TooSlow."""
         if not self._policy.admits_host(target.host):
             raise HostRefused(target.host)
@@ -68,7 +68,7 @@ class Dialer:
             raise AddressRefused(target.host)
         return chosen, port
 
-    async def _found(self, agent_id: str, target: Target) -> tuple[Sequence[Address], int]:
+    async def _found(self, agent_id: str, target: HostPort) -> tuple[Sequence[Address], int]:
         """Where the target is, not yet judged: a literal is itself, then the operator's word, then DNS."""
         if target.address:
             return [target.address], target.port
@@ -78,7 +78,7 @@ class Dialer:
         return await self._resolver.resolve(agent_id, target.host), target.port
 
 
-async def _connect(addresses: Sequence[Address], port: int, target: Target) -> Stream:
+async def _connect(addresses: Sequence[Address], port: int, target: HostPort) -> Stream:
     """The first connection that stands. The next address is tried when the last one failed or is slow."""
     waiting = list(addresses)
     attempts: list[asyncio.Task[Stream]] = []
@@ -99,7 +99,7 @@ async def _connect(addresses: Sequence[Address], port: int, target: Target) -> S
                 task.cancel()
                 task.add_done_callback(_discard)
     if winner is None:
-        raise Unreachable(target.host)
+        raise HostUnreachable(target.host)
     return winner.result()
 
 

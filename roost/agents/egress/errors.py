@@ -9,7 +9,7 @@ EgressProblem
 
 from typing import ClassVar
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class EgressProblem(Problem):
@@ -18,86 +18,86 @@ class EgressProblem(Problem):
     reason: ClassVar[str] = "failed"
 
 
-class BadRequest(EgressProblem):
-    kind = Kind.INVALID
+class InvalidProxyRequest(EgressProblem):
+    kind = ProblemKind.INVALID
     reason = "bad_request"
     message = "This is an HTTP proxy: send CONNECT host:port or an absolute http:// URL"
 
 
 class HeadTooLarge(EgressProblem):
-    kind = Kind.TOO_LARGE
+    kind = ProblemKind.TOO_LARGE
     reason = "head_too_large"
     message = "The request's head is too large"
 
 
 class HeadTooSlow(EgressProblem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     reason = "head_too_slow"
     message = "The request's head took too long"
 
 
 class TooManyConnections(EgressProblem):
-    kind = Kind.LIMITED
+    kind = ProblemKind.LIMITED
     reason = "too_many_connections"
     message = "This agent has too many connections open"
 
 
-class Refused(EgressProblem):
-    kind = Kind.FORBIDDEN
+class EgressRefused(EgressProblem):
+    kind = ProblemKind.FORBIDDEN
     reason = "refused"
 
 
-class HostRefused(Refused):
+class HostRefused(EgressRefused):
     reason = "host"
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} is refused: this deployment does not allow that host")
 
 
-class PortRefused(Refused):
+class PortRefused(EgressRefused):
     reason = "port"
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"{host} is refused: port {port} is closed to agents")
 
 
-class AddressRefused(Refused):
+class AddressRefused(EgressRefused):
     reason = "address"
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} is refused: it leads to an address that is not on the public internet")
 
 
-class NotEncrypted(Refused):
+class EncryptionRequired(EgressRefused):
     reason = "not_encrypted"
     message = "The address has to be one of HTTPS"
 
 
 class NameNotResolved(EgressProblem):
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     reason = "unresolved"
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} could not be resolved")
 
 
-class Unreachable(EgressProblem):
-    kind = Kind.UNAVAILABLE
+class HostUnreachable(EgressProblem):
+    kind = ProblemKind.UNAVAILABLE
     reason = "unreachable"
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} could not be reached")
 
 
-class TooSlow(EgressProblem):
-    kind = Kind.UNAVAILABLE
+class ConnectTimeout(EgressProblem):
+    kind = ProblemKind.UNAVAILABLE
     reason = "timeout"
 
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} did not answer in time")
 
 
-class Idle(EgressProblem):
-    kind = Kind.UNAVAILABLE
+class ConnectionIdle(EgressProblem):
+    kind = ProblemKind.UNAVAILABLE
     reason = "idle"
     message = "Nothing moved on the connection for too long"

@@ -58,7 +58,7 @@ def is_public(address: Address) -> bool:
 
 
 @dataclass(frozen=True)
-class Policy:
+class EgressPolicy:
     """What an operator may change.
 
     allow_private: networks that are reachable although they are not public. For tests, and for an internal network

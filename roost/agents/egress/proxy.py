@@ -11,44 +11,44 @@ from dataclasses import dataclass, field
 
 from structlog.stdlib import BoundLogger
 
-from roost.agents.egress import head, pipe
-from roost.agents.egress.dialer import Dialer
+from roost.agents.egress import request_head, streams
+from roost.agents.egress.dialer import PublicDialer
 from roost.agents.egress.errors import (
-    BadRequest,
+    ConnectionIdle,
+    ConnectTimeout,
     EgressProblem,
+    EgressRefused,
     HeadTooLarge,
     HeadTooSlow,
-    Idle,
+    HostUnreachable,
+    InvalidProxyRequest,
     NameNotResolved,
-    Refused,
     TooManyConnections,
-    TooSlow,
-    Unreachable,
 )
-from roost.agents.egress.policy import Policy
-from roost.agents.egress.resolver import Resolver
-from roost.agents.egress.target import Target
+from roost.agents.egress.host_port import HostPort
+from roost.agents.egress.policy import EgressPolicy
+from roost.agents.egress.resolver import NameResolver
 from roost.core import clock, log
 from roost.drivers.runtime.contract import Stream
 
 _log = log.get("egress")
 
 _STATUS: dict[type[EgressProblem], bytes] = {
-    BadRequest: b"400 Bad Request",
-    Refused: b"403 Forbidden",
+    InvalidProxyRequest: b"400 Bad Request",
+    EgressRefused: b"403 Forbidden",
     HeadTooSlow: b"408 Request Timeout",
     TooManyConnections: b"429 Too Many Requests\r\nRetry-After: 1",
     HeadTooLarge: b"431 Request Header Fields Too Large",
     NameNotResolved: b"502 Bad Gateway",
-    Unreachable: b"502 Bad Gateway",
-    TooSlow: b"504 Gateway Timeout",
-    Idle: b"504 Gateway Timeout",
+    HostUnreachable: b"502 Bad Gateway",
+    ConnectTimeout: b"504 Gateway Timeout",
+    ConnectionIdle: b"504 Gateway Timeout",
 }
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 @dataclass(frozen=True)
-class Limits:
+class EgressLimits:
     """Seconds, and connections of one agent at a time.
 
     `idle` covers both directions together: a WebSocket with heartbeats or a model that thinks for minutes stays within.
@@ -62,13 +62,13 @@ class Limits:
 
 
 @dataclass
-class _Visit:
+class _ProxyConnection:
     """One connection of one agent, for the log."""
 
     agent_id: str
     started_at: float = field(default_factory=clock.monotonic)
-    traffic: pipe.Traffic = field(default_factory=pipe.Traffic)
-    target: Target | None = None
+    traffic: streams.ByteCounts = field(default_factory=streams.ByteCounts)
+    target: HostPort | None = None
     admitted: bool = False
     answered: bool = False
     reason: str | None = None
@@ -84,23 +84,23 @@ class EgressProxy:
     def __init__(
         self,
         *,
-        policy: Policy,
-        resolver: Resolver,
+        policy: EgressPolicy,
+        resolver: NameResolver,
         log: BoundLogger = _log,
-        limits: Limits = Limits(),
+        limits: EgressLimits = EgressLimits(),
     ) -> None:
-        self._dialer = Dialer(policy, resolver, timeout=limits.connect)
+        self._dialer = PublicDialer(policy, resolver, timeout=limits.connect)
         self._log = log
         self._limits = limits
         self._open: Counter[str] = Counter()
 
     async def serve(self, agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of an agent to its end and close it. Cancelled, it drops both sides at once."""
-        visit = _Visit(agent_id)
+        visit = _ProxyConnection(agent_id)
         self._open[agent_id] += 1
         try:
             await self._attend(visit, (reader, writer))
-            await pipe.hang_up(writer, self._limits.goodbye)
+            await streams.hang_up(writer, self._limits.goodbye)
         except EgressProblem as problem:
             visit.reason = problem.reason
             await self._refuse(visit, problem, (reader, writer))
@@ -114,40 +114,44 @@ class EgressProxy:
             self._forget(agent_id)
             self._record(visit)
 
-    async def _attend(self, visit: _Visit, client: Stream) -> None:
+    async def _attend(self, visit: _ProxyConnection, client: Stream) -> None:
         if self._open[visit.agent_id] > self._limits.connections:
             raise TooManyConnections
-        request = head.understand(await head.read(client[0], self._limits.head))
+        request = request_head.understand(await request_head.read(client[0], self._limits.head))
         visit.target = request.target
         upstream = await self._dialer.dial(visit.agent_id, request.target)
         visit.admitted = True
         try:
             exchange = self._tunnel if request.tunnel else self._forward
             await exchange(visit, request, client, upstream)
-            await pipe.hang_up(upstream[1], self._limits.goodbye)
+            await streams.hang_up(upstream[1], self._limits.goodbye)
         finally:
             upstream[1].transport.abort()
 
-    async def _tunnel(self, visit: _Visit, _request: head.Request, client: Stream, upstream: Stream) -> None:
+    async def _tunnel(
+        self, visit: _ProxyConnection, _request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+    ) -> None:
         client[1].write(_ESTABLISHED)
         visit.answered = True
-        await pipe.both(
-            pipe.pump_to_end(client[0], upstream[1], visit.traffic.sent),
-            pipe.pump_to_end(upstream[0], client[1], visit.traffic.got),
+        await streams.both(
+            streams.pump_to_end(client[0], upstream[1], visit.traffic.sent),
+            streams.pump_to_end(upstream[0], client[1], visit.traffic.got),
             visit.traffic,
             self._limits.idle,
         )
 
-    async def _forward(self, visit: _Visit, request: head.Request, client: Stream, upstream: Stream) -> None:
+    async def _forward(
+        self, visit: _ProxyConnection, request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+    ) -> None:
         def got(count: int) -> None:
             visit.answered = True
             visit.traffic.got(count)
 
         upstream[1].write(request.onward)
         try:
-            await pipe.both(
+            await streams.both(
                 _send(request, client[0], upstream[1], visit.traffic.sent),
-                pipe.pump(upstream[0], client[1], got),
+                streams.pump(upstream[0], client[1], got),
                 visit.traffic,
                 self._limits.idle,
                 until_down=True,
@@ -159,9 +163,9 @@ class EgressProxy:
             if not visit.answered:  # else the client read the response's length and did not wait for the upstream's end
                 raise
         if not visit.answered:
-            raise Unreachable(request.target.host)
+            raise HostUnreachable(request.target.host)
 
-    async def _refuse(self, visit: _Visit, problem: EgressProblem, client: Stream) -> None:
+    async def _refuse(self, visit: _ProxyConnection, problem: EgressProblem, client: Stream) -> None:
         reader, writer = client
         if visit.answered or writer.is_closing():
             return
@@ -178,7 +182,7 @@ class EgressProxy:
         if not self._open[agent_id]:
             del self._open[agent_id]
 
-    def _record(self, visit: _Visit) -> None:
+    def _record(self, visit: _ProxyConnection) -> None:
         self._log.info(
             "egress",
             agent=visit.agent_id,
@@ -193,11 +197,14 @@ class EgressProxy:
 
 
 async def _send(
-    request: head.Request, client: asyncio.StreamReader, upstream: asyncio.StreamWriter, count: pipe.Count
+    request: request_head.ProxyRequestHead,
+    client: asyncio.StreamReader,
+    upstream: asyncio.StreamWriter,
+    count: streams.Count,
 ) -> None:
     """The request's body, and then an eye on the client: when it leaves, nobody waits for the response any more."""
     try:
-        await pipe.pump_body(client, upstream, request.length, count)
+        await streams.pump_body(client, upstream, request.length, count)
     except ConnectionError:
         return  # the upstream may have answered before it read the whole body: the other direction tells
     if not await client.read(1):

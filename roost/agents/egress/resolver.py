@@ -12,11 +12,11 @@ from ipaddress import ip_address
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from roost.agents.egress.errors import NameNotResolved, TooSlow
+from roost.agents.egress.errors import ConnectTimeout, NameNotResolved
 from roost.agents.egress.policy import Address
 
 
-class Resolver(Protocol):
+class NameResolver(Protocol):
     async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
         """Every address of the name, best first, on behalf of an agent. Raises NameNotResolved, TooSlow."""
         ...
@@ -46,7 +46,7 @@ class SystemResolver:
                 await lane.acquire()
                 answers = await asyncio.shield(self._start(host, lane))
         except TimeoutError:
-            raise TooSlow(host) from None
+            raise ConnectTimeout(host) from None
         except OSError:
             raise NameNotResolved(host) from None
         return list(dict.fromkeys(ip_address(answer[4][0]) for answer in answers))

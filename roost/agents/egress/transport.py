@@ -9,19 +9,19 @@ import ssl
 
 import httpx2
 
-from roost.agents.egress.dialer import Dialer
+from roost.agents.egress.dialer import PublicDialer
 from roost.agents.egress.errors import (
     AddressRefused,
-    BadRequest,
+    ConnectTimeout,
     EgressProblem,
+    EncryptionRequired,
     HostRefused,
-    NotEncrypted,
+    HostUnreachable,
+    InvalidProxyRequest,
     PortRefused,
-    TooSlow,
-    Unreachable,
 )
-from roost.agents.egress.policy import Address, Policy
-from roost.agents.egress.target import Target, parse
+from roost.agents.egress.host_port import HostPort, parse
+from roost.agents.egress.policy import Address, EgressPolicy
 
 _LIMITS = httpx2.Limits(max_connections=64, max_keepalive_connections=8)
 _PORTS = {"http": 80, "https": 443}
@@ -33,7 +33,7 @@ _CONNECT = 10.0
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Raises EgressProblem beside what httpx2's own transport raises. One for each origin: see `_pinned`."""
 
-    def __init__(self, dialer: Dialer, agent_id: str, trust: ssl.SSLContext) -> None:
+    def __init__(self, dialer: PublicDialer, agent_id: str, trust: ssl.SSLContext) -> None:
         """`agent_id` is on whose behalf names are resolved; `trust` is shared, because making one is slow."""
         self._dialer = dialer
         self._agent_id = agent_id
@@ -43,12 +43,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         target = _target(request.url)
         addresses, port = await self._dialer.places(self._agent_id, target)
         tried = addresses[:_TRIED]
-        problem: type[EgressProblem] = Unreachable
+        problem: type[EgressProblem] = HostUnreachable
         for address in tried:
             try:
                 return await self._inner.handle_async_request(_pinned(request, target, address, port, len(tried)))
             except httpx2.ConnectTimeout:  # nothing of the request has been sent
-                problem = TooSlow
+                problem = ConnectTimeout
             except httpx2.ConnectError as error:
                 if _is_certificate(error):
                     raise
@@ -58,7 +58,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def judge(policy: Policy, url: str) -> None:
+def judge(policy: EgressPolicy, url: str) -> None:
     """Whether an address may be kept, to be gone to later: all that can be told without asking for its name.
 
     Without TLS only where the operator named the host, or opened the network of the address that it is. Raises
@@ -74,16 +74,16 @@ def judge(policy: Policy, url: str) -> None:
         raise AddressRefused(target.host)
     opened = target.host in policy.hosts or (target.address is not None and policy.opens(target.address))
     if parsed.scheme != "https" and not opened:
-        raise NotEncrypted
+        raise EncryptionRequired
 
 
-def _target(url: httpx2.URL) -> Target:
+def _target(url: httpx2.URL) -> HostPort:
     if url.scheme not in _PORTS or url.userinfo:
-        raise BadRequest("The address is not one of HTTP")
+        raise InvalidProxyRequest("The address is not one of HTTP")
     return parse(url.netloc.decode("ascii"), _PORTS[url.scheme])
 
 
-def _pinned(request: httpx2.Request, target: Target, address: Address, port: int, tries: int) -> httpx2.Request:
+def _pinned(request: httpx2.Request, target: HostPort, address: Address, port: int, tries: int) -> httpx2.Request:
     """The same request, for the address alone. Connections are shared by address, so also by all names behind it."""
     timeout = {**request.extensions.get("timeout", {})}
     timeout["connect"] = min(timeout.get("connect") or _CONNECT, _CONNECT) / tries

@@ -3,16 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, Equipment
+from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.logs.service import shown
-from roost.agents.roster.model import Agent
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
-from roost.core.mask import Mask
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
+from roost.core.secret_mask import SecretMask
 from roost.drivers.engine.contract import Engine, GatewaySetup
-from roost.drivers.runtime.warden import FileMissing, FileTooLarge, NotAFile, PathRefused, Warden
+from roost.drivers.runtime.warden_client import (
+    PathRefused,
+    WardenClient,
+    WardenFileNotFound,
+    WardenFileTooLarge,
+    WardenNotAFile,
+)
 
 PROCESS = "gateway"
 _CONFIG_LIMIT = 4 * 1024**2
@@ -21,18 +27,18 @@ _TAIL = 12
 
 Origin = Callable[[str], str]
 """An agent's id to its public origin (`http://{agentId}.agents.localhost:8642`)."""
-Equip = Callable[[Agent], Awaitable[Equipment]]
+Equip = Callable[[Agent], Awaitable[StartupInputs]]
 
 
 class GatewayFailed(Problem):
     """The gateway exited or did not answer in time; the message ends with its last log lines."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "The gateway did not start"
 
 
 class GatewayStarter:
-    def __init__(self, roster: Roster, reach: Reach, origin: Origin, equip: Equip) -> None:
+    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, origin: Origin, equip: Equip) -> None:
         self._roster = roster
         self._reach = reach
         self._origin = origin
@@ -65,7 +71,7 @@ class GatewayStarter:
         except Problem:
             return False
 
-    async def _setup(self, agent: Agent, equipment: Equipment) -> GatewaySetup:
+    async def _setup(self, agent: Agent, equipment: StartupInputs) -> GatewaySetup:
         engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
         return GatewaySetup(
             agent_id=agent.id,
@@ -80,7 +86,7 @@ class GatewayStarter:
             existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
         )
 
-    async def _until_ready(self, engine: Engine, warden: Warden, mask: Mask) -> None:
+    async def _until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
         deadline, wait = clock.monotonic() + engine.start_deadline, _FIRST_WAIT
         while clock.monotonic() < deadline:
             if await engine.ready(warden.dial):
@@ -98,21 +104,21 @@ class GatewayStarter:
         )
 
 
-async def _existing(warden: Warden, path: str) -> bytes | None:
+async def _existing(warden: WardenClient, path: str) -> bytes | None:
     """A file that the last run left; whatever else an agent put in its place counts as absent."""
     try:
         return await warden.read(path, root="home", limit=_CONFIG_LIMIT)
-    except (FileMissing, NotAFile, FileTooLarge, PathRefused):
+    except (WardenFileNotFound, WardenNotAFile, WardenFileTooLarge, PathRefused):
         return None
 
 
-def _mask(equipment: Equipment) -> Mask:
+def _mask(equipment: StartupInputs) -> SecretMask:
     """What a gateway was given is for it alone, and it may print all of it."""
     tokens = [token for one in equipment.channels.values() for token in (one.bot_token, one.app_token) if token]
-    return Mask([*equipment.environment.values(), *tokens])
+    return SecretMask([*equipment.environment.values(), *tokens])
 
 
-async def _with_logs(what: str, warden: Warden, mask: Mask) -> str:
+async def _with_logs(what: str, warden: WardenClient, mask: SecretMask) -> str:
     last = (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]
     lines: Sequence[str] = [shown(mask(line.text)) for line in last]
     return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."

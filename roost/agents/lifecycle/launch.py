@@ -3,39 +3,37 @@
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.channels.book import Book
-from roost.agents.channels.intake import Intake
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import (
-    StartFailed,
-    TooManySkills,
+    AgentStartFailed,
     UnknownEngine,
-    UnknownSkill,
 )
-from roost.agents.lifecycle.model import Order
-from roost.agents.roster.model import Agent
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
-from roost.agents.secrets.service import Secrets
+from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.secrets.service import SecretService
 from roost.core.db import Database
-from roost.drivers.engine.contract import Engine, EngineMissing
+from roost.drivers.engine.contract import Engine, EngineNotInstalled
 from roost.identity import tenants
 from roost.identity.caller import Caller
-from roost.identity.gateways import Gateways
-from roost.work import State, Work
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.work import OperationState, OperationWorker
 
 
-class Launch:
+class LaunchWorkflow:
     def __init__(
         self,
         db: Database,
-        queue: Work,
-        roster: Roster,
-        gateways: Gateways,
-        reach: Reach,
-        secrets: Secrets,
-        intake: Intake,
-        book: Book,
+        queue: OperationWorker,
+        roster: AgentRepository,
+        gateways: GatewayTokens,
+        reach: AgentRuntimes,
+        secrets: SecretService,
+        intake: ChannelValidator,
+        book: ChannelRepository,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -46,7 +44,7 @@ class Launch:
         self._intake = intake
         self._book = book
 
-    async def create(self, caller: Caller, order: Order) -> Agent:
+    async def create(self, caller: Caller, order: CreateAgent) -> Agent:
         """The running agent.
 
         Raises Invalid and its kin for a bad order, AgentLimitReached, EngineMissing, UnknownSecret, ConflictingSecrets,
@@ -54,7 +52,6 @@ class Launch:
         """
         engine = self._engine(order.engine)
         plan = (await self._db.read(lambda connection: tenants.get(connection, caller.tenant_id))).plan
-        _check(order)
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
         channels = await self._intake.take_all(order.channels, plan, engine, version)
@@ -70,24 +67,17 @@ class Launch:
         self._queue.wake()
         operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
         agent = await self._roster.get(agent.id)
-        if operation.state is not State.DONE:
-            raise StartFailed(agent)
+        if operation.state is not OperationState.DONE:
+            raise AgentStartFailed(agent)
         return agent
 
     def _engine(self, engine_id: str | None) -> Engine:
         offered = self._reach.engines()
         if not offered:
-            raise EngineMissing
+            raise EngineNotInstalled
         if engine_id is None:
             return offered[0]
         for engine in offered:
             if engine.id == engine_id:
                 return engine
         raise UnknownEngine
-
-
-def _check(order: Order) -> None:
-    if len(order.skill_cids) > model.SKILL_LIMIT:
-        raise TooManySkills
-    if order.skill_cids:
-        raise UnknownSkill

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from roost.agents.channels.model import Order as ChannelOrder
-from roost.agents.roster.model import Profile
+from roost.agents.channels.model import ChannelRequest as ChannelOrder
+from roost.agents.registry.model import AgentProfile
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
-from roost.drivers.runtime.contract import BoxSpec, Limits, Mount
+from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, ReadOnlyMount
 
 API_PORT = 8799
 PROXY_PORT = 8798
@@ -17,7 +17,6 @@ PROXY_RELAY = "proxy"
 MODEL_URL = f"http://127.0.0.1:{API_PORT}/v1"
 PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 
-SKILL_LIMIT = 10
 
 START = "agent.start"
 DELETE = "agent.delete"
@@ -27,7 +26,7 @@ START_GRACE = 30.0
 """Seconds that a start may take beyond the engine's own deadline: for its turn, its box, its end."""
 
 
-class Relays(Protocol):
+class AgentRelays(Protocol):
     """The sockets that lead out of a box: open before it starts, closed when it is gone."""
 
     async def open(self, agent_id: str) -> None: ...
@@ -35,10 +34,10 @@ class Relays(Protocol):
 
 
 @dataclass(frozen=True)
-class Trust:
+class TrustedAuthorities:
     """The certificate authorities of a box where they are not the system's alone: folders and variables."""
 
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[ReadOnlyMount] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -47,7 +46,7 @@ async def _nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Equipment:
+class StartupInputs:
     """What an agent has, as its gateway gets it at a start.
 
     models: the ids that the model gateway serves to it, the default first; `all_models` unless a provider did not tell.
@@ -63,18 +62,17 @@ class Equipment:
 
 
 @dataclass(frozen=True)
-class Order:
+class CreateAgent:
     """What a person asks for when creating an agent."""
 
-    profile: Profile
+    profile: AgentProfile
     engine: str | None = None
-    skill_cids: Sequence[str] = ()
     secret_ids: Sequence[str] = ()
     channels: Mapping[str, ChannelOrder] = field(default_factory=dict[str, ChannelOrder])
 
 
 @dataclass(frozen=True)
-class Updated:
+class UpdateResult:
     """How an update ended: without success the agent runs at the version that it had, with the state that it had."""
 
     success: bool
@@ -88,14 +86,19 @@ def at_version(version: str) -> Mapping[str, object]:
     return {**NEW_BOX, "version": version}
 
 
-def box_spec(agent_id: str, mounts: Sequence[Mount], limits: Limits, trust: Trust = Trust()) -> BoxSpec:
+def box_spec(
+    agent_id: str,
+    mounts: Sequence[ReadOnlyMount],
+    limits: ContainerLimits,
+    trust: TrustedAuthorities = TrustedAuthorities(),
+) -> ContainerSpec:
     """The box of an agent: its engine's folders, the two relays, and the proxy variables for all that runs in it."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
     local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
     both_cases = {name.lower(): value for name, value in (proxies | local).items()}
     base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NO_COLOR": "1"}
     base["NODE_USE_ENV_PROXY"] = "1"  # Node looks at the variables only when it is told to
-    return BoxSpec(
+    return ContainerSpec(
         agent_id=agent_id,
         env={**base, **proxies, **local, **both_cases, **trust.env},
         mounts=(*mounts, *trust.mounts),

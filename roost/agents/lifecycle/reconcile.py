@@ -14,32 +14,32 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.gateway import PROCESS, GatewayStarter
-from roost.agents.lifecycle.model import Relays
-from roost.agents.roster.model import Agent, AgentState
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.lifecycle.model import AgentRelays
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
-from roost.work import Work
+from roost.work import OperationWorker
 
 _log = log.get("reconcile")
 _CRASHES = 3
 _AT_ONCE = 16
 
 
-class Reconciler:
+class AgentReconciler:
     """`every` is the time between two looks, in seconds."""
 
     def __init__(
         self,
         db: Database,
-        queue: Work,
-        roster: Roster,
-        reach: Reach,
+        queue: OperationWorker,
+        roster: AgentRepository,
+        reach: AgentRuntimes,
         runtime: Runtime,
-        relays: Relays,
+        relays: AgentRelays,
         gateways: GatewayStarter,
         every: float = 5.0,
     ) -> None:

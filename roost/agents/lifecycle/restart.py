@@ -4,20 +4,26 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle import model
-from roost.agents.lifecycle.detail import Details
-from roost.agents.lifecycle.errors import RestartFailed
-from roost.agents.roster.model import Agent, AgentState
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.lifecycle.details import AgentDetails
+from roost.agents.lifecycle.errors import AgentRestartFailed
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.versions.model import INSTALL_SECONDS
-from roost.agents.versions.service import Versions
+from roost.agents.versions.service import VersionService
 from roost.core.db import Database
-from roost.work import State, Work
+from roost.work import OperationState, OperationWorker
 
 
-class Restart:
+class RestartWorkflow:
     def __init__(
-        self, db: Database, queue: Work, roster: Roster, reach: Reach, details: Details, versions: Versions
+        self,
+        db: Database,
+        queue: OperationWorker,
+        roster: AgentRepository,
+        reach: AgentRuntimes,
+        details: AgentDetails,
+        versions: VersionService,
     ) -> None:
         self._db = db
         self._details = details
@@ -54,8 +60,8 @@ class Restart:
         self._queue.wake()
         operation = await self._queue.wait(operation_id, timeout=patience)
         await self._roster.get(agent_id)  # it may have been deleted meanwhile
-        if operation.state is not State.DONE:
-            raise RestartFailed
+        if operation.state is not OperationState.DONE:
+            raise AgentRestartFailed
         return previous
 
 

@@ -6,36 +6,36 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import Relays, Trust, box_spec
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import Agent, AgentState
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
-from roost.agents.scripts.service import Scripts
-from roost.agents.versions.errors import NotInstalled
-from roost.agents.versions.service import Versions
+from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities, box_spec
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.scripts.service import ScriptService
+from roost.agents.versions.errors import VersionInstallFailed
+from roost.agents.versions.service import VersionService
 from roost.core import log
 from roost.core.problem import Problem
-from roost.drivers.runtime.contract import Limits, Runtime
-from roost.work import Claim
+from roost.drivers.runtime.contract import ContainerLimits, Runtime
+from roost.work import ClaimedOperation
 
 _log = log.get("lifecycle")
 
 
-class Start:
+class StartWorkflow:
     """Handles `agent.start`; the payload is None or from `model.at_version`."""
 
     def __init__(
         self,
-        roster: Roster,
-        reach: Reach,
+        roster: AgentRepository,
+        reach: AgentRuntimes,
         runtime: Runtime,
-        relays: Relays,
+        relays: AgentRelays,
         gateways: GatewayStarter,
-        versions: Versions,
-        scripts: Scripts,
-        limits: Limits,
-        trust: Trust,
+        versions: VersionService,
+        scripts: ScriptService,
+        limits: ContainerLimits,
+        trust: TrustedAuthorities,
     ) -> None:
         self._roster = roster
         self._reach = reach
@@ -47,11 +47,11 @@ class Start:
         self._limits = limits
         self._trust = trust
 
-    async def __call__(self, operation: Claim) -> dict[str, Any]:
+    async def __call__(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Idempotent: can be cut off anywhere and run again."""
         try:
             agent = await self._roster.get(operation.subject)
-        except AgentGone:  # it was deleted before its turn came
+        except AgentNotFound:  # it was deleted before its turn came
             return {}
         asked: dict[str, Any] = operation.payload or {}
         agent = await self._at(operation, agent, asked.get("version", agent.engine_version))
@@ -84,7 +84,7 @@ class Start:
         if self._roster.move(connection, agent_id, AgentState.RUNNING):
             self._scripts.enqueue(connection, agent_id)
 
-    async def _at(self, operation: Claim, agent: Agent, version: str) -> Agent:
+    async def _at(self, operation: ClaimedOperation, agent: Agent, version: str) -> Agent:
         """The agent at that version, which is installed when it is missing; until then nothing changes for the agent.
 
         Raises NotInstalled.
@@ -93,7 +93,7 @@ class Start:
             return agent
         try:
             await self._versions.install(self._reach.engine(agent.engine), version)
-        except NotInstalled as problem:
+        except VersionInstallFailed as problem:
             up, reason = await self._gateways.is_up(agent), problem.message
             to = (AgentState.RUNNING, None) if up else (AgentState.FAILED, reason)
             await operation.guard(lambda connection: self._roster.move(connection, agent.id, *to))

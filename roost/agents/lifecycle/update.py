@@ -10,25 +10,25 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle import model, saved
-from roost.agents.lifecycle.errors import RestartFailed
+from roost.agents.lifecycle import model, state_backup
+from roost.agents.lifecycle.errors import AgentRestartFailed
 from roost.agents.lifecycle.gateway import PROCESS
-from roost.agents.lifecycle.model import UPDATE, Updated
-from roost.agents.lifecycle.start import Start
-from roost.agents.lifecycle.trial import until_healthy
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import REASON_LIMIT, Agent, AgentState
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
-from roost.agents.versions.errors import NotInstalled
+from roost.agents.lifecycle.health_check import until_healthy
+from roost.agents.lifecycle.model import UPDATE, UpdateResult
+from roost.agents.lifecycle.start import StartWorkflow
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.model import INSTALL_SECONDS
-from roost.agents.versions.service import Versions
+from roost.agents.versions.service import VersionService
 from roost.core import log
 from roost.core.db import Database
 from roost.core.log import redact
-from roost.core.plain import plain_lines
 from roost.core.problem import Problem
-from roost.work import JSON, Claim, State, Work
+from roost.core.sanitize import plain_lines
+from roost.work import JSON, ClaimedOperation, OperationState, OperationWorker
 
 _SAVE, _TRY, _RETURN = "save", "try", "return"
 _LATEST = "latest"
@@ -36,7 +36,7 @@ _log = log.get("update")
 
 
 @dataclass(frozen=True)
-class _Step:
+class _UpdateStep:
     """`reason` says why the way leads back; `tried`, that the new version may have changed the state."""
 
     to: str
@@ -46,11 +46,17 @@ class _Step:
     reason: str = ""
 
 
-class Update:
+class UpdateWorkflow:
     """Handles `agent.update`."""
 
     def __init__(
-        self, db: Database, queue: Work, roster: Roster, reach: Reach, versions: Versions, start: Start
+        self,
+        db: Database,
+        queue: OperationWorker,
+        roster: AgentRepository,
+        reach: AgentRuntimes,
+        versions: VersionService,
+        start: StartWorkflow,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -59,7 +65,7 @@ class Update:
         self._versions = versions
         self._start = start
 
-    async def __call__(self, agent_id: str, tag: str | None = None) -> Updated:
+    async def __call__(self, agent_id: str, tag: str | None = None) -> UpdateResult:
         """Update to the newest version, or to that of `tag`. Returns when the agent runs, at the new or the old one.
 
         Raises AgentGone, InvalidVersion and its kin, and RestartFailed when the agent does not run any more.
@@ -72,15 +78,15 @@ class Update:
         operation_id = await self._db.write(lambda connection: _enqueue(connection, agent_id, version))
         self._queue.wake()
         starts = 2 * (engine.start_deadline + model.START_GRACE)
-        operation = await self._queue.wait(operation_id, INSTALL_SECONDS + saved.SECONDS + starts)
+        operation = await self._queue.wait(operation_id, INSTALL_SECONDS + state_backup.SECONDS + starts)
         await self._roster.get(agent_id)  # it may have been deleted meanwhile
-        if operation.state is not State.DONE:
-            raise RestartFailed
-        return Updated(**operation.result)
+        if operation.state is not OperationState.DONE:
+            raise AgentRestartFailed
+        return UpdateResult(**operation.result)
 
-    async def handle(self, operation: Claim) -> JSON:
+    async def handle(self, operation: ClaimedOperation) -> JSON:
         """`agent.update`, idempotent: can be cut off anywhere and run again."""
-        step = _Step(**operation.payload)
+        step = _UpdateStep(**operation.payload)
         try:
             if step.phase == _SAVE:
                 agent = await self._roster.get(operation.subject)
@@ -91,22 +97,22 @@ class Update:
                 step = await self._try(operation, step)
             if step.phase == _RETURN:
                 return asdict(await self._return(operation, step))
-        except AgentGone:
+        except AgentNotFound:
             return {}
-        return asdict(Updated(True, step.previous, step.to, f"Updated from {step.previous} to {step.to}"))
+        return asdict(UpdateResult(True, step.previous, step.to, f"Updated from {step.previous} to {step.to}"))
 
-    async def _over_before_it_begins(self, agent: Agent, version: str) -> Updated | None:
+    async def _over_before_it_begins(self, agent: Agent, version: str) -> UpdateResult | None:
         """The end, where there is nothing to do, or no such version to be had: the agent runs on untouched."""
         current = agent.engine_version
         if current == version:
-            return Updated(True, current, current, f"Already at {version}")
+            return UpdateResult(True, current, current, f"Already at {version}")
         try:
             await self._versions.install(self._reach.engine(agent.engine), version)
-        except NotInstalled as problem:
-            return Updated(False, current, current, f"{problem.message}. The agent runs on at {current}")
+        except VersionInstallFailed as problem:
+            return UpdateResult(False, current, current, f"{problem.message}. The agent runs on at {current}")
         return None
 
-    async def _leave(self, operation: Claim, step: _Step) -> _Step:
+    async def _leave(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
         """Stop the gateway and put aside what it remembers; then the new version is the agent's."""
         await operation.guard(lambda c: self._roster.move(c, operation.subject, AgentState.STARTING))
         agent = await self._roster.get(operation.subject)
@@ -114,13 +120,13 @@ class Update:
         try:
             await self._start.open(replace(agent, engine_version=step.to), fresh=False)
             await warden.stop(PROCESS)
-            await saved.save(warden, operation.id, self._reach.engine(agent.engine).state)
+            await state_backup.save(warden, operation.id, self._reach.engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - whatever it is, the gateway is to run again
             reason = f"{step.to} was not tried: {_shown(error)}"
             return await self._go_on(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
         return await self._go_on(operation, replace(step, phase=_TRY, tried=True), step.to)
 
-    async def _try(self, operation: Claim, step: _Step) -> _Step:
+    async def _try(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
         agent = await self._roster.get(operation.subject)
         engine = self._reach.engine(agent.engine)
         try:
@@ -135,7 +141,7 @@ class Update:
         _log.info("agent is updated", agent=agent.id, previous=step.previous, version=step.to)
         return step
 
-    async def _return(self, operation: Claim, step: _Step) -> Updated:
+    async def _return(self, operation: ClaimedOperation, step: _UpdateStep) -> UpdateResult:
         """The old version on the state that was put aside; where that cannot be had, on what there is."""
         agent = await self._roster.get(operation.subject)
         said = [step.reason, f"The agent runs at {step.previous} again"]
@@ -149,17 +155,19 @@ class Update:
             await operation.guard(lambda c: self._roster.move(c, agent.id, AgentState.FAILED, told))
             raise
         await operation.guard(lambda connection: self._start.arrived(connection, agent.id))
-        return Updated(False, step.previous, step.previous, "\n".join(said))
+        return UpdateResult(False, step.previous, step.previous, "\n".join(said))
 
-    async def _restore(self, operation: Claim, agent: Agent) -> str | None:
+    async def _restore(self, operation: ClaimedOperation, agent: Agent) -> str | None:
         """Why not, where it was not: the old version then has to do with what there is."""
         try:
-            await saved.restore(self._reach.warden(agent.id), operation.id, self._reach.engine(agent.engine).state)
+            await state_backup.restore(
+                self._reach.warden(agent.id), operation.id, self._reach.engine(agent.engine).state
+            )
         except Problem as problem:
             return problem.message
         return None
 
-    async def _go_on(self, operation: Claim, step: _Step, version: str) -> _Step:
+    async def _go_on(self, operation: ClaimedOperation, step: _UpdateStep, version: str) -> _UpdateStep:
         """The step is taken and known, and the version with it, in one transaction."""
 
         def note(connection: Connection) -> None:
@@ -172,7 +180,7 @@ class Update:
 
 def _enqueue(connection: Connection, agent_id: str, version: str) -> str:
     """Who asks for the same while one waits for its turn gets that one."""
-    payload = asdict(_Step(version))
+    payload = asdict(_UpdateStep(version))
     for other in work.waiting(connection, UPDATE, agent_id):
         if other.payload == payload:
             return other.id

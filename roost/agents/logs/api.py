@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, WebSocket
 from pydantic import BeforeValidator
 
-from roost.agents.logs import wire
-from roost.agents.logs.model import Filter, Level
-from roost.agents.logs.service import Logs
-from roost.identity.door import AgentCaller, AgentId, AgentVisit
-from roost.web.provide import provide
-from roost.web.websocket import Sends, serve
+from roost.agents.logs import schemas
+from roost.agents.logs.model import LogFilter, LogLevel
+from roost.agents.logs.service import LogService
+from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
+from roost.web.service_registry import provide
+from roost.web.websocket import MessageSchema, serve
 
-Service = Annotated[Logs, Depends(provide(Logs))]
+Service = Annotated[LogService, Depends(provide(LogService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
 
 
@@ -23,26 +23,28 @@ def _upper(value: object) -> object:
 
 
 def wanted(
-    level: Annotated[Level | None, BeforeValidator(_upper), Query(description="This level and those above it.")] = None,
+    level: Annotated[
+        LogLevel | None, BeforeValidator(_upper), Query(description="This level and those above it.")
+    ] = None,
     source: Annotated[
         str | None, Query(min_length=1, max_length=64, description="This source and those under it.")
     ] = None,
-) -> Filter | None:
-    return None if level is None and source is None else Filter(level or Level.TRACE, source)
+) -> LogFilter | None:
+    return None if level is None and source is None else LogFilter(level or LogLevel.TRACE, source)
 
 
-Wanted = Annotated[Filter | None, Depends(wanted)]
+Wanted = Annotated[LogFilter | None, Depends(wanted)]
 
 
 @router.get("/logs")
-async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, chosen: Wanted) -> wire.LogText:
+async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, chosen: Wanted) -> schemas.LogTailRecord:
     """The last 100 lines, as a single string."""
-    return wire.LogText(logs=await logs.tail(agent_id, chosen))
+    return schemas.LogTailRecord(logs=await logs.tail(agent_id, chosen))
 
 
 @router.websocket("/logs")
 async def follow(
-    socket: Annotated[WebSocket, Sends(wire.LogMessage)],
+    socket: Annotated[WebSocket, MessageSchema(schemas.LogMessageRecord)],
     visit: AgentVisit,
     agent_id: AgentId,
     logs: Service,
@@ -53,6 +55,6 @@ async def follow(
 
 
 @contextmanager
-def _texts(logs: Logs, agent_id: str, chosen: Filter | None) -> Generator[AsyncIterator[str]]:
+def _texts(logs: LogService, agent_id: str, chosen: LogFilter | None) -> Generator[AsyncIterator[str]]:
     with logs.follow(agent_id) as messages:
-        yield (wire.text(message) async for message in messages if chosen is None or chosen.admits(message))
+        yield (schemas.text(message) async for message in messages if chosen is None or chosen.admits(message))

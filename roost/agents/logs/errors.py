@@ -1,14 +1,14 @@
 """What can go wrong while somebody reads logs."""
 
-from roost.core.problem import Kind, Limited, Problem
+from roost.core.problem import Problem, ProblemKind, TooManyRequests
 
 
-class TooManyReaders(Limited):
+class TooManyLogReaders(TooManyRequests):
     message = "Too many log streams of this agent are open"
 
 
-class Lagging(Problem):
+class LogReaderTooSlow(Problem):
     """A reader was so slow that lines went by which it had not taken."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "Too slow for this log"

@@ -11,11 +11,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 
-from roost.agents.logs.errors import Lagging
-from roost.agents.logs.model import LINE_LIMIT, Message
+from roost.agents.logs.errors import LogReaderTooSlow
+from roost.agents.logs.model import LINE_LIMIT, LogMessage
 from roost.core import log
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden import LogLine
+from roost.drivers.runtime.warden_client import LogLine
 
 _log = log.get("logs")
 _KEPT, _KEPT_CHARS = 1000, 1 << 20
@@ -26,14 +26,14 @@ Lines = Callable[[int], AsyncGenerator[LogLine, None]]
 """The last so many lines of a box and then those that come. Raises a Problem when there is no box, or no more of it."""
 
 
-class Feed:
+class LogFeed:
     """gone: returns while the agent is there; the Problem that it raises is what the followers get."""
 
     def __init__(
-        self, lines: Lines, read: Callable[[LogLine], Awaitable[Message]], gone: Callable[[], Awaitable[object]]
+        self, lines: Lines, read: Callable[[LogLine], Awaitable[LogMessage]], gone: Callable[[], Awaitable[object]]
     ) -> None:
         self._lines, self._read, self._gone = lines, read, gone
-        self._kept: dict[int, Message] = {}
+        self._kept: dict[int, LogMessage] = {}
         self._first = self._next = 0
         self._chars = 0
         self._last = datetime.min.replace(tzinfo=UTC)
@@ -45,13 +45,13 @@ class Feed:
     def close(self) -> None:
         self._task.cancel()
 
-    async def follow(self) -> AsyncIterator[Message]:
+    async def follow(self) -> AsyncIterator[LogMessage]:
         """The last 100 messages and then each as it comes. Raises Lagging, or what ended the feed."""
         place = max(self._first, self._next - LINE_LIMIT)
         while True:
             while place < self._next:
                 if place < self._first:
-                    raise Lagging
+                    raise LogReaderTooSlow
                 yield self._kept[place]
                 place += 1
             if self._over is not None:
@@ -101,7 +101,7 @@ class Feed:
             self._latest.clear()
         self._latest[line] += 1
 
-    def _publish(self, message: Message) -> None:
+    def _publish(self, message: LogMessage) -> None:
         self._kept[self._next] = message
         self._next += 1
         self._chars += len(message.message)

@@ -12,14 +12,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, cast
 
-from roost.core.plain import plain
-from roost.drivers.runtime.warden import LogLine
+from roost.core.sanitize import plain
+from roost.drivers.runtime.warden_client import LogLine
 
 LINE_LIMIT = 100
 _LINE_CHARS = 16 * 1024 + 16  # as long as an honest warden makes them
 
 
-class Level(StrEnum):
+class LogLevel(StrEnum):
     """Lowest first (contract: `TRACE` to `FATAL`)."""
 
     TRACE = "TRACE"
@@ -34,12 +34,12 @@ class Level(StrEnum):
         return _ORDER[self]
 
 
-_ORDER = {level: rank for rank, level in enumerate(Level)}
-_LEVELS: Mapping[str, Level] = {
-    **{level.value: level for level in Level},
-    "WARNING": Level.WARN,
-    "CRITICAL": Level.FATAL,
-    "NOTICE": Level.INFO,
+_ORDER = {level: rank for rank, level in enumerate(LogLevel)}
+_LEVELS: Mapping[str, LogLevel] = {
+    **{level.value: level for level in LogLevel},
+    "WARNING": LogLevel.WARN,
+    "CRITICAL": LogLevel.FATAL,
+    "NOTICE": LogLevel.INFO,
 }
 _SOURCES: Mapping[str, str] = {"build": "script/build", "start": "script/start"}
 
@@ -53,23 +53,23 @@ _FORM = frozenset({"time", "level", "subsystem", "message", "hostname", "_meta"}
 
 
 @dataclass(frozen=True)
-class Message:
+class LogMessage:
     """One line, as people get it (contract: Log stream message)."""
 
     timestamp: datetime
-    level: Level
+    level: LogLevel
     source: str
     message: str
 
 
 @dataclass(frozen=True)
-class Filter:
+class LogFilter:
     """What a reader wants: this level and those above it, this source and those under it (`gateway`, `gateway/ws`)."""
 
-    level: Level = Level.TRACE
+    level: LogLevel = LogLevel.TRACE
     source: str | None = None
 
-    def admits(self, message: Message) -> bool:
+    def admits(self, message: LogMessage) -> bool:
         if message.level.rank < self.level.rank:
             return False
         return self.source is None or f"{message.source}/".startswith(f"{self.source}/")
@@ -80,14 +80,14 @@ def cut(text: str) -> str:
     return text[:_LINE_CHARS]
 
 
-def read(line: LogLine) -> Message:
+def read(line: LogLine) -> LogMessage:
     """A line of the warden as a message. Never raises, whatever the line holds."""
     text = plain(cut(line.text))
     process = _SOURCES.get(line.source, plain(line.source[:64]))
     return _structured(line.time, process, text) or _written(line.time, process, text)
 
 
-def _structured(time: datetime, process: str, text: str) -> Message | None:
+def _structured(time: datetime, process: str, text: str) -> LogMessage | None:
     """A JSON object a line, as OpenClaw writes them to its console and to its file."""
     if not text.startswith("{"):
         return None
@@ -104,7 +104,7 @@ def _structured(time: datetime, process: str, text: str) -> Message | None:
     if not isinstance(message, str):
         return None
     source = subsystem if isinstance(subsystem, str) and _SUBSYSTEM.fullmatch(subsystem) else process
-    return Message(time, level, source, plain(message.replace("\n", " ") + more))
+    return LogMessage(time, level, source, plain(message.replace("\n", " ") + more))
 
 
 def _inner(name: object) -> object:
@@ -112,14 +112,14 @@ def _inner(name: object) -> object:
     return json.loads(name).get("subsystem") if isinstance(name, str) and name.startswith("{") else None
 
 
-def _written(time: datetime, process: str, text: str) -> Message:
+def _written(time: datetime, process: str, text: str) -> LogMessage:
     if found := _LOGGED.fullmatch(text):
         level, logger, message = found.groups()
-        return Message(time, _LEVELS[level], logger.replace(".", "/") if logger else process, message)
+        return LogMessage(time, _LEVELS[level], logger.replace(".", "/") if logger else process, message)
     if found := _BRACKETED.fullmatch(text):
         name, message = found.groups()
         if level := _LEVELS.get(name.upper()):
-            return Message(time, level, process, message)
-        return Message(time, Level.WARN if name == "warden" else Level.INFO, name, message)
+            return LogMessage(time, level, process, message)
+        return LogMessage(time, LogLevel.WARN if name == "warden" else LogLevel.INFO, name, message)
     found = _STAMPED.fullmatch(text)
-    return Message(time, Level.INFO, process, found[1] if found else text)
+    return LogMessage(time, LogLevel.INFO, process, found[1] if found else text)

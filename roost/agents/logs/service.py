@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from roost.agents.logs.errors import TooManyReaders
-from roost.agents.logs.feed import Feed
-from roost.agents.logs.model import LINE_LIMIT, Filter, Level, Message, cut, read
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.logs.errors import TooManyLogReaders
+from roost.agents.logs.feed import LogFeed
+from roost.agents.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, cut, read
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
 from roost.core.log import redact
-from roost.core.mask import Mask
-from roost.core.plain import plain
+from roost.core.sanitize import plain
+from roost.core.secret_mask import SecretMask
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.contract import BoxGone
-from roost.drivers.runtime.warden import LogLine
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_client import LogLine
 
 READERS = 256
 """Streams of one agent at a time."""
@@ -32,14 +32,14 @@ Private = Callable[[str], Awaitable[Iterable[Sensitive[str]]]]
 """An agent's id to the values that nobody may read in its logs."""
 
 
-class Logs:
-    def __init__(self, roster: Roster, reach: Reach, private: Private) -> None:
+class LogService:
+    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, private: Private) -> None:
         self._roster = roster
         self._reach = reach
         self._private = private
-        self._shared: dict[str, _Shared] = {}
+        self._shared: dict[str, _SharedFeed] = {}
 
-    async def tail(self, agent_id: str, wanted: Filter | None = None) -> str:
+    async def tail(self, agent_id: str, wanted: LogFilter | None = None) -> str:
         """The last 100 lines (of those that are wanted), oldest first, as one text; of an agent without a container,
         why it has none.
 
@@ -49,21 +49,21 @@ class Logs:
         limit = LINE_LIMIT if wanted is None else _LOOKED_THROUGH
         try:
             lines = await self._reach.warden(agent_id).logs(limit=limit)
-        except BoxGone:
+        except ContainerNotRunning:
             return agent.reason or ""
-        shown = _Reading(partial(self._private, agent_id))
+        shown = _LineMasker(partial(self._private, agent_id))
         messages = [await shown(line) for line in lines[-limit:]]
         told = messages if wanted is None else [message for message in messages if wanted.admits(message)]
         return "\n".join(map(_line, told[-LINE_LIMIT:]))
 
     @contextmanager
-    def follow(self, agent_id: str) -> Generator[AsyncIterator[Message]]:
+    def follow(self, agent_id: str) -> Generator[AsyncIterator[LogMessage]]:
         """The last 100 messages and then each as it comes, until the agent is gone. Raises TooManyReaders."""
         shared = self._shared.get(agent_id)
         if shared is None:
-            shared = self._shared[agent_id] = _Shared(self._feed(agent_id))
+            shared = self._shared[agent_id] = _SharedFeed(self._feed(agent_id))
         if shared.readers >= READERS:
-            raise TooManyReaders(retry_after=10)
+            raise TooManyLogReaders(retry_after=10)
         shared.readers += 1
         try:
             yield shared.feed.follow()
@@ -73,11 +73,11 @@ class Logs:
                 shared.feed.close()
                 del self._shared[agent_id]
 
-    def _feed(self, agent_id: str) -> Feed:
+    def _feed(self, agent_id: str) -> LogFeed:
         def lines(last: int) -> AsyncGenerator[LogLine]:
             return self._reach.warden(agent_id).follow(last=last)
 
-        return Feed(lines, _Reading(partial(self._private, agent_id)), partial(self._roster.get, agent_id))
+        return LogFeed(lines, _LineMasker(partial(self._private, agent_id)), partial(self._roster.get, agent_id))
 
 
 def shown(text: str) -> str:
@@ -86,21 +86,21 @@ def shown(text: str) -> str:
 
 
 @dataclass
-class _Shared:
-    feed: Feed
+class _SharedFeed:
+    feed: LogFeed
     readers: int = 0
 
 
-class _Reading:
+class _LineMasker:
     """Makes messages of lines. What was private once stays so: a process may still know a secret that was detached."""
 
     def __init__(self, private: Callable[[], Awaitable[Iterable[Sensitive[str]]]]) -> None:
         self._private = private
         self._known: frozenset[Sensitive[str]] = frozenset()
-        self._mask = Mask()
+        self._mask = SecretMask()
         self._until = 0.0
 
-    async def __call__(self, line: LogLine) -> Message:
+    async def __call__(self, line: LogLine) -> LogMessage:
         if clock.monotonic() >= self._until:
             self._learn(frozenset(await self._private()))
         message = read(line)
@@ -110,12 +110,12 @@ class _Reading:
         self._until = clock.monotonic() + _FRESH
         if not values <= self._known:
             self._known = values | (self._known if len(self._known) < _VALUES else frozenset())
-            self._mask = Mask(self._known)
+            self._mask = SecretMask(self._known)
 
     def _masked(self, text: str) -> str:
         return redact(self._mask(text))
 
 
-def _line(message: Message) -> str:
-    level = "" if message.level is Level.INFO else f"{message.level} "
+def _line(message: LogMessage) -> str:
+    level = "" if message.level is LogLevel.INFO else f"{message.level} "
     return f"{clock.iso(message.timestamp)} [{message.source}] {level}{message.message}"

@@ -10,32 +10,42 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from starlette.types import Send
 
-from roost.agents.models.errors import BodyTooLarge, BodyTooSlow, ClientGone
+from roost.agents.models.concurrency import ConcurrencySlot
+from roost.agents.models.errors import ClientDisconnected, ModelBodyTooLarge, ModelBodyTooSlow
 from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY
-from roost.agents.models.service import Answer, ModelGateway
-from roost.agents.models.slots import Slot
-from roost.agents.models.wire import CHAT, DONE, PREFIX, FaultBody, ModelBody, ModelsBody, encoded, event, failure
+from roost.agents.models.schemas import (
+    CHAT,
+    DONE,
+    PREFIX,
+    OpenAIErrorBody,
+    OpenAIModel,
+    OpenAIModelList,
+    encoded,
+    event,
+    failure,
+)
+from roost.agents.models.service import CompletionStream, ModelGateway
 from roost.core.problem import Problem
 from roost.drivers.model.chat import ChatRequest
-from roost.identity.door import ModelCaller
+from roost.identity.authenticator import ModelCaller
 from roost.web.errors import STATUS
-from roost.web.provide import provide
-from roost.web.values import MOST, Values
+from roost.web.json_tokens import MOST, JsonTokenCounter
+from roost.web.service_registry import provide
 
 T = TypeVar("T")
 _Gateway = Annotated[ModelGateway, Depends(provide(ModelGateway))]
 router = APIRouter(
-    prefix=PREFIX, tags=["models"], responses={status: {"model": FaultBody} for status in STATUS.values()}
+    prefix=PREFIX, tags=["models"], responses={status: {"model": OpenAIErrorBody} for status in STATUS.values()}
 )
 
 
-def _slot(caller: ModelCaller, gateway: _Gateway) -> Generator[Slot, None, None]:
+def _slot(caller: ModelCaller, gateway: _Gateway) -> Generator[ConcurrencySlot, None, None]:
     """One of the caller's slots, until the last byte of the answer is out."""
     with gateway.admit(caller) as slot:
         yield slot
 
 
-async def _chat(request: Request, slot: Annotated[Slot, Depends(_slot)]) -> ChatRequest:
+async def _chat(request: Request, slot: Annotated[ConcurrencySlot, Depends(_slot)]) -> ChatRequest:
     """The body, read only for a caller who may enter and has a slot."""
     body = await _body(request, slot)
     try:
@@ -46,13 +56,13 @@ async def _chat(request: Request, slot: Annotated[Slot, Depends(_slot)]) -> Chat
 
 
 @router.get("/models")
-async def models(caller: ModelCaller, gateway: _Gateway) -> ModelsBody:
-    return ModelsBody.of((await gateway.offer(caller.agent_id)).models)
+async def models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList:
+    return OpenAIModelList.of((await gateway.offer(caller.agent_id)).models)
 
 
 @router.get("/models/{model:path}")
-async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> ModelBody:
-    return ModelBody.of(await gateway.get(model, caller.agent_id))
+async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
+    return OpenAIModel.of(await gateway.get(model, caller.agent_id))
 
 
 @router.post("/chat/completions", response_class=Response, openapi_extra=CHAT)
@@ -68,7 +78,7 @@ async def chat_completions(
 class EventStream(StreamingResponse):
     """An answer as server-sent events. However it ends, for one when the reader goes away, the answer is closed."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: CompletionStream) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(_events(answer), media_type="text/event-stream", headers=headers)
         self._answer = answer
@@ -80,7 +90,7 @@ class EventStream(StreamingResponse):
             await self._answer.aclose()
 
 
-async def _events(answer: Answer) -> AsyncIterator[bytes]:
+async def _events(answer: CompletionStream) -> AsyncIterator[bytes]:
     try:
         async for piece in answer:
             yield event(piece)
@@ -90,8 +100,8 @@ async def _events(answer: Answer) -> AsyncIterator[bytes]:
         yield DONE
 
 
-async def _body(request: Request, slot: Slot) -> bytes:
-    body, values = bytearray(), Values()
+async def _body(request: Request, slot: ConcurrencySlot) -> bytes:
+    body, values = bytearray(), JsonTokenCounter()
     try:
         async with asyncio.timeout(BODY_DEADLINE):
             async for piece in request.stream():
@@ -99,9 +109,9 @@ async def _body(request: Request, slot: Slot) -> bytes:
                 body += piece
                 values.add(piece)
                 if len(body) > LARGEST_BODY or values.count > MOST:
-                    raise BodyTooLarge
+                    raise ModelBodyTooLarge
     except TimeoutError:
-        raise BodyTooSlow from None
+        raise ModelBodyTooSlow from None
     return bytes(body)
 
 
@@ -112,7 +122,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise ClientGone
+        raise ClientDisconnected
     finally:
         task.cancel()
         gone.cancel()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roost.core import clock, log
-from roost.drivers.model.contract import Upstream, UpstreamProblem, UpstreamUnavailable
+from roost.drivers.model.contract import ModelUpstream, UpstreamProblem, UpstreamUnavailable
 
 _FRESH = 30.0
 FAILED = 5.0
@@ -16,19 +16,19 @@ _log = log.get(__name__)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _CachedListing:
     until: float
     models: Sequence[str]
     problem: str | None = None
 
 
-class Listing:
-    def __init__(self, upstream: Upstream, *, patience: float = PATIENCE, failed: float = FAILED) -> None:
+class ModelListing:
+    def __init__(self, upstream: ModelUpstream, *, patience: float = PATIENCE, failed: float = FAILED) -> None:
         """Seconds: how long the upstream may take to answer, and how long it is left alone when it did not."""
         self.upstream = upstream
         self._patience = patience
         self._failed = failed
-        self._known: _Known | None = None
+        self._known: _CachedListing | None = None
         self._asking = asyncio.Lock()
 
     async def models(self) -> Sequence[str]:
@@ -41,7 +41,7 @@ class Listing:
             raise UpstreamUnavailable(known.problem)
         return known.models
 
-    async def _asked(self, former: Sequence[str]) -> _Known:
+    async def _asked(self, former: Sequence[str]) -> _CachedListing:
         problem = f"The model provider {self.upstream.name} does not list its models"
         try:
             async with asyncio.timeout(self._patience):
@@ -51,6 +51,6 @@ class Listing:
         except TimeoutError:
             problem = f"{problem} in time"
         else:
-            return _Known(clock.monotonic() + _FRESH, models)
+            return _CachedListing(clock.monotonic() + _FRESH, models)
         _log.warning("models unknown", upstream=self.upstream.name, problem=problem)
-        return _Known(clock.monotonic() + self._failed, former, problem)
+        return _CachedListing(clock.monotonic() + self._failed, former, problem)

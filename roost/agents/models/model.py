@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from roost.drivers.model.contract import ModelSettings, Upstream
+from roost.drivers.model.contract import ModelSettings, ModelUpstream
 
 LARGEST_BODY = 32 * 1024**2
 BODY_DEADLINE = 60.0
@@ -31,7 +31,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class Offer:
+class ModelOffer:
     """The models, the default first. Not `complete` where an upstream could not be asked, so that some are missing."""
 
     models: Sequence[ModelInfo]
@@ -44,7 +44,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Own:
+class AgentProviders:
     """The way to what agents bring themselves.
 
     settings: the model providers of an agent, the default first, as they are now.
@@ -52,11 +52,11 @@ class Own:
     """
 
     settings: Callable[[str], Awaitable[Sequence[ModelSettings]]]
-    connect: Callable[[str, ModelSettings], Upstream]
+    connect: Callable[[str, ModelSettings], ModelUpstream]
 
 
 @dataclass(frozen=True)
-class Usage:
+class ModelUsage:
     """What one agent used of one model (`upstream/model`) on one day (UTC).
 
     `agent_id` is empty for what the tenant used itself.
@@ -70,9 +70,9 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def __add__(self, other: "Usage") -> "Usage":
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":
         """Of the same agent, model and day."""
-        return Usage(
+        return ModelUsage(
             *self.key,
             self.requests + other.requests,
             self.prompt_tokens + other.prompt_tokens,

@@ -16,7 +16,7 @@ from roost.drivers.model.contract import ModelSettings
 
 
 @dataclass(frozen=True)
-class Provider:
+class ProviderEndpoint:
     """url: for `openai` with the version, for `anthropic` without. prefer: patterns, in the order of choice."""
 
     url: str
@@ -24,36 +24,44 @@ class Provider:
     prefer: tuple[str, ...] = ()
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider("https://api.anthropic.com", "anthropic", ("claude-sonnet-*", "claude-*")),
-    "openai": Provider("https://api.openai.com/v1", prefer=("gpt-5.[0-9]", "gpt-5", "gpt-4.1", "gpt-4o", "gpt-*")),
-    "openrouter": Provider("https://openrouter.ai/api/v1", prefer=("openrouter/auto", "anthropic/claude-sonnet-*")),
-    "google": Provider(
+PROVIDERS: Mapping[str, ProviderEndpoint] = {
+    "anthropic": ProviderEndpoint("https://api.anthropic.com", "anthropic", ("claude-sonnet-*", "claude-*")),
+    "openai": ProviderEndpoint(
+        "https://api.openai.com/v1", prefer=("gpt-5.[0-9]", "gpt-5", "gpt-4.1", "gpt-4o", "gpt-*")
+    ),
+    "openrouter": ProviderEndpoint(
+        "https://openrouter.ai/api/v1", prefer=("openrouter/auto", "anthropic/claude-sonnet-*")
+    ),
+    "google": ProviderEndpoint(
         "https://generativelanguage.googleapis.com/v1beta/openai",
         prefer=("models/gemini-*-pro", "models/gemini-*-flash", "models/gemini-*"),
     ),
-    "groq": Provider("https://api.groq.com/openai/v1", prefer=("openai/gpt-oss-120b", "llama-*-versatile")),
-    "mistral": Provider("https://api.mistral.ai/v1", prefer=("mistral-large-latest", "mistral-medium-latest")),
-    "deepseek": Provider("https://api.deepseek.com/v1", prefer=("deepseek-chat", "deepseek-v*-pro")),
-    "xai": Provider("https://api.x.ai/v1", prefer=("grok-[0-9]", "grok-[0-9].[0-9]", "grok-[0-9]*")),
-    "together": Provider("https://api.together.xyz/v1", prefer=("openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V*")),
-    "fireworks": Provider("https://api.fireworks.ai/inference/v1", prefer=("*/deepseek-v*", "*/gpt-oss-120b")),
-    "cerebras": Provider("https://api.cerebras.ai/v1", prefer=("gpt-oss-120b",)),
-    "moonshot": Provider("https://api.moonshot.ai/v1", prefer=("kimi-k[0-9]*", "kimi-*")),
-    "venice": Provider("https://api.venice.ai/api/v1", prefer=("venice-uncensored", "llama-*")),
-    "nvidia": Provider("https://integrate.api.nvidia.com/v1", prefer=("nvidia/*nemotron*", "meta/llama-*-instruct")),
-    "zai": Provider("https://api.z.ai/api/paas/v4", prefer=("glm-[0-9]*",)),
-    "minimax": Provider("https://api.minimax.io/v1"),
-    "kimi-coding": Provider("https://api.kimi.com/coding/v1"),
-    "synthetic": Provider("https://api.synthetic.new/openai/v1"),
-    "xiaomi": Provider("https://api.xiaomimimo.com/v1"),
-    "qianfan": Provider("https://qianfan.baidubce.com/v2"),
-    "qwen-portal": Provider("https://portal.qwen.ai/v1"),
-    "volcengine": Provider("https://ark.cn-beijing.volces.com/api/v3"),
-    "byteplus": Provider("https://ark.ap-southeast.bytepluses.com/api/v3"),
-    "chutes": Provider("https://llm.chutes.ai/v1"),
-    "opencode": Provider("https://opencode.ai/zen/v1"),
-    "vercel-ai-gateway": Provider("https://ai-gateway.vercel.sh/v1", prefer=("anthropic/claude-sonnet-*",)),
+    "groq": ProviderEndpoint("https://api.groq.com/openai/v1", prefer=("openai/gpt-oss-120b", "llama-*-versatile")),
+    "mistral": ProviderEndpoint("https://api.mistral.ai/v1", prefer=("mistral-large-latest", "mistral-medium-latest")),
+    "deepseek": ProviderEndpoint("https://api.deepseek.com/v1", prefer=("deepseek-chat", "deepseek-v*-pro")),
+    "xai": ProviderEndpoint("https://api.x.ai/v1", prefer=("grok-[0-9]", "grok-[0-9].[0-9]", "grok-[0-9]*")),
+    "together": ProviderEndpoint(
+        "https://api.together.xyz/v1", prefer=("openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V*")
+    ),
+    "fireworks": ProviderEndpoint("https://api.fireworks.ai/inference/v1", prefer=("*/deepseek-v*", "*/gpt-oss-120b")),
+    "cerebras": ProviderEndpoint("https://api.cerebras.ai/v1", prefer=("gpt-oss-120b",)),
+    "moonshot": ProviderEndpoint("https://api.moonshot.ai/v1", prefer=("kimi-k[0-9]*", "kimi-*")),
+    "venice": ProviderEndpoint("https://api.venice.ai/api/v1", prefer=("venice-uncensored", "llama-*")),
+    "nvidia": ProviderEndpoint(
+        "https://integrate.api.nvidia.com/v1", prefer=("nvidia/*nemotron*", "meta/llama-*-instruct")
+    ),
+    "zai": ProviderEndpoint("https://api.z.ai/api/paas/v4", prefer=("glm-[0-9]*",)),
+    "minimax": ProviderEndpoint("https://api.minimax.io/v1"),
+    "kimi-coding": ProviderEndpoint("https://api.kimi.com/coding/v1"),
+    "synthetic": ProviderEndpoint("https://api.synthetic.new/openai/v1"),
+    "xiaomi": ProviderEndpoint("https://api.xiaomimimo.com/v1"),
+    "qianfan": ProviderEndpoint("https://qianfan.baidubce.com/v2"),
+    "qwen-portal": ProviderEndpoint("https://portal.qwen.ai/v1"),
+    "volcengine": ProviderEndpoint("https://ark.cn-beijing.volces.com/api/v3"),
+    "byteplus": ProviderEndpoint("https://ark.ap-southeast.bytepluses.com/api/v3"),
+    "chutes": ProviderEndpoint("https://llm.chutes.ai/v1"),
+    "opencode": ProviderEndpoint("https://opencode.ai/zen/v1"),
+    "vercel-ai-gateway": ProviderEndpoint("https://ai-gateway.vercel.sh/v1", prefer=("anthropic/claude-sonnet-*",)),
 }
 _BEARER = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 """Names of credentials that are tokens and not keys."""
@@ -64,7 +72,7 @@ _log = log.get(__name__)
 
 def settings(provider: str, name: str, value: Sensitive[str], base_url: str | None) -> ModelSettings | None:
     """How to reach a provider with the credential of that name; None for what can be no address or no credential."""
-    known = PROVIDERS.get(provider, Provider(""))
+    known = PROVIDERS.get(provider, ProviderEndpoint(""))
     url, key = (base_url or known.url).strip(), Sensitive(value.reveal().strip())
     if not _is_address(url) or not _PRINTABLE.fullmatch(key.reveal()):
         _log.warning("model provider left out", provider=provider, credential=name)

@@ -9,22 +9,22 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from datetime import timedelta
 
 from roost.agents.models import store
-from roost.agents.models.catalogue import Catalogue
-from roost.agents.models.errors import Silent
-from roost.agents.models.listing import Listing
-from roost.agents.models.meter import Meter
-from roost.agents.models.model import IDLE, USAGE_DAYS, WHOLE, ModelInfo, Offer, Own, Usage
-from roost.agents.models.own import OwnCatalogues
-from roost.agents.models.slots import Slot, Slots
-from roost.agents.models.tally import Tally
+from roost.agents.models.agent_catalogs import AgentCatalogs
+from roost.agents.models.catalog import ModelCatalog
+from roost.agents.models.concurrency import ConcurrencyLimiter, ConcurrencySlot
+from roost.agents.models.errors import UpstreamTimeout
+from roost.agents.models.listing import ModelListing
+from roost.agents.models.model import IDLE, USAGE_DAYS, WHOLE, AgentProviders, ModelInfo, ModelOffer, ModelUsage
+from roost.agents.models.token_count import TokenCount
+from roost.agents.models.usage_meter import UsageMeter
 from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, Upstream
+from roost.drivers.model.contract import Json, ModelUpstream
 from roost.identity.caller import Caller
 
 
-class Answer:
+class CompletionStream:
     """An answer in pieces, opened: the first piece is there. Iterate it once; `aclose` it whatever happens."""
 
     def __init__(self, pieces: AsyncIterator[Json], held: AsyncExitStack) -> None:
@@ -43,10 +43,10 @@ class ModelGateway:
     def __init__(
         self,
         db: Database,
-        upstreams: Sequence[Upstream],
+        upstreams: Sequence[ModelUpstream],
         default: str | None = None,
         *,
-        own: Own | None = None,
+        own: AgentProviders | None = None,
         idle: float = IDLE,
     ) -> None:
         """`upstreams` are the deployment's, for everybody; `own` is what agents bring for themselves.
@@ -55,10 +55,10 @@ class ModelGateway:
         """
         self._db = db
         self._upstreams = upstreams
-        self._deployment = Catalogue([Listing(upstream) for upstream in upstreams], default)
-        self._own = None if own is None else OwnCatalogues(own, self._deployment)
-        self._slots = Slots()
-        self._meter = Meter(db)
+        self._deployment = ModelCatalog([ModelListing(upstream) for upstream in upstreams], default)
+        self._own = None if own is None else AgentCatalogs(own, self._deployment)
+        self._slots = ConcurrencyLimiter()
+        self._meter = UsageMeter(db)
         self._idle = idle
 
     async def start(self) -> None:
@@ -72,7 +72,7 @@ class ModelGateway:
         for upstream in self._upstreams:
             await upstream.close()
 
-    async def offer(self, agent_id: str | None = None) -> Offer:
+    async def offer(self, agent_id: str | None = None) -> ModelOffer:
         """Every model by every id that it has: the deployment's, for an agent with its own before them."""
         async with self._catalogue(agent_id) as catalogue:
             return await catalogue.offer()
@@ -88,7 +88,7 @@ class ModelGateway:
         if self._own is not None:
             self._own.forget(agent_id)
 
-    def admit(self, caller: Caller) -> AbstractContextManager[Slot]:
+    def admit(self, caller: Caller) -> AbstractContextManager[ConcurrencySlot]:
         """Hold one of the caller's slots for as long as a request lasts. Raises TooManyAtOnce."""
         return self._slots.taken(caller.agent_id or caller.tenant_id)
 
@@ -105,13 +105,13 @@ class ModelGateway:
                 async with asyncio.timeout(WHOLE):
                     answer = await upstream.complete(request.directed(model))
             except TimeoutError:
-                raise Silent from None
-        tally = Tally(request)
+                raise UpstreamTimeout from None
+        tally = TokenCount(request)
         tally.see(answer)
         self._count(caller, f"{upstream.name}/{model}", tally)
         return answer
 
-    async def stream(self, caller: Caller, request: ChatRequest) -> Answer:
+    async def stream(self, caller: Caller, request: ChatRequest) -> CompletionStream:
         """`chat.completion.chunk` objects. What goes wrong before the first raises here, later out of the iteration.
 
         Raises UnknownModel, UpstreamProblem, Silent.
@@ -121,24 +121,24 @@ class ModelGateway:
             upstream, model = await catalogue.find(request.model)
             chunks = upstream.stream(request.directed(model))
             first = await self._next(chunks)  # a generator that raises has ended: nothing is left open then
-            tally = Tally(request)
+            tally = TokenCount(request)
             held.callback(self._count, caller, f"{upstream.name}/{model}", tally)
             held.push_async_callback(chunks.aclose)
-            return Answer(self._pieces(first, chunks, tally, shows_usage=request.wants_usage), held.pop_all())
+            return CompletionStream(self._pieces(first, chunks, tally, shows_usage=request.wants_usage), held.pop_all())
 
-    async def usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[Usage]:
+    async def usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[ModelUsage]:
         """The tenant's, or one agent's, of the last 31 days, newest first; up to this moment."""
         await self._meter.flush()
         since = (clock.now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
         return await self._db.read(lambda connection: store.usage(connection, tenant_id, agent_id, since))
 
-    def _catalogue(self, agent_id: str | None) -> AbstractAsyncContextManager[Catalogue]:
+    def _catalogue(self, agent_id: str | None) -> AbstractAsyncContextManager[ModelCatalog]:
         if agent_id is None or self._own is None:
             return nullcontext(self._deployment)
         return self._own.held(agent_id)
 
     async def _pieces(
-        self, chunk: Json | None, chunks: AsyncGenerator[Json, None], tally: Tally, *, shows_usage: bool
+        self, chunk: Json | None, chunks: AsyncGenerator[Json, None], tally: TokenCount, *, shows_usage: bool
     ) -> AsyncGenerator[Json, None]:
         while chunk is not None:
             tally.see(chunk)
@@ -152,12 +152,14 @@ class ModelGateway:
             async with asyncio.timeout(self._idle):
                 return await anext(chunks, None)
         except TimeoutError:
-            raise Silent from None
+            raise UpstreamTimeout from None
 
-    def _count(self, caller: Caller, model: str, tally: Tally) -> None:
+    def _count(self, caller: Caller, model: str, tally: TokenCount) -> None:
         day = clock.now().date().isoformat()
         agent = caller.agent_id or ""
-        self._meter.add(Usage(caller.tenant_id, agent, model, day, 1, tally.prompt_tokens, tally.completion_tokens))
+        self._meter.add(
+            ModelUsage(caller.tenant_id, agent, model, day, 1, tally.prompt_tokens, tally.completion_tokens)
+        )
 
 
 def _without_usage(chunk: Json) -> Json | None:

@@ -1,8 +1,8 @@
 """What can go wrong when an agent asks for its platform token."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class TokenFailed(Problem):
-    kind = Kind.FAILED
+class PlatformTokenFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Token generation failed"

@@ -4,31 +4,33 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.runtime_config import wire
-from roost.agents.runtime_config.service import RuntimeConfig
-from roost.identity.door import AgentCaller, AgentId
-from roost.web.provide import provide
+from roost.agents.runtime_config import schemas
+from roost.agents.runtime_config.service import RuntimeConfigService
+from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.service_registry import provide
 
-Service = Annotated[RuntimeConfig, Depends(provide(RuntimeConfig))]
+Service = Annotated[RuntimeConfigService, Depends(provide(RuntimeConfigService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/config", tags=["config"])
 
 
 @router.get("")
-async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> wire.ConfigText:
+async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.ConfigRecord:
     """The engine's configuration, with placeholders for secrets."""
-    return wire.ConfigText(config=await config.read(agent_id))
+    return schemas.ConfigRecord(config=await config.read(agent_id))
 
 
 @router.put("")
-async def write(_: AgentCaller, agent_id: AgentId, body: wire.Config, config: Service) -> wire.ConfigWritten:
+async def write(
+    _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service
+) -> schemas.ConfigWriteResponse:
     """Replace the configuration. The platform's keys stay as they are; a placeholder keeps the value it stands for."""
     await config.write(agent_id, body.config)
-    return wire.ConfigWritten()
+    return schemas.ConfigWriteResponse()
 
 
 @router.post("/validate")
 async def validate(
-    _: AgentCaller, agent_id: AgentId, config: Service, body: wire.Config | None = None
-) -> wire.Validation:
+    _: AgentCaller, agent_id: AgentId, config: Service, body: schemas.ConfigRequest | None = None
+) -> schemas.ConfigValidationResponse:
     """Validate a configuration without applying it; without a body, the one that the agent has."""
-    return wire.validation(await config.validate(agent_id, body.config if body else None))
+    return schemas.validation(await config.validate(agent_id, body.config if body else None))

@@ -1,6 +1,6 @@
 """What can go wrong with an engine's configuration (contract, Errors)."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidConfig(Problem):
@@ -8,30 +8,30 @@ class InvalidConfig(Problem):
     words follow after a colon.
     """
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid JSON"
 
 
 class ConfigTooLarge(Problem):
-    kind = Kind.TOO_LARGE
+    kind = ProblemKind.TOO_LARGE
     message = "A configuration has at most 512 KiB"
 
 
-class NoConfiguration(Problem):
-    kind = Kind.CONFLICT
+class ConfigUnsupported(Problem):
+    kind = ProblemKind.CONFLICT
     message = "This agent's engine has no configuration"
 
 
-class ReadFailed(Problem):
-    kind = Kind.FAILED
+class ConfigReadFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Failed to read config"
 
 
-class WriteFailed(Problem):
-    kind = Kind.FAILED
+class ConfigWriteFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Failed to write config"
 
 
-class ValidationFailed(Problem):
-    kind = Kind.FAILED
+class ConfigValidationFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Validation command failed"

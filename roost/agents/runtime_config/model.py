@@ -4,19 +4,19 @@ import json
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from roost.agents.roster.model import Agent
+from roost.agents.registry.model import Agent
 from roost.agents.runtime_config.errors import ConfigTooLarge, InvalidConfig
 from roost.drivers.engine.abilities.configuration import TEXT_LIMIT
 from roost.drivers.engine.contract import GatewaySetup
 
 
-class Setups(Protocol):
+class GatewaySetups(Protocol):
     """What the agent's gateway would be started with now: the platform's keys come from there."""
 
     def __call__(self, agent: Agent) -> Awaitable[GatewaySetup]: ...
 
 
-class Restarts(Protocol):
+class ConfigRestarts(Protocol):
     """Starts the agent's gateway anew and returns when it answers. Raises a Problem when it does not."""
 
     def __call__(self, agent_id: str) -> Awaitable[object]: ...

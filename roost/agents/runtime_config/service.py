@@ -8,34 +8,52 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.runtime_config import model
 from roost.agents.runtime_config.errors import (
+    ConfigReadFailed,
+    ConfigUnsupported,
+    ConfigValidationFailed,
+    ConfigWriteFailed,
     InvalidConfig,
-    NoConfiguration,
-    ReadFailed,
-    ValidationFailed,
-    WriteFailed,
 )
-from roost.agents.runtime_config.model import Restarts, Setups
+from roost.agents.runtime_config.model import ConfigRestarts, GatewaySetups
 from roost.core import log
 from roost.core.problem import Problem
-from roost.drivers.engine.abilities.configuration import Configuration, Unacceptable, Verdict, Written
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.configuration import (
+    ConfigurationAbility,
+    ConfigurationRejected,
+    ConfigurationVerdict,
+    ConfigurationWritten,
+)
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime import warden
-from roost.drivers.runtime.contract import BoxGone
+from roost.drivers.runtime import warden_client
+from roost.drivers.runtime.contract import ContainerNotRunning
 
 _log = log.get("runtime_config")
 _NO_ANSWER = (
-    *(EngineFailed, BoxGone, warden.DialRefused, warden.WardenFailed, warden.ExecRefused),
-    *(warden.FileMissing, warden.FileTooLarge, warden.NotAFile, warden.PathRefused),  # what an agent put in its place
+    *(
+        EngineFailed,
+        ContainerNotRunning,
+        warden_client.DialRefused,
+        warden_client.WardenFailed,
+        warden_client.ExecRefused,
+    ),
+    *(
+        warden_client.WardenFileNotFound,
+        warden_client.WardenFileTooLarge,
+        warden_client.WardenNotAFile,
+        warden_client.PathRefused,
+    ),  # what an agent put in its place
 )
 
 
-class RuntimeConfig:
-    def __init__(self, roster: Roster, reach: Reach, setups: Setups, restarts: Restarts) -> None:
+class RuntimeConfigService:
+    def __init__(
+        self, roster: AgentRepository, reach: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts
+    ) -> None:
         self._roster = roster
         self._reach = reach
         self._setups = setups
@@ -44,10 +62,10 @@ class RuntimeConfig:
     async def read(self, agent_id: str) -> str:
         """The engine's file, without secrets. Raises AgentGone, NoConfiguration, ReadFailed."""
         ability, inside = await self._ability(agent_id)
-        async with _answered(agent_id, ReadFailed):
+        async with _answered(agent_id, ConfigReadFailed):
             return await ability.read(inside)
 
-    async def validate(self, agent_id: str, config: Any = None) -> Verdict:
+    async def validate(self, agent_id: str, config: Any = None) -> ConfigurationVerdict:
         """What the engine says of a configuration, or of the file as it is, which may be invalid.
 
         Raises AgentGone, NoConfiguration, ValidationFailed; InvalidConfig when what was sent is not valid.
@@ -61,38 +79,40 @@ class RuntimeConfig:
         ability, inside = await self._ability(agent_id)
         text = model.written(config)
         await self._judged(ability, inside, agent_id, text)
-        async with _answered(agent_id, WriteFailed):
+        async with _answered(agent_id, ConfigWriteFailed):
             setup = await self._setups(await self._roster.get(agent_id))
             try:
                 written = await ability.write(inside, setup, text)
-            except Unacceptable as refusal:
+            except ConfigurationRejected as refusal:
                 raise InvalidConfig(f"{InvalidConfig.message}: {refusal.message}") from refusal
         if not written.live:
             await self._restart(agent_id, written)
 
-    async def _restart(self, agent_id: str, written: Written) -> None:
+    async def _restart(self, agent_id: str, written: ConfigurationWritten) -> None:
         """A configuration with which the gateway does not start is taken back. Raises WriteFailed."""
         try:
             await self._restarts(agent_id)
         except Problem as problem:
             _log.warning("configuration taken back", agent=agent_id, reason=problem.message)
-            async with _answered(agent_id, WriteFailed):
+            async with _answered(agent_id, ConfigWriteFailed):
                 await written.undo()
             with suppress(Problem):  # the agent's own record says why it does not run
                 await self._restarts(agent_id)
-            raise WriteFailed from problem
+            raise ConfigWriteFailed from problem
 
-    async def _judged(self, ability: Configuration, inside: Inside, agent_id: str, text: str | None) -> Verdict:
-        async with _answered(agent_id, ValidationFailed):
+    async def _judged(
+        self, ability: ConfigurationAbility, inside: AgentContext, agent_id: str, text: str | None
+    ) -> ConfigurationVerdict:
+        async with _answered(agent_id, ConfigValidationFailed):
             verdict = await ability.check(inside, text)
         if text is None or verdict.valid:
             return verdict
         raise InvalidConfig(f"{InvalidConfig.message}: {verdict.output}" if verdict.readable else None)
 
-    async def _ability(self, agent_id: str) -> tuple[Configuration, Inside]:
+    async def _ability(self, agent_id: str) -> tuple[ConfigurationAbility, AgentContext]:
         engine, inside = await self._reach.inside(agent_id)
         if engine.configuration is None:
-            raise NoConfiguration
+            raise ConfigUnsupported
         return engine.configuration, inside
 
 

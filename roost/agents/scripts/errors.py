@@ -1,17 +1,17 @@
 """What can go wrong with scripts (contract, Errors)."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class ScriptLaunchFailed(Problem):
     """The agent has no box that could run them."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "Script launch failed"
 
 
-class BadManifest(Problem):
+class InvalidManifest(Problem):
     """The manifest cannot be read; never raised to a caller, its message is the scripts' reason."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "manifest.json cannot be read"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from roost.drivers.runtime.warden import Process
+from roost.drivers.runtime.warden_client import ProcessStatus
 
 BUILD, START = "build", "start"
 PROCESSES: Mapping[str, str] = {BUILD: "build", START: "start"}
@@ -31,7 +31,7 @@ class ScriptState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptStatus:
     """What became of a script. `reason` says why it failed or what it waits for; `digest` is the manifest's."""
 
     state: ScriptState = ScriptState.NOT_CONFIGURED
@@ -51,7 +51,7 @@ def agent_of(of_subject: str) -> str:
     return of_subject.removesuffix(_SUBJECT)
 
 
-def seen(name: str, script: Script, processes: Mapping[str, Process] | None) -> Script:
+def seen(name: str, script: ScriptStatus, processes: Mapping[str, ProcessStatus] | None) -> ScriptStatus:
     """A script as it is now: what was noted, corrected by what the box says. `processes` is None without a box."""
     if processes is None:
         return _waiting(script)
@@ -72,7 +72,7 @@ def seen(name: str, script: Script, processes: Mapping[str, Process] | None) -> 
     )
 
 
-def _waiting(script: Script) -> Script:
+def _waiting(script: ScriptStatus) -> ScriptStatus:
     if script.state in {ScriptState.RUNNING, ScriptState.PENDING}:
         return replace(script, state=ScriptState.PENDING, reason="The agent is not running")
     return script

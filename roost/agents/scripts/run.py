@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
-from roost.agents.roster.errors import AgentGone
+from roost.agents.registry.errors import AgentNotFound
 from roost.agents.scripts import manifest, store
 from roost.agents.scripts.model import (
     BUILD,
@@ -12,35 +12,35 @@ from roost.agents.scripts.model import (
     START,
     STOP_GRACE,
     TIMED_OUT,
-    Script,
     ScriptState,
+    ScriptStatus,
 )
 from roost.core import clock
-from roost.drivers.runtime.warden import Process, Warden
-from roost.work import Claim
+from roost.drivers.runtime.warden_client import ProcessStatus, WardenClient
+from roost.work import ClaimedOperation
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
 
 
-class Run:
+class ScriptRun:
     """Raises AgentGone, LeaseLost, and what the warden raises."""
 
-    def __init__(self, operation: Claim, agent_id: str, warden: Warden, build_seconds: float) -> None:
+    def __init__(self, operation: ClaimedOperation, agent_id: str, warden: WardenClient, build_seconds: float) -> None:
         self.warden = warden
         self._operation = operation
         self._agent_id = agent_id
         self._build_seconds = build_seconds
 
-    async def all(self, scripts: manifest.Scripts, env: Mapping[str, str], *, anew: bool) -> None:
+    async def all(self, scripts: manifest.ManifestScripts, env: Mapping[str, str], *, anew: bool) -> None:
         """`anew`: build also what was built from this manifest before."""
         noted = await self._operation.db.read(lambda connection: store.of_agent(connection, self._agent_id))
-        build = noted.get(BUILD, Script())
+        build = noted.get(BUILD, ScriptStatus())
         done = build.state is ScriptState.SUCCESS and build.digest == scripts.digest and not anew
         if await self._ours(START) is None:
             await self.warden.stop(PROCESSES[START], STOP_GRACE)
-            await self._note(START, Script(ScriptState.PENDING) if scripts.start else Script())
+            await self._note(START, ScriptStatus(ScriptState.PENDING) if scripts.start else ScriptStatus())
         if scripts.build is None:
-            await self._note(BUILD, Script())
+            await self._note(BUILD, ScriptStatus())
         elif not done and not await self._build(scripts.build, env, scripts.digest):
             await self._note_start_failed("It was not started, because the build failed", scripts)
             return
@@ -51,28 +51,28 @@ class Run:
         """Neither can run; what runs of them is ended."""
         for name, process in PROCESSES.items():
             await self.warden.stop(process, STOP_GRACE)
-            await self._note(name, Script(ScriptState.FAILED, reason, finished_at=clock.now()))
+            await self._note(name, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.now()))
 
     async def _build(self, command: str, env: Mapping[str, str], digest: str) -> bool:
         process = await self._ours(BUILD)
         if process is None:
             await self.warden.stop(PROCESSES[BUILD], grace=0)
-            await self._note(BUILD, Script(ScriptState.RUNNING, digest=digest, started_at=clock.now()))
+            await self._note(BUILD, ScriptStatus(ScriptState.RUNNING, digest=digest, started_at=clock.now()))
             await self._launch(BUILD, command, env, restart=False)
         process = await self._ended()
         began = process.started_at if process else None
         if process is not None and process.exit_code == 0:
-            end = Script(ScriptState.SUCCESS, None, 0, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.SUCCESS, None, 0, digest, began, clock.now())
         elif process is not None and process.state == "exited":
             code = process.exit_code
-            end = Script(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.now())
         else:
             reason = f"It ran longer than {self._build_seconds:.0f} s and was ended"
-            end = Script(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.now())
         await self._note(BUILD, end)
         return end.state is ScriptState.SUCCESS
 
-    async def _ended(self) -> Process | None:
+    async def _ended(self) -> ProcessStatus | None:
         """The build once it is over; None when it was ended because its time was."""
         wait, latest = _FIRST_WAIT, clock.monotonic() + self._build_seconds  # whatever the box says of its beginning
         while True:
@@ -89,22 +89,22 @@ class Run:
     async def _start(self, command: str, env: Mapping[str, str]) -> None:
         if await self._ours(START) is None:
             await self._launch(START, command, env, restart=True)
-        await self._note(START, Script(ScriptState.RUNNING, started_at=clock.now()))
+        await self._note(START, ScriptStatus(ScriptState.RUNNING, started_at=clock.now()))
 
-    async def _note_start_failed(self, reason: str, scripts: manifest.Scripts) -> None:
+    async def _note_start_failed(self, reason: str, scripts: manifest.ManifestScripts) -> None:
         if scripts.start is not None:
-            await self._note(START, Script(ScriptState.FAILED, reason, finished_at=clock.now()))
+            await self._note(START, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.now()))
 
     async def _launch(self, name: str, command: str, env: Mapping[str, str], *, restart: bool) -> None:
         await self.warden.start(PROCESSES[name], ["/bin/sh", "-c", command], env=env, restart=restart)
 
-    async def _ours(self, name: str) -> Process | None:
+    async def _ours(self, name: str) -> ProcessStatus | None:
         """The process of that script if an earlier attempt at this operation began it."""
         if self._operation.attempts == 1:
             return None
         process = (await self.warden.processes()).get(PROCESSES[name])
         return process if process is not None and process.started_at >= self._operation.created_at else None
 
-    async def _note(self, name: str, script: Script) -> None:
+    async def _note(self, name: str, script: ScriptStatus) -> None:
         if not await self._operation.guard(lambda connection: store.save(connection, self._agent_id, name, script)):
-            raise AgentGone
+            raise AgentNotFound

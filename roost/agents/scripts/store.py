@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roost.agents.scripts.model import Script, ScriptState
+from roost.agents.scripts.model import ScriptState, ScriptStatus
 from roost.core.db import Connection, UtcTime, inserted, metadata
 
 agent_scripts = sa.Table(
@@ -22,16 +22,16 @@ agent_scripts = sa.Table(
     sa.Column("finished_at", UtcTime),
 )
 _s = agent_scripts.c
-_FIELDS = [_s[field.name] for field in fields(Script)]
+_FIELDS = [_s[field.name] for field in fields(ScriptStatus)]
 
 
-def of_agent(connection: Connection, agent_id: str) -> dict[str, Script]:
+def of_agent(connection: Connection, agent_id: str) -> dict[str, ScriptStatus]:
     """By name; one that is not configured has no row."""
     rows = connection.execute(sa.select(_s.script, *_FIELDS).where(_s.agent_id == agent_id)).mappings()
     return {row["script"]: _script(dict(row)) for row in rows}
 
 
-def save(connection: Connection, agent_id: str, name: str, script: Script) -> bool:
+def save(connection: Connection, agent_id: str, name: str, script: ScriptStatus) -> bool:
     """Whether it is saved: an agent that is gone has no row to belong to."""
     if script.state is ScriptState.NOT_CONFIGURED:
         connection.execute(agent_scripts.delete().where(_s.agent_id == agent_id, _s.script == name))
@@ -42,7 +42,7 @@ def save(connection: Connection, agent_id: str, name: str, script: Script) -> bo
     return inserted(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
 
 
-def _script(row: dict[str, Any]) -> Script:
+def _script(row: dict[str, Any]) -> ScriptStatus:
     values: dict[str, Any] = {name: value for name, value in row.items() if name != "script"}
     values["state"] = ScriptState(row["state"])
-    return Script(**values)
+    return ScriptStatus(**values)

@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from roost.agents.secrets.errors import ConflictingSecrets, InvalidSecret
-from roost.agents.secrets.names import is_refused
 from roost.agents.secrets.providers import HELD, PROVIDER_OF, PROVIDERS
+from roost.agents.secrets.refused_names import is_refused
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Plan
 
@@ -40,7 +40,7 @@ class Secret:
 
 
 @dataclass(frozen=True)
-class Listed:
+class SecretWithAgents:
     """A secret of a tenant with the names of the agents that have it, by id; `value` is a variable's alone."""
 
     secret: Secret
@@ -49,7 +49,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Attached:
+class AttachedSecret:
     """A secret of an agent; `synced` when what the agent uses at this moment is its current value."""
 
     secret: Secret
@@ -69,7 +69,7 @@ class ProviderKey:
 
 
 @dataclass(frozen=True)
-class Environment:
+class GatewayEnvironment:
     """What a gateway gets at a start, and which versions these are: secret id -> version."""
 
     values: Mapping[str, Sensitive[str]]

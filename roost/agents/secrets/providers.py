@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Provider:
+class ProviderSecretNames:
     """`names` in the order in which they count; `models` tells whether it serves chat models."""
 
     id: str
@@ -26,50 +26,50 @@ class Provider:
 
 _KIND = re.compile(r"_(API_KEY|OAUTH_TOKEN|AUTH_TOKEN|HUB_TOKEN|TOKEN)$")
 
-PROVIDERS: Sequence[Provider] = (
-    Provider(
+PROVIDERS: Sequence[ProviderSecretNames] = (
+    ProviderSecretNames(
         "anthropic",
         ("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
-    Provider("openai", ("OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN")),
-    Provider("azure-openai", ("AZURE_OPENAI_API_KEY",)),
-    Provider("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
-    Provider("google-vertex", ("GOOGLE_CLOUD_API_KEY",), models=False),
-    Provider("github-copilot", ("COPILOT_GITHUB_TOKEN",), models=False),
-    Provider("openrouter", ("OPENROUTER_API_KEY",)),
-    Provider("groq", ("GROQ_API_KEY",)),
-    Provider("cerebras", ("CEREBRAS_API_KEY",)),
-    Provider("xai", ("XAI_API_KEY",)),
-    Provider("mistral", ("MISTRAL_API_KEY",)),
-    Provider("deepseek", ("DEEPSEEK_API_KEY",)),
-    Provider("together", ("TOGETHER_API_KEY",)),
-    Provider("fireworks", ("FIREWORKS_API_KEY",)),
-    Provider("moonshot", ("MOONSHOT_API_KEY",)),
-    Provider("kimi-coding", ("KIMI_API_KEY", "KIMICODE_API_KEY")),
-    Provider("nvidia", ("NVIDIA_API_KEY",)),
-    Provider("venice", ("VENICE_API_KEY",)),
-    Provider("synthetic", ("SYNTHETIC_API_KEY",)),
-    Provider("xiaomi", ("XIAOMI_API_KEY",)),
-    Provider("zai", ("ZAI_API_KEY", "Z_AI_API_KEY")),
-    Provider("minimax", ("MINIMAX_OAUTH_TOKEN", "MINIMAX_API_KEY")),
-    Provider("qianfan", ("QIANFAN_API_KEY",)),
-    Provider("qwen-portal", ("QWEN_OAUTH_TOKEN", "QWEN_PORTAL_API_KEY")),
-    Provider("volcengine", ("VOLCANO_ENGINE_API_KEY",)),
-    Provider("byteplus", ("BYTEPLUS_API_KEY",)),
-    Provider("chutes", ("CHUTES_OAUTH_TOKEN", "CHUTES_API_KEY")),
-    Provider("opencode", ("OPENCODE_API_KEY", "OPENCODE_ZEN_API_KEY")),
-    Provider("kilocode", ("KILOCODE_API_KEY",)),
-    Provider("vercel-ai-gateway", ("AI_GATEWAY_API_KEY",)),
-    Provider("cloudflare-ai-gateway", ("CLOUDFLARE_AI_GATEWAY_API_KEY",)),
-    Provider("litellm", ("LITELLM_API_KEY",)),
-    Provider("ollama", ("OLLAMA_API_KEY",)),
-    Provider("vllm", ("VLLM_API_KEY",)),
-    Provider("huggingface", ("HUGGINGFACE_HUB_TOKEN", "HF_TOKEN"), models=False),
-    Provider("voyage", ("VOYAGE_API_KEY",), models=False),
-    Provider("deepgram", ("DEEPGRAM_API_KEY",), models=False),
+    ProviderSecretNames("openai", ("OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN")),
+    ProviderSecretNames("azure-openai", ("AZURE_OPENAI_API_KEY",)),
+    ProviderSecretNames("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    ProviderSecretNames("google-vertex", ("GOOGLE_CLOUD_API_KEY",), models=False),
+    ProviderSecretNames("github-copilot", ("COPILOT_GITHUB_TOKEN",), models=False),
+    ProviderSecretNames("openrouter", ("OPENROUTER_API_KEY",)),
+    ProviderSecretNames("groq", ("GROQ_API_KEY",)),
+    ProviderSecretNames("cerebras", ("CEREBRAS_API_KEY",)),
+    ProviderSecretNames("xai", ("XAI_API_KEY",)),
+    ProviderSecretNames("mistral", ("MISTRAL_API_KEY",)),
+    ProviderSecretNames("deepseek", ("DEEPSEEK_API_KEY",)),
+    ProviderSecretNames("together", ("TOGETHER_API_KEY",)),
+    ProviderSecretNames("fireworks", ("FIREWORKS_API_KEY",)),
+    ProviderSecretNames("moonshot", ("MOONSHOT_API_KEY",)),
+    ProviderSecretNames("kimi-coding", ("KIMI_API_KEY", "KIMICODE_API_KEY")),
+    ProviderSecretNames("nvidia", ("NVIDIA_API_KEY",)),
+    ProviderSecretNames("venice", ("VENICE_API_KEY",)),
+    ProviderSecretNames("synthetic", ("SYNTHETIC_API_KEY",)),
+    ProviderSecretNames("xiaomi", ("XIAOMI_API_KEY",)),
+    ProviderSecretNames("zai", ("ZAI_API_KEY", "Z_AI_API_KEY")),
+    ProviderSecretNames("minimax", ("MINIMAX_OAUTH_TOKEN", "MINIMAX_API_KEY")),
+    ProviderSecretNames("qianfan", ("QIANFAN_API_KEY",)),
+    ProviderSecretNames("qwen-portal", ("QWEN_OAUTH_TOKEN", "QWEN_PORTAL_API_KEY")),
+    ProviderSecretNames("volcengine", ("VOLCANO_ENGINE_API_KEY",)),
+    ProviderSecretNames("byteplus", ("BYTEPLUS_API_KEY",)),
+    ProviderSecretNames("chutes", ("CHUTES_OAUTH_TOKEN", "CHUTES_API_KEY")),
+    ProviderSecretNames("opencode", ("OPENCODE_API_KEY", "OPENCODE_ZEN_API_KEY")),
+    ProviderSecretNames("kilocode", ("KILOCODE_API_KEY",)),
+    ProviderSecretNames("vercel-ai-gateway", ("AI_GATEWAY_API_KEY",)),
+    ProviderSecretNames("cloudflare-ai-gateway", ("CLOUDFLARE_AI_GATEWAY_API_KEY",)),
+    ProviderSecretNames("litellm", ("LITELLM_API_KEY",)),
+    ProviderSecretNames("ollama", ("OLLAMA_API_KEY",)),
+    ProviderSecretNames("vllm", ("VLLM_API_KEY",)),
+    ProviderSecretNames("huggingface", ("HUGGINGFACE_HUB_TOKEN", "HF_TOKEN"), models=False),
+    ProviderSecretNames("voyage", ("VOYAGE_API_KEY",), models=False),
+    ProviderSecretNames("deepgram", ("DEEPGRAM_API_KEY",), models=False),
 )
 
-PROVIDER_OF: Mapping[str, Provider] = {name: provider for provider in PROVIDERS for name in provider.names}
+PROVIDER_OF: Mapping[str, ProviderSecretNames] = {name: provider for provider in PROVIDERS for name in provider.names}
 HELD: frozenset[str] = frozenset(
     name for provider in PROVIDERS if provider.models for name in (*provider.names, *provider.base_urls)
 )

@@ -10,18 +10,18 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.agents.roster.model import AgentState
-from roost.agents.roster.service import Roster
+from roost.agents.registry.model import AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets import model, store
 from roost.agents.secrets.errors import (
-    DuplicateName,
+    DuplicateSecretName,
     SecretAttached,
     SecretLimitReached,
-    UnknownSecret,
+    SecretNotFound,
     UnreadableSecret,
 )
-from roost.agents.secrets.model import Attached, Listed, ProviderKey, Secret, SecretKind
-from roost.agents.secrets.values import Values
+from roost.agents.secrets.model import AttachedSecret, ProviderKey, Secret, SecretKind, SecretWithAgents
+from roost.agents.secrets.secret_sealer import SecretSealer
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.seal import OVERHEAD, Sealer
@@ -31,10 +31,10 @@ from roost.identity import tenants
 Listener = Callable[[str], None]
 
 
-class Secrets:
-    def __init__(self, db: Database, sealer: Sealer, roster: Roster) -> None:
+class SecretService:
+    def __init__(self, db: Database, sealer: Sealer, roster: AgentRepository) -> None:
         self._db = db
-        self._values = Values(sealer)
+        self._values = SecretSealer(sealer)
         self._roster = roster
         self._listeners: list[Listener] = []
 
@@ -47,7 +47,7 @@ class Secrets:
         for listener in self._listeners:
             listener(agent_id)
 
-    async def list(self, tenant_id: str) -> tuple[Sequence[Listed], int]:
+    async def list(self, tenant_id: str) -> tuple[Sequence[SecretWithAgents], int]:
         """The tenant's secrets by name, and how many it may have."""
         agents = {agent.id: agent.profile.name for agent in await self._roster.list(tenant_id)}
         rows, pairs, tenant = await self._db.read(
@@ -61,7 +61,7 @@ class Secrets:
         for secret_id, agent_id in pairs:
             if agent_id in agents:
                 having[secret_id][agent_id] = agents[agent_id]
-        listed = [Listed(row.secret, having[row.secret.id], self._shown(row)) for row in rows]
+        listed = [SecretWithAgents(row.secret, having[row.secret.id], self._shown(row)) for row in rows]
         return listed, model.SECRET_LIMIT[tenant.plan]
 
     async def create(self, tenant_id: str, name: str, value: str, kind: SecretKind) -> Secret:
@@ -72,7 +72,7 @@ class Secrets:
             tenant = tenants.hold(connection, tenant_id)
             taken = store.names(connection, tenant_id)
             if name in taken:
-                raise DuplicateName
+                raise DuplicateSecretName
             if len(taken) >= model.SECRET_LIMIT[tenant.plan]:
                 raise SecretLimitReached
             now = clock.now()
@@ -113,11 +113,11 @@ class Secrets:
 
         await self._db.write(remove)
 
-    async def of(self, agent_id: str) -> Sequence[Attached]:
+    async def of(self, agent_id: str) -> Sequence[AttachedSecret]:
         """An agent's secrets by name. Raises AgentGone."""
         running = (await self._roster.get(agent_id)).state is AgentState.RUNNING
         rows = await self._db.read(lambda connection: store.of_agent(connection, agent_id))
-        return [Attached(row.secret, _synced(row, running=running)) for row in rows]
+        return [AttachedSecret(row.secret, _synced(row, running=running)) for row in rows]
 
     async def attach(self, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
         """How many were not there before. Raises UnknownSecret, ConflictingSecrets, InvalidSecret, AgentGone."""
@@ -139,7 +139,7 @@ class Secrets:
     async def detach(self, agent_id: str, secret_id: str) -> None:
         """Raises UnknownSecret when the agent does not have it."""
         if not await self._db.write(lambda connection: store.detach(connection, agent_id, secret_id)):
-            raise UnknownSecret
+            raise SecretNotFound
         self.changed(agent_id)
 
     @staticmethod
@@ -155,10 +155,10 @@ class Secrets:
 
     def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
         if (secret := store.get(connection, tenant_id, secret_id)) is None:
-            raise UnknownSecret
+            raise SecretNotFound
         return secret
 
-    def _shown(self, row: store.Row) -> Sensitive[str] | None:
+    def _shown(self, row: store.SecretRow) -> Sensitive[str] | None:
         if row.secret.kind is SecretKind.SECRET:
             return None
         try:
@@ -174,7 +174,7 @@ def _check(connection: Connection, agent_id: str) -> None:
     model.check_size(sizes)
 
 
-def _synced(row: store.Row, *, running: bool) -> bool:
+def _synced(row: store.SecretRow, *, running: bool) -> bool:
     """What stays on the host is in use at once; the rest when a gateway runs that was started with it."""
     if not model.reaches_agent(row.secret.name):
         return True

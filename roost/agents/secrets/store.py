@@ -39,7 +39,7 @@ agent_secrets = sa.Table(
 
 
 @dataclass(frozen=True)
-class Row:
+class SecretRow:
     """A secret with its envelope; `synced_version` is of the attachment through which it was found."""
 
     secret: Secret
@@ -68,10 +68,10 @@ def get(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None
     return None if row is None else _secret(row)
 
 
-def of_tenant(connection: Connection, tenant_id: str) -> list[Row]:
+def of_tenant(connection: Connection, tenant_id: str) -> list[SecretRow]:
     """By name."""
     query = secrets.select().where(secrets.c.tenant_id == tenant_id).order_by(secrets.c.name)
-    return [Row(_secret(row), row.sealed) for row in connection.execute(query)]
+    return [SecretRow(_secret(row), row.sealed) for row in connection.execute(query)]
 
 
 def names(connection: Connection, tenant_id: str) -> set[str]:
@@ -88,12 +88,12 @@ def remove(connection: Connection, secret_id: str) -> None:
     connection.execute(secrets.delete().where(secrets.c.id == secret_id))
 
 
-def of_agent(connection: Connection, agent_id: str) -> list[Row]:
+def of_agent(connection: Connection, agent_id: str) -> list[SecretRow]:
     """By name."""
     joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
     query = sa.select(secrets, agent_secrets.c.synced_version).select_from(joined)
     rows = connection.execute(query.where(agent_secrets.c.agent_id == agent_id).order_by(secrets.c.name))
-    return [Row(_secret(row), row.sealed, row.synced_version) for row in rows]
+    return [SecretRow(_secret(row), row.sealed, row.synced_version) for row in rows]
 
 
 def agents_with(connection: Connection, secret_id: str) -> list[str]:

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.agents.tasks import wire
+from roost.agents.tasks import schemas
 from roost.agents.tasks.model import RUNS_LIMIT, RUNS_SHOWN
-from roost.agents.tasks.service import Tasks
-from roost.identity.door import AgentCaller, AgentId
-from roost.web.provide import provide
+from roost.agents.tasks.service import TaskService
+from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.service_registry import provide
 
-Service = Annotated[Tasks, Depends(provide(Tasks))]
+Service = Annotated[TaskService, Depends(provide(TaskService))]
 JobId = Annotated[str, Path(alias="jobId")]
 router = APIRouter(prefix="/v0/agents/{agentId}/tasks", tags=["tasks"])
 
@@ -21,51 +21,53 @@ async def list_tasks(
     agent_id: AgentId,
     tasks: Service,
     with_disabled: Annotated[bool, Query(alias="includeDisabled")] = True,
-) -> wire.TaskList:
+) -> schemas.TaskList:
     """The agent's tasks, oldest first."""
-    return wire.listed(await tasks.list(agent_id, with_disabled=with_disabled))
+    return schemas.listed(await tasks.list(agent_id, with_disabled=with_disabled))
 
 
 @router.post("", status_code=201)
-async def create_task(_: AgentCaller, agent_id: AgentId, body: wire.TaskBody, tasks: Service) -> wire.TaskDone:
+async def create_task(
+    _: AgentCaller, agent_id: AgentId, body: schemas.TaskRequest, tasks: Service
+) -> schemas.TaskChangeResponse:
     """Schedule a task: what the agent is told, and when."""
-    return wire.done(await tasks.create(agent_id, body.fields()))
+    return schemas.done(await tasks.create(agent_id, body.fields()))
 
 
 @router.get("/{jobId}")
-async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> wire.TaskDetail:
+async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.TaskDetail:
     """One task, with its next and its last run."""
-    return wire.TaskDetail(task=wire.record(await tasks.get(agent_id, job_id)))
+    return schemas.TaskDetail(task=schemas.record(await tasks.get(agent_id, job_id)))
 
 
 @router.put("/{jobId}")
 async def update_task(
-    _: AgentCaller, agent_id: AgentId, job_id: JobId, body: wire.TaskBody, tasks: Service
-) -> wire.TaskDone:
+    _: AgentCaller, agent_id: AgentId, job_id: JobId, body: schemas.TaskRequest, tasks: Service
+) -> schemas.TaskChangeResponse:
     """Change what is given of a task."""
-    return wire.done(await tasks.update(agent_id, job_id, body.fields()))
+    return schemas.done(await tasks.update(agent_id, job_id, body.fields()))
 
 
 @router.delete("/{jobId}")
-async def delete_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> wire.TaskDeleted:
+async def delete_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.DeleteTaskResponse:
     """Delete a task with its history."""
     await tasks.delete(agent_id, job_id)
-    return wire.TaskDeleted()
+    return schemas.DeleteTaskResponse()
 
 
 @router.post("/{jobId}/run")
-async def run_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> wire.TaskStarted:
+async def run_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.RunTaskResponse:
     """Run a task now, beside its schedule; answers when it has begun. 409 while it is running."""
     await tasks.run(agent_id, job_id)
-    return wire.TaskStarted(job_id=job_id)
+    return schemas.RunTaskResponse(job_id=job_id)
 
 
 @router.post("/{jobId}/toggle")
 async def toggle_task(
-    _: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service, body: wire.ToggleBody | None = None
-) -> wire.TaskDone:
+    _: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service, body: schemas.ToggleTaskRequest | None = None
+) -> schemas.TaskChangeResponse:
     """Turn a task on or off; without a body, to the other side."""
-    return wire.done(await tasks.toggle(agent_id, job_id, body.enabled if body else None))
+    return schemas.done(await tasks.toggle(agent_id, job_id, body.enabled if body else None))
 
 
 @router.get("/{jobId}/runs")
@@ -75,6 +77,6 @@ async def list_runs(
     job_id: JobId,
     tasks: Service,
     limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_SHOWN,
-) -> wire.RunList:
+) -> schemas.TaskRunList:
     """A task's runs, newest first."""
-    return wire.history(await tasks.runs(agent_id, job_id, limit))
+    return schemas.history(await tasks.runs(agent_id, job_id, limit))

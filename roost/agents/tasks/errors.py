@@ -1,42 +1,42 @@
 """What can go wrong with tasks (contract, Errors)."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class InvalidParameters(Problem):
+class InvalidTaskParameters(Problem):
     """Name, schedule or payload are missing or malformed, or the agent's engine has nothing for what they ask."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid parameters"
 
 
 class TaskLimitReached(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "An agent can have at most 20 tasks"
 
 
-class UnknownTask(Problem):
-    kind = Kind.MISSING
+class TaskNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Task not found"
 
 
-class TaskIsRunning(Problem):
+class TaskAlreadyRunning(Problem):
     """One run of a task at a time."""
 
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "Task is running"
 
 
-class NoTasks(Problem):
-    kind = Kind.INVALID
+class TasksUnsupported(Problem):
+    kind = ProblemKind.INVALID
     message = "This agent's engine has no scheduled tasks"
 
 
-class CreateFailed(Problem):
-    kind = Kind.FAILED
+class TaskCreateFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Failed to create cron job"
 
 
-class ListFailed(Problem):
-    kind = Kind.FAILED
+class TaskListFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Failed to list cron jobs"

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from roost.agents.tasks import schedules
-from roost.agents.tasks.errors import InvalidParameters, UnknownTask
-from roost.core.plain import is_storable
+from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import (
     AGENT_TURN,
     SYSTEM_EVENT,
-    Delivery,
-    Payload,
     Schedule,
     SessionTarget,
     TaskChange,
+    TaskDelivery,
+    TaskPayload,
     TaskSpec,
     WakeMode,
 )
@@ -36,14 +36,14 @@ def spec(fields: Fields) -> TaskSpec:
     """A new task. An event goes to the agent's main session, a turn gets a session of its own."""
     asked = change(fields)
     if asked.name is None or asked.schedule is None or asked.payload is None:
-        raise InvalidParameters
+        raise InvalidTaskParameters
     return TaskSpec(
         name=asked.name,
         schedule=asked.schedule,
         payload=asked.payload,
         description=asked.description,
         enabled=asked.enabled is not False,
-        delivery=asked.delivery or Delivery(),
+        delivery=asked.delivery or TaskDelivery(),
         session_target=asked.session_target or _session_of(asked.payload),
         wake_mode=asked.wake_mode or "now",
     )
@@ -54,7 +54,7 @@ def change(fields: Fields) -> TaskChange:
     payload = _given(fields, "payload", _payload)
     target: SessionTarget | None = _given(fields, "session_target", _one_of("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
-        raise InvalidParameters
+        raise InvalidTaskParameters
     mode: WakeMode | None = _given(fields, "wake_mode", _one_of("now", "next-heartbeat"))
     return TaskChange(
         name=_given(fields, "name", _text(NAME_LIMIT)),
@@ -71,34 +71,34 @@ def change(fields: Fields) -> TaskChange:
 def checked_id(task_id: str) -> str:
     """What no engine would have as an id is not there. Raises UnknownTask."""
     if not _ID.fullmatch(task_id):
-        raise UnknownTask
+        raise TaskNotFound
     return task_id
 
 
 def switch(found: object) -> bool | None:
     if found is not None and not isinstance(found, bool):
-        raise InvalidParameters
+        raise InvalidTaskParameters
     return found
 
 
 def _schedule(found: object) -> Schedule:
     try:
         return schedules.schedule(found)
-    except schedules.Impossible:
-        raise InvalidParameters from None
+    except schedules.InvalidSchedule:
+        raise InvalidTaskParameters from None
 
 
-def _payload(found: object) -> Payload:
+def _payload(found: object) -> TaskPayload:
     """A text alone is what the agent is told."""
     if isinstance(found, str):
-        return Payload(AGENT_TURN, _text(TEXT_LIMIT)(found))
+        return TaskPayload(AGENT_TURN, _text(TEXT_LIMIT)(found))
     fields = _object(found)
     kind = fields.get("kind", AGENT_TURN)
     if kind == SYSTEM_EVENT:
-        return Payload(SYSTEM_EVENT, _text(TEXT_LIMIT)(fields.get("text")))
+        return TaskPayload(SYSTEM_EVENT, _text(TEXT_LIMIT)(fields.get("text")))
     if kind != AGENT_TURN:
-        raise InvalidParameters
-    return Payload(
+        raise InvalidTaskParameters
+    return TaskPayload(
         kind=AGENT_TURN,
         text=_text(TEXT_LIMIT)(fields.get("message")),
         model=_given(fields, "model", _text(NAME_LIMIT)),
@@ -107,19 +107,19 @@ def _payload(found: object) -> Payload:
     )
 
 
-def _delivery(found: object) -> Delivery:
+def _delivery(found: object) -> TaskDelivery:
     fields = _object(found)
     mode = fields.get("mode", "none")
     to = _given(fields, "to", _text(TEXT_LIMIT))
     if mode == "webhook" and not (to or "").startswith(("http://", "https://")):
-        raise InvalidParameters
+        raise InvalidTaskParameters
     if mode not in ("none", "announce", "webhook"):
-        raise InvalidParameters
+        raise InvalidTaskParameters
     channel = _given(fields, "channel", _text(NAME_LIMIT))
-    return Delivery(mode, channel, to, switch(fields.get("best_effort")) is True)
+    return TaskDelivery(mode, channel, to, switch(fields.get("best_effort")) is True)
 
 
-def _session_of(payload: Payload) -> SessionTarget:
+def _session_of(payload: TaskPayload) -> SessionTarget:
     return "main" if payload.kind == SYSTEM_EVENT else "isolated"
 
 
@@ -130,14 +130,14 @@ def _given(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
 
 def _object(found: object) -> Fields:
     if not isinstance(found, dict):
-        raise InvalidParameters
+        raise InvalidTaskParameters
     return cast("Fields", found)
 
 
 def _text(limit: int) -> Callable[[object], str]:
     def read(found: object) -> str:
         if not isinstance(found, str) or not found.strip() or len(found) > limit or not is_storable(found):
-            raise InvalidParameters
+            raise InvalidTaskParameters
         return found.strip()
 
     return read
@@ -146,7 +146,7 @@ def _text(limit: int) -> Callable[[object], str]:
 def _one_of(*words: Any) -> Callable[[object], Any]:
     def read(found: object) -> Any:
         if found not in words:
-            raise InvalidParameters
+            raise InvalidTaskParameters
         return found
 
     return read
@@ -154,5 +154,5 @@ def _one_of(*words: Any) -> Callable[[object], Any]:
 
 def _seconds(found: object) -> int:
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= TIMEOUT_LIMIT:
-        raise InvalidParameters
+        raise InvalidTaskParameters
     return found

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from roost.core import clock
-from roost.drivers.engine.abilities.tasks import At, Cron, Every, Schedule
+from roost.drivers.engine.abilities.tasks import CronSchedule, IntervalSchedule, OneTimeSchedule, Schedule
 
 SHORTEST = timedelta(minutes=1)
 FURTHEST = timedelta(days=3660)
@@ -35,7 +35,7 @@ _NICKNAMES = {
 }
 
 
-class Impossible(ValueError):  # noqa: N818 - what is said of a schedule
+class InvalidSchedule(ValueError):  # noqa: N818 - what is said of a schedule
     """It is no schedule, or one that is never due, is over, is too far away, or comes more often than once a minute."""
 
 
@@ -44,7 +44,7 @@ def schedule(found: object) -> Schedule:
     if isinstance(found, str):
         return _told(found.strip())
     if not isinstance(found, dict):
-        raise Impossible
+        raise InvalidSchedule
     fields = cast("Mapping[str, Any]", found)
     match fields.get("kind"):
         case "at":
@@ -54,7 +54,7 @@ def schedule(found: object) -> Schedule:
         case "cron":
             return _cron(fields.get("expr"), fields.get("tz"), fields.get("stagger_ms"))
         case _:
-            raise Impossible
+            raise InvalidSchedule
 
 
 def _told(text: str) -> Schedule:
@@ -65,59 +65,59 @@ def _told(text: str) -> Schedule:
     return _cron(text, None, None)
 
 
-def _at(found: object) -> At:
+def _at(found: object) -> OneTimeSchedule:
     try:
         at = datetime.fromisoformat(found) if isinstance(found, str) and len(found) <= 40 else None
         at = None if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Impossible from None
+        raise InvalidSchedule from None
     if at is None or not timedelta(0) < at - clock.now() <= FURTHEST:
-        raise Impossible
-    return At(at)
+        raise InvalidSchedule
+    return OneTimeSchedule(at)
 
 
-def _every(found: object) -> Every:
+def _every(found: object) -> IntervalSchedule:
     if isinstance(found, bool) or not isinstance(found, int):
-        raise Impossible
+        raise InvalidSchedule
     if not SHORTEST / timedelta(milliseconds=1) <= found <= FURTHEST / timedelta(milliseconds=1):
-        raise Impossible
-    return Every(found)
+        raise InvalidSchedule
+    return IntervalSchedule(found)
 
 
-def _cron(expr: object, tz: object, stagger: object) -> Cron:
+def _cron(expr: object, tz: object, stagger: object) -> CronSchedule:
     if not isinstance(expr, str) or not isinstance(tz, str | None):
-        raise Impossible
+        raise InvalidSchedule
     fields = expr.split()
     if fields and fields[0].lower() in _NICKNAMES:
         fields = [*_NICKNAMES[fields[0].lower()].split(), *fields[1:]]
     if len(fields) == 6 and tz is None and not _WEEKDAYS.fullmatch(fields[5]):
         tz = fields.pop()
     if len(fields) != 5 or not all(_FIELD.fullmatch(field) for field in fields):
-        raise Impossible
+        raise InvalidSchedule
     _check_due(" ".join(fields))
-    return Cron(" ".join(fields), _zone(tz or "UTC"), _stagger(stagger))
+    return CronSchedule(" ".join(fields), _zone(tz or "UTC"), _stagger(stagger))
 
 
 def _check_due(expr: str) -> None:
     try:
         if next(CronSim(expr, clock.now())) - clock.now() > FURTHEST:
-            raise Impossible
+            raise InvalidSchedule
     except (CronSimError, StopIteration):
-        raise Impossible from None
+        raise InvalidSchedule from None
 
 
 def _zone(tz: str) -> str:
     try:
         if not _ZONE.fullmatch(tz):
-            raise Impossible
+            raise InvalidSchedule
         return ZoneInfo(tz).key
     except (ValueError, OSError, LookupError):
-        raise Impossible from None
+        raise InvalidSchedule from None
 
 
 def _stagger(found: object) -> int:
     if found is None:
         return 0
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= STAGGER_LIMIT_MS:
-        raise Impossible
+        raise InvalidSchedule
     return found

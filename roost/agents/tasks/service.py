@@ -9,37 +9,37 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from roost.agents.roster.reach import Reach
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.tasks import model
 from roost.agents.tasks.errors import (
-    CreateFailed,
-    InvalidParameters,
-    ListFailed,
-    NoTasks,
-    TaskIsRunning,
+    InvalidTaskParameters,
+    TaskAlreadyRunning,
+    TaskCreateFailed,
     TaskLimitReached,
-    UnknownTask,
+    TaskListFailed,
+    TaskNotFound,
+    TasksUnsupported,
 )
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.engine.abilities import tasks as ability
-from roost.drivers.engine.abilities.inside import Inside
-from roost.drivers.engine.abilities.tasks import Run, Task, TaskChange
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.tasks import Task, TaskChange, TaskRun
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime.contract import BoxGone
-from roost.drivers.runtime.warden import DialRefused, ExecRefused, WardenBusy, WardenFailed
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_client import DialRefused, ExecRefused, WardenBusy, WardenFailed
 
 _log = log.get("tasks")
 _SECONDS = 30.0
-_NOT_DONE = (EngineFailed, BoxGone, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
+_NOT_DONE = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
 
 
 @dataclass(frozen=True)
-class _Engine:
+class _TaskEngine:
     """The ability of one agent's engine, with the way to it."""
 
-    tasks: ability.Tasks
-    inside: Inside
+    tasks: ability.TaskAbility
+    inside: AgentContext
 
     async def all(self) -> Sequence[Task]:
         return await self.tasks.list(self.inside)
@@ -51,20 +51,20 @@ class _Engine:
         return await self.tasks.update(self.inside, task_id, change)
 
 
-class Tasks:
-    def __init__(self, reach: Reach) -> None:
+class TaskService:
+    def __init__(self, reach: AgentRuntimes) -> None:
         self._reach = reach
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def list(self, agent_id: str, *, with_disabled: bool = True) -> Sequence[Task]:
         """Oldest first. Raises AgentGone, ListFailed."""
-        async with self._engine(agent_id, ListFailed) as engine:
+        async with self._engine(agent_id, TaskListFailed) as engine:
             return [task for task in await engine.all() if task.enabled or with_disabled]
 
     async def create(self, agent_id: str, fields: model.Fields) -> Task:
         """Raises InvalidParameters, TaskLimitReached, AgentGone, CreateFailed."""
         spec = model.spec(fields)
-        async with self._alone(agent_id, CreateFailed) as engine:
+        async with self._alone(agent_id, TaskCreateFailed) as engine:
             if len(await engine.all()) >= model.TASK_LIMIT:
                 raise TaskLimitReached
             return await engine.tasks.create(engine.inside, spec)
@@ -101,16 +101,16 @@ class Tasks:
         """
         async with self._alone(agent_id, EngineFailed) as engine:
             if (await engine.get(model.checked_id(task_id))).running:
-                raise TaskIsRunning
+                raise TaskAlreadyRunning
             await engine.tasks.run(engine.inside, task_id)
 
-    async def runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[Run]:
+    async def runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
         """Newest first. Raises UnknownTask, AgentGone, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.tasks.runs(engine.inside, model.checked_id(task_id), limit)
 
     @asynccontextmanager
-    async def _alone(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_Engine]:
+    async def _alone(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
         """The engine, when nobody else is at the agent's tasks."""
         turn = self._turns.setdefault(agent_id, asyncio.Lock())
         try:
@@ -125,21 +125,21 @@ class Tasks:
             turn.release()
 
     @asynccontextmanager
-    async def _engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_Engine]:
+    async def _engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
         """The engine for one thing that is asked of it; what it does not do in time has failed."""
         engine, inside = await self._reach.inside(agent_id)
         if engine.tasks is None:
-            raise NoTasks
+            raise TasksUnsupported
         try:
             async with asyncio.timeout(_SECONDS):
-                yield _Engine(engine.tasks, inside)
-        except ability.NoSuchTask:
-            raise UnknownTask from None
-        except ability.TaskRefused as refused:
+                yield _TaskEngine(engine.tasks, inside)
+        except ability.EngineTaskNotFound:
+            raise TaskNotFound from None
+        except ability.EngineTaskRefused as refused:
             _log.info("task refused", agent=agent_id, engine=engine.id, reason=refused.message)
-            raise InvalidParameters from None
-        except ability.TaskRunning:
-            raise TaskIsRunning from None
+            raise InvalidTaskParameters from None
+        except ability.EngineTaskRunning:
+            raise TaskAlreadyRunning from None
         except _NOT_DONE as error:
             _log.warning("the engine did not do it", agent=agent_id, engine=engine.id, error=str(error))
             raise failure from None

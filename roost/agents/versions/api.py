@@ -4,28 +4,28 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.versions import wire
-from roost.agents.versions.service import Versions
-from roost.identity.door import AgentCaller, AgentId, ServiceCaller
-from roost.web.provide import provide
+from roost.agents.versions import schemas
+from roost.agents.versions.service import VersionService
+from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller
+from roost.web.service_registry import provide
 
-Service = Annotated[Versions, Depends(provide(Versions))]
+Service = Annotated[VersionService, Depends(provide(VersionService))]
 router = APIRouter(prefix="/v0", tags=["agents"])
 
 
 @router.get("/available-agent-versions")
-async def list_versions(_: ServiceCaller, versions: Service) -> wire.AvailableVersions:
+async def list_versions(_: ServiceCaller, versions: Service) -> schemas.AvailableVersions:
     """The versions of each engine, and the one that a new agent gets."""
-    return wire.available(await versions.of_new_agents())
+    return schemas.available(await versions.of_new_agents())
 
 
 @router.get("/agents/{agentId}/available-agent-versions")
-async def list_agent_versions(_: AgentCaller, agent_id: AgentId, versions: Service) -> wire.AvailableVersions:
+async def list_agent_versions(_: AgentCaller, agent_id: AgentId, versions: Service) -> schemas.AvailableVersions:
     """The versions that the agent can be restarted at or updated to; pre-releases are left out."""
-    return wire.available(await versions.of_agent(agent_id))
+    return schemas.available(await versions.of_agent(agent_id))
 
 
 @router.get("/agents/{agentId}/update")
-async def check_update(_: AgentCaller, agent_id: AgentId, versions: Service) -> wire.UpdateCheck:
+async def check_update(_: AgentCaller, agent_id: AgentId, versions: Service) -> schemas.UpdateCheck:
     """Whether there is a newer version of the agent's engine."""
-    return wire.checked(await versions.check(agent_id))
+    return schemas.checked(await versions.check(agent_id))

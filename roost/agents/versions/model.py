@@ -14,7 +14,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)*(-\d+)?")
 
 
 @dataclass(frozen=True)
-class Choices:
+class VersionChoices:
     """The versions that an agent can be restarted at, newest first; of its engine, and of each that is here."""
 
     engine: str
@@ -24,7 +24,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Check:
+class VersionCheck:
     """`latest` is never older than `current`."""
 
     current: str

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roost.core import clock, log
+from roost.core.daemon_thread import aside
 from roost.core.problem import Problem
-from roost.core.threads import aside
 from roost.drivers.engine.contract import Engine
 
 _KEPT, _KEPT_FAILURE = 600.0, 60.0
@@ -15,16 +15,16 @@ _log = log.get("versions")
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _CachedVersions:
     """`versions` is None when the registry never answered; `until` is on the monotonic clock."""
 
     versions: Sequence[str] | None
     until: float
 
 
-class Registry:
+class EngineVersionRegistry:
     def __init__(self) -> None:
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, _CachedVersions] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     async def offered(self, engine: Engine) -> Sequence[str] | None:
@@ -40,10 +40,12 @@ class Registry:
     async def _ask(self, engine: Engine) -> None:
         try:
             versions = tuple(await aside(engine.available))
-            self._answers[engine.id] = _Answer(versions, clock.monotonic() + _KEPT)
+            self._answers[engine.id] = _CachedVersions(versions, clock.monotonic() + _KEPT)
         except Problem as problem:
             _log.warning("a registry cannot be asked for versions", engine=engine.id, reason=problem.message)
             former = self._answers.get(engine.id)
-            self._answers[engine.id] = _Answer(former.versions if former else None, clock.monotonic() + _KEPT_FAILURE)
+            self._answers[engine.id] = _CachedVersions(
+                former.versions if former else None, clock.monotonic() + _KEPT_FAILURE
+            )
         finally:
             del self._asking[engine.id]

@@ -6,16 +6,21 @@ It refuses to install what the registry does not offer, and more versions than t
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.versions import model
-from roost.agents.versions.errors import InvalidVersion, NotInstalled, TooManyVersions, UnknownVersions
-from roost.agents.versions.model import Check, Choices
-from roost.agents.versions.registry import Registry
+from roost.agents.versions.errors import (
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionInstallFailed,
+    VersionRegistryUnavailable,
+)
+from roost.agents.versions.model import VersionCheck, VersionChoices
+from roost.agents.versions.registry import EngineVersionRegistry
 from roost.core import clock, log
+from roost.core.daemon_thread import aside
 from roost.core.problem import Problem
-from roost.core.threads import aside
-from roost.drivers.engine.contract import Engine, EngineMissing, Progress
+from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 
 Prepare = Callable[[Engine, str, Progress], Awaitable[None]]
 """What has to be done once after an install, so that the version starts fast."""
@@ -24,31 +29,33 @@ _log = log.get("versions")
 _LOG_EVERY = 5.0
 
 
-class Versions:
-    def __init__(self, roster: Roster, reach: Reach, prepare: Prepare) -> None:
+class VersionService:
+    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, prepare: Prepare) -> None:
         self._roster = roster
         self._reach = reach
         self._prepare = prepare
-        self._registry = Registry()
+        self._registry = EngineVersionRegistry()
         self._installing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def of_agent(self, agent_id: str) -> Choices:
+    async def of_agent(self, agent_id: str) -> VersionChoices:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         return await self._choices(self._reach.engine(agent.engine), agent.engine_version)
 
-    async def of_new_agents(self) -> Choices:
+    async def of_new_agents(self) -> VersionChoices:
         """For an agent that is made without a wish. Raises EngineMissing."""
         if not (offered := self._reach.engines()):
-            raise EngineMissing
+            raise EngineNotInstalled
         installed = offered[0].installed()
         default = offered[0].default_version
         return await self._choices(offered[0], default if default in installed else installed[0])
 
-    async def check(self, agent_id: str) -> Check:
+    async def check(self, agent_id: str) -> VersionCheck:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
-        return Check(agent.engine_version, await self.latest(self._reach.engine(agent.engine), agent.engine_version))
+        return VersionCheck(
+            agent.engine_version, await self.latest(self._reach.engine(agent.engine), agent.engine_version)
+        )
 
     async def latest(self, engine: Engine, current: str) -> str:
         """The newest release that there is, or `current` if that is newer."""
@@ -63,14 +70,14 @@ class Versions:
         if version in installed:
             return
         if not model.is_version(version):
-            raise InvalidVersion
+            raise InvalidEngineVersion
         offered = await self._registry.offered(engine)
         if offered is None:
-            raise UnknownVersions
+            raise VersionRegistryUnavailable
         if version not in offered:
-            raise InvalidVersion
+            raise InvalidEngineVersion
         if len(installed) >= model.VERSIONS_LIMIT:
-            raise TooManyVersions
+            raise TooManyEngineVersions
 
     async def install(self, engine: Engine, version: str) -> None:
         """Returns once it is here; all who ask for the same version share one install. Raises NotInstalled."""
@@ -82,7 +89,7 @@ class Versions:
         try:
             await asyncio.wait_for(asyncio.shield(self._installing[key]), model.INSTALL_SECONDS)
         except TimeoutError:
-            raise NotInstalled from None
+            raise VersionInstallFailed from None
 
     async def _install(self, engine: Engine, version: str) -> None:
         progress = _telling(engine, version)
@@ -91,16 +98,16 @@ class Versions:
             await self._prepare(engine, version, progress)
         except Problem as problem:
             _log.error("install failed", engine=engine.id, version=version, reason=problem.message)
-            raise NotInstalled from problem
+            raise VersionInstallFailed from problem
         finally:
             del self._installing[engine.id, version]
         _log.info("installed", engine=engine.id, version=version)
 
-    async def _choices(self, engine: Engine, current: str) -> Choices:
+    async def _choices(self, engine: Engine, current: str) -> VersionChoices:
         here = self._reach.engines()
         known = await asyncio.gather(*(self._known(one) for one in here))
         per_engine = {one.id: versions for one, versions in zip(here, known, strict=True)}
-        return Choices(engine.id, current, per_engine.get(engine.id, ()), per_engine)
+        return VersionChoices(engine.id, current, per_engine.get(engine.id, ()), per_engine)
 
     async def _known(self, engine: Engine) -> Sequence[str]:
         return model.releases([*engine.installed(), *(await self._registry.offered(engine) or ())])

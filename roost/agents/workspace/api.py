@@ -4,19 +4,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from roost.agents.workspace import wire
-from roost.agents.workspace.service import Workspace
-from roost.identity.door import AgentCaller, AgentId
-from roost.web.provide import provide
+from roost.agents.workspace import schemas
+from roost.agents.workspace.service import WorkspaceService
+from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.service_registry import provide
 
-Service = Annotated[Workspace, Depends(provide(Workspace))]
+Service = Annotated[WorkspaceService, Depends(provide(WorkspaceService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
 
 
 @router.post("/console/exec")
-async def run(_: AgentCaller, agent_id: AgentId, body: wire.Exec, workspace: Service) -> wire.ExecResult:
+async def run(_: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, workspace: Service) -> schemas.ExecResponse:
     """Run a shell command in the agent's container."""
-    return wire.ran(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
+    return schemas.ran(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
 
 
 @router.get("/files", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
@@ -26,6 +26,8 @@ async def read(_: AgentCaller, agent_id: AgentId, path: Annotated[str, Query()],
 
 
 @router.post("/files/upload")
-async def upload(_: AgentCaller, agent_id: AgentId, body: wire.Upload, workspace: Service) -> wire.UploadResult:
+async def upload(
+    _: AgentCaller, agent_id: AgentId, body: schemas.UploadRequest, workspace: Service
+) -> schemas.UploadResponse:
     """Put a file into the `uploads/` folder of the workspace."""
-    return wire.uploaded(await workspace.upload(agent_id, body.filename, body.content_base64))
+    return schemas.uploaded(await workspace.upload(agent_id, body.filename, body.content_base64))

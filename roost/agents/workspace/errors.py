@@ -1,47 +1,47 @@
 """What can go wrong with commands and files (contract, Errors)."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidCommand(Problem):
     """An empty command, or a working directory that is not a folder of the workspace."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid command"
 
 
-class ExecutionFailed(Problem):
-    kind = Kind.FAILED
+class CommandExecutionFailed(Problem):
+    kind = ProblemKind.FAILED
     message = "Execution failed"
 
 
-class InvalidPath(Problem):
-    kind = Kind.INVALID
+class InvalidFilePath(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid path"
 
 
-class NoSuchFile(Problem):
-    kind = Kind.MISSING
+class WorkspaceFileNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "File not found"
 
 
-class NotReadable(Problem):
+class WorkspaceFileUnreadable(Problem):
     """A folder, a pipe, a socket or a device."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Not a regular file"
 
 
 class InvalidFilename(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid filename"
 
 
-class InvalidContent(Problem):
-    kind = Kind.INVALID
+class InvalidFileContent(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid contentBase64"
 
 
-class FileTooLarge(Problem):
-    kind = Kind.TOO_LARGE
+class WorkspaceFileTooLarge(Problem):
+    kind = ProblemKind.TOO_LARGE
     message = "File too large"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from roost.agents.workspace.errors import FileTooLarge, InvalidContent, InvalidFilename, InvalidPath
+from roost.agents.workspace.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
 
 FILE_LIMIT = 10 * 1024**2
 COMMAND_LIMIT = 64 * 1024
@@ -21,7 +21,7 @@ _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandResult:
     """A command that ran. Exit code 124 means that its time was up; `truncated`, that it wrote more than 1 MiB."""
 
     stdout: str
@@ -34,7 +34,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class UploadedFile:
     path: str
     filename: str
     size: int
@@ -48,9 +48,9 @@ def checked_path(path: str) -> str:
     path = path.removeprefix("/workspace/")
     parts = path.split("/")
     if not path or len(path.encode("utf-8", "replace")) > _PATH_BYTES or path.startswith("/") or ".." in parts:
-        raise InvalidPath
+        raise InvalidFilePath
     if any(sign in path for sign in "\\\0") or not path.isprintable():
-        raise InvalidPath
+        raise InvalidFilePath
     return path
 
 
@@ -67,11 +67,11 @@ def checked_filename(name: str) -> str:
 def decoded(content: str) -> bytes:
     """The bytes of strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
     if len(content) > FILE_LIMIT * 4 // 3 + 4:
-        raise FileTooLarge
+        raise WorkspaceFileTooLarge
     try:
         content_bytes = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidContent from None
+        raise InvalidFileContent from None
     if len(content_bytes) > FILE_LIMIT:
-        raise FileTooLarge
+        raise WorkspaceFileTooLarge
     return content_bytes

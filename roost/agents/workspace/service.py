@@ -2,35 +2,41 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from roost.agents.roster.errors import AgentNotRunning
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace import model
 from roost.agents.workspace.errors import (
-    ExecutionFailed,
-    FileTooLarge,
+    CommandExecutionFailed,
     InvalidCommand,
-    InvalidPath,
-    NoSuchFile,
-    NotReadable,
+    InvalidFilePath,
+    WorkspaceFileNotFound,
+    WorkspaceFileTooLarge,
+    WorkspaceFileUnreadable,
 )
-from roost.agents.workspace.model import Ran, Uploaded
+from roost.agents.workspace.model import CommandResult, UploadedFile
 from roost.core import clock
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime import warden
-from roost.drivers.runtime.contract import BoxGone
+from roost.drivers.runtime import warden_client
+from roost.drivers.runtime.contract import ContainerNotRunning
 
 Variables = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """An agent's id to what its commands get into their environment."""
 
 
-class Workspace:
-    def __init__(self, roster: Roster, reach: Reach, variables: Variables) -> None:
+class WorkspaceService:
+    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, variables: Variables) -> None:
         self._roster = roster
         self._reach = reach
         self._variables = variables
 
-    async def run(self, agent_id: str, command: str, cwd: str | None = None, timeout: float | None = None) -> Ran:  # noqa: ASYNC109 - enforced in the box
+    async def run(
+        self,
+        agent_id: str,
+        command: str,
+        cwd: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - enforced in the box
+    ) -> CommandResult:
         """Run a shell command in the box; `cwd` is a folder of the workspace, the time-out is in seconds.
 
         Raises InvalidCommand, ExecutionFailed, AgentNotRunning.
@@ -44,13 +50,13 @@ class Workspace:
             result = await self._reach.warden(agent_id).exec(
                 ["/bin/sh", "-c", command], cwd=cwd, env=env, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
-        except (warden.ExecRefused, warden.PathRefused, warden.FileMissing):
+        except (warden_client.ExecRefused, warden_client.PathRefused, warden_client.WardenFileNotFound):
             raise InvalidCommand from None
-        except BoxGone:
+        except ContainerNotRunning:
             raise AgentNotRunning from None
-        except warden.WardenFailed:
-            raise ExecutionFailed from None
-        return Ran(
+        except warden_client.WardenFailed:
+            raise CommandExecutionFailed from None
+        return CommandResult(
             stdout=result.stdout.decode("utf-8", "replace"),
             stderr=result.stderr.decode("utf-8", "replace"),
             exit_code=result.exit_code,
@@ -66,16 +72,19 @@ class Workspace:
         await self._roster.get(agent_id)
         try:
             return await self._reach.warden(agent_id).read(path, limit=model.FILE_LIMIT)
-        except (warden.FileMissing, warden.PathRefused):  # a link that leads out is told apart from nothing by nobody
-            raise NoSuchFile from None
-        except warden.NotAFile:
-            raise NotReadable from None
-        except warden.FileTooLarge:
-            raise FileTooLarge from None
-        except BoxGone:
+        except (
+            warden_client.WardenFileNotFound,
+            warden_client.PathRefused,
+        ):  # a link that leads out is told apart from nothing by nobody
+            raise WorkspaceFileNotFound from None
+        except warden_client.WardenNotAFile:
+            raise WorkspaceFileUnreadable from None
+        except warden_client.WardenFileTooLarge:
+            raise WorkspaceFileTooLarge from None
+        except ContainerNotRunning:
             raise AgentNotRunning from None
 
-    async def upload(self, agent_id: str, filename: str, content: str) -> Uploaded:
+    async def upload(self, agent_id: str, filename: str, content: str) -> UploadedFile:
         """Put a base64 file into `uploads/`; one of the same name is replaced.
 
         Raises InvalidFilename, InvalidContent, FileTooLarge, InvalidPath, AgentNotRunning.
@@ -85,8 +94,11 @@ class Workspace:
         await self._roster.get(agent_id)
         try:
             await self._reach.warden(agent_id).write(path, data)
-        except (warden.PathRefused, warden.NotAFile):  # the agent made `uploads` something else than a folder
-            raise InvalidPath from None
-        except BoxGone:
+        except (
+            warden_client.PathRefused,
+            warden_client.WardenNotAFile,
+        ):  # the agent made `uploads` something else than a folder
+            raise InvalidFilePath from None
+        except ContainerNotRunning:
             raise AgentNotRunning from None
-        return Uploaded(path, filename, len(data))
+        return UploadedFile(path, filename, len(data))

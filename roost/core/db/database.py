@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from roost.core import log
-from roost.core.problem import Unavailable
+from roost.core.problem import ServiceUnavailable
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ _PRAGMAS = (
 _log = log.get("database")
 
 
-class CannotWrite(Unavailable):
+class DatabaseWriteFailed(ServiceUnavailable):
     """The disk is full, or broken. Nothing of the transaction is there; what was there before can be read."""
 
     message = "The database cannot be written"
@@ -127,7 +127,7 @@ def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> 
     except OperationalError as error:
         if _is_refused(error):
             _log.error("the database cannot be written", reason=str(error.orig))
-            raise CannotWrite from None
+            raise DatabaseWriteFailed from None
         if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
     return _transact(engine, fn, tries - 1)

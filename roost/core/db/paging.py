@@ -1,4 +1,4 @@
-"""Lists by creation, as `roost.core.place` makes pages of them."""
+"""Lists by creation, as `roost.core.page_cursor` makes pages of them."""
 
 from datetime import datetime
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from roost.core.db.types import UtcTime
-from roost.core.place import Place
+from roost.core.page_cursor import PageCursor
 
 
 def by_creation(
     query: sa.Select[Any],
     created_at: sa.ColumnElement[datetime],
     row_id: sa.ColumnElement[str],
-    after: Place | None = None,
+    after: PageCursor | None = None,
     *,
     ascending: bool = False,
 ) -> sa.Select[Any]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db.database import metadata
-from roost.core.seal import KEY_ID, Sealer, Unsealable
+from roost.core.seal import KEY_ID, Sealer, UnsealFailed
 
 Column = sa.Column[Any]
 _PLACE = "place"
@@ -19,7 +19,7 @@ _PAGE = 500
 
 
 @dataclass(frozen=True)
-class Resealed:
+class ResealResult:
     """One page of work: how many were `renewed`, how many could not be opened (`lost`), whether there is `more`."""
 
     renewed: int
@@ -53,7 +53,7 @@ def lock(connection: Connection) -> None:
         connection.exec_driver_sql(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
 
 
-def reseal(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> Resealed:
+def reseal(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> ResealResult:
     """Seal one page of a column anew that is not under the sealer's newest key; `skip` those that nothing opens.
 
     A value that is replaced meanwhile stays as it is then.
@@ -67,12 +67,12 @@ def reseal(connection: Connection, sealer: Sealer, column: Column, skip: int = 0
         place = str(column.info[_PLACE]).format_map(_texts(row))
         try:
             fresh = sealer.seal(sealer.open(row[column.name], place).reveal(), place)
-        except Unsealable:
+        except UnsealFailed:
             lost += 1
             continue
         same = [one == row[one.name] for one in (*key, column)]
         connection.execute(table.update().where(*same).values({column.name: fresh}))
-    return Resealed(len(rows) - lost, lost, len(rows) == _PAGE)
+    return ResealResult(len(rows) - lost, lost, len(rows) == _PAGE)
 
 
 def _key_id(column: Column) -> sa.ColumnElement[bytes]:

@@ -15,32 +15,32 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Self
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 KEY = re.compile(r"[0-9a-f]{32}")
 _PIECE = 4 * 1024**2
 
 
-class BlobMissing(Problem):
-    kind = Kind.MISSING
+class BlobNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "The stored object is gone"
 
 
-class BlobFailed(Problem):
+class BlobStoreFailed(Problem):
     """The store does not answer, is full, or refuses."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The storage backend is not available"
 
 
 @dataclass(frozen=True)
-class Blob:
+class BlobInfo:
     key: str
     size: int
     modified_at: datetime
 
 
-class Writer(ABC):
+class BlobWriter(ABC):
     """One object being written. Use it as a context manager: what is not committed is gone at its end."""
 
     @abstractmethod
@@ -76,11 +76,11 @@ class BlobStore(ABC):
 
     async def check(self) -> None:
         """Find out, at little cost, whether the backend can be reached now. Raises BlobFailed."""
-        with suppress(BlobMissing):
+        with suppress(BlobNotFound):
             await self.read("0" * 32, 0, 1)
 
     @abstractmethod
-    async def create(self, key: str) -> Writer:
+    async def create(self, key: str) -> BlobWriter:
         """Begin an object. Raises BlobFailed."""
 
     async def adopt(self, key: str, file: Path) -> None:
@@ -88,9 +88,9 @@ class BlobStore(ABC):
         try:
             source = await asyncio.to_thread(file.open, "rb")
         except FileNotFoundError:
-            raise BlobMissing from None
+            raise BlobNotFound from None
         except OSError as error:
-            raise BlobFailed(f"The storage backend is not available: {error.strerror}") from error
+            raise BlobStoreFailed(f"The storage backend is not available: {error.strerror}") from error
         with source:
             async with await self.create(key) as writer:
                 while piece := await asyncio.to_thread(source.read, _PIECE):
@@ -110,7 +110,7 @@ class BlobStore(ABC):
         """Idempotent. Raises BlobFailed."""
 
     @abstractmethod
-    def list(self) -> AsyncIterator[Blob]:
+    def list(self) -> AsyncIterator[BlobInfo]:
         """Every object, in no order."""
 
     @abstractmethod

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from roost.core import clock
-from roost.drivers.blob.contract import KEY, BlobFailed, BlobMissing, BlobStore, Writer
-from roost.drivers.blob.disk import exactly, in_thread, opened, sync_folder, write_all
+from roost.drivers.blob.contract import KEY, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.disk_files import exactly, in_thread, opened, sync_folder, write_all
 
 T = TypeVar("T")
 
 
-class Drafts:
+class DraftStore:
     """Keys are as those of objects."""
 
     def __init__(self, folder: Path, blobs: BlobStore) -> None:
@@ -31,17 +31,17 @@ class Drafts:
         await in_thread(lambda: self._create(self._path(key)))
 
     @asynccontextmanager
-    async def open(self, key: str, size: int) -> AsyncGenerator["Draft"]:
+    async def open(self, key: str, size: int) -> AsyncGenerator["DraftFile"]:
         """The draft, of which the first `size` bytes count. Raises BlobMissing, also when it has fewer; BlobFailed."""
-        draft = Draft(await opened(lambda: _open(self._path(key), size)), size)
+        draft = DraftFile(await opened(lambda: _open(self._path(key), size)), size)
         try:
             yield draft
         finally:
             await draft.close()
 
-    def whole(self, key: str, object_key: str) -> Writer:
+    def whole(self, key: str, object_key: str) -> BlobWriter:
         """Has been written: `commit` makes an object of the draft, which stays until it is removed."""
-        return _Whole(self._blobs, self._path(key), object_key)
+        return _DraftWriter(self._blobs, self._path(key), object_key)
 
     async def remove(self, key: str) -> None:
         """Idempotent. Raises BlobFailed."""
@@ -53,7 +53,7 @@ class Drafts:
 
     def _path(self, key: str) -> Path:
         if KEY.fullmatch(key) is None:
-            raise BlobMissing
+            raise BlobNotFound
         return self._folder / key
 
     def _create(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Drafts:
         return gone
 
 
-class Draft:
+class DraftFile:
     """Got from `Drafts.open`. One task at a time."""
 
     def __init__(self, file: int, size: int) -> None:
@@ -105,18 +105,18 @@ class Draft:
     async def _do(self, fn: Callable[[int], T]) -> T:
         """Runs to its end although the caller is cancelled."""
         if (file := self._file) is None:
-            raise BlobFailed("The draft is closed")
+            raise BlobStoreFailed("The draft is closed")
         doing = asyncio.create_task(in_thread(lambda: fn(file)))
         self._pending = doing
         return await asyncio.shield(doing)
 
 
-class _Whole(Writer):
+class _DraftWriter(BlobWriter):
     def __init__(self, blobs: BlobStore, path: Path, key: str) -> None:
         self._blobs, self._path, self._key = blobs, path, key
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:  # noqa: ARG002 - the contract's signature
-        raise BlobFailed("The object is finished")
+        raise BlobStoreFailed("The object is finished")
 
     async def commit(self) -> None:
         await self._blobs.adopt(self._key, self._path)
@@ -137,6 +137,6 @@ def _open(path: Path, size: int) -> int:
 
 def _cut(file: int, size: int) -> None:
     if os.fstat(file).st_size < size:
-        raise BlobMissing
+        raise BlobNotFound
     os.ftruncate(file, size)
     os.lseek(file, size, os.SEEK_SET)

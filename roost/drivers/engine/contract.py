@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.channels import Channels, ChannelSetup
-from roost.drivers.engine.abilities.configuration import Configuration
-from roost.drivers.engine.abilities.devices import Devices
-from roost.drivers.engine.abilities.tasks import Tasks
-from roost.drivers.runtime.contract import Mount, Stream
+from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
+from roost.drivers.engine.abilities.configuration import ConfigurationAbility
+from roost.drivers.engine.abilities.devices import DeviceAbility
+from roost.drivers.engine.abilities.tasks import TaskAbility
+from roost.drivers.runtime.contract import ReadOnlyMount, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
 """Opens a byte stream to a TCP port on the box's loopback. Raises BoxGone, or DialRefused when nothing listens."""
@@ -29,31 +29,31 @@ Progress = Callable[[str, float | None], None]
 """Called with what is being done and, where it is known, how much of it is done (0 to 1)."""
 
 
-class InstallFailed(Problem):
+class EngineInstallFailed(Problem):
     """An engine could not be installed; `message` carries the installer's last lines."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "The engine could not be installed"
 
 
-class EngineMissing(Problem):
+class EngineNotInstalled(Problem):
     """The engine, or that version of it, is not installed."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The engine is not installed"
 
 
-class InvalidVersion(Problem):
+class InvalidVersionName(Problem):
     """Not a version's name, or one that the driver cannot drive."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "The engine has no such version, or it is one that cannot be driven"
 
 
 class EngineFailed(Problem):
     """A running gateway gave no usable answer; the contract's wording for every endpoint that an engine backs."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "CLI error"
 
 
@@ -94,7 +94,7 @@ class GatewayPlan:
 
 
 @dataclass(frozen=True)
-class Health:
+class GatewayHealth:
     """What a running gateway says of itself."""
 
     version: str
@@ -115,10 +115,10 @@ class Engine(ABC):
     """Folders (relative to the home) that hold all that the gateway remembers: what an update may spoil."""
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
-    channels: Channels | None = None
-    devices: Devices | None = None
-    configuration: Configuration | None = None
-    tasks: Tasks | None = None
+    channels: ChannelAbility | None = None
+    devices: DeviceAbility | None = None
+    configuration: ConfigurationAbility | None = None
+    tasks: TaskAbility | None = None
 
     @abstractmethod
     def installed(self) -> Sequence[str]:
@@ -142,7 +142,7 @@ class Engine(ABC):
         """Remove an installed version. Idempotent."""
 
     @abstractmethod
-    def mounts(self, version: str) -> Sequence[Mount]:
+    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
         """The read-only folders that a box needs to run this version. Raises EngineMissing."""
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Engine(ABC):
         """Whether the gateway answers and takes requests now; one try, at most 2 s; not yet listening is False."""
 
     @abstractmethod
-    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
         """Ask a running gateway for its health with the internal token, at most 10 s.
 
         Raises EngineFailed, also for a wrong token, and what `dial` raises.

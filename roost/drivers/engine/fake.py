@@ -14,24 +14,24 @@ from roost.drivers.engine import http
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
-    EngineMissing,
+    EngineNotInstalled,
+    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
-    Health,
-    InvalidVersion,
+    InvalidVersionName,
     Progress,
 )
 from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, written
 from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_tasks import FakeTasks
-from roost.drivers.engine.folder import newest_first
-from roost.drivers.runtime.contract import Mount
+from roost.drivers.engine.version_folder import newest_first
+from roost.drivers.runtime.contract import ReadOnlyMount
 
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
 _PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
-_DESK = Path(__file__).with_name("fake_desk.py").read_bytes()
+_ADMIN_API = Path(__file__).with_name("fake_admin_api.py").read_bytes()
 _SCHEDULER = Path(__file__).with_name("fake_scheduler.py").read_bytes()
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
 BROKEN = "1.0.5"
@@ -63,16 +63,16 @@ class FakeEngine(Engine):
 
     def install(self, version: str, progress: Progress) -> None:
         if version not in _AVAILABLE:
-            raise InvalidVersion
+            raise InvalidVersionName
         progress(f"Installing the fake engine {version}", 1.0)
         self._installed.add(version)
 
     def remove(self, version: str) -> None:
         self._installed.discard(version)
 
-    def mounts(self, version: str) -> Sequence[Mount]:
+    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
         if version not in self._installed:
-            raise EngineMissing(f"fake {version} is not installed")
+            raise EngineNotInstalled(f"fake {version} is not installed")
         return ()
 
     def _settings(self, users: Mapping[str, Any], version: str, setup: GatewaySetup) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class FakeEngine(Engine):
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
         settings = self._settings(_read(setup.existing.get(_SETTINGS, b"{}")), version, setup)
-        programs = {"gateway.py": _PROGRAM, "scheduler.py": _SCHEDULER, "desk.py": _DESK}
+        programs = {"gateway.py": _PROGRAM, "scheduler.py": _SCHEDULER, "admin_api.py": _ADMIN_API}
         files = {f"{_FOLDER}/{name}": program for name, program in programs.items()}
         files[_SETTINGS] = json.dumps(settings).encode()
         return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
@@ -99,10 +99,10 @@ class FakeEngine(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await http.answers(dial, self.port, "/health")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
         name, value = self.credential(token)
         detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
-        return Health(str(detail.get("version", "")), detail)
+        return GatewayHealth(str(detail.get("version", "")), detail)
 
 
 def _read(settings: bytes) -> dict[str, Any]:

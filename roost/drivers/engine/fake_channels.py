@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.drivers.engine import http
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import (
     CHANNELS,
     ERROR_LIMIT,
     WHATSAPP,
-    Channels,
+    ChannelAbility,
     ChannelSetup,
     ChannelState,
-    HotChannels,
+    HotChannelAbility,
 )
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed
 
 Json = Mapping[str, Any]
 
 
-class FakeChannels(Channels):
+class FakeChannels(ChannelAbility):
     """A gateway that is given its channels at a start."""
 
     def __init__(self, port: int) -> None:
@@ -32,11 +32,11 @@ class FakeChannels(Channels):
     def supported(self, version: str) -> frozenset[str]:  # noqa: ARG002 - the same for all versions
         return frozenset(CHANNELS) - {WHATSAPP}
 
-    async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
+    async def status(self, inside: AgentContext) -> Mapping[str, ChannelState]:
         found = (await self._ask(inside, "GET /channels")).get("channels", {})
         return {name: _state(found[name]) for name in CHANNELS if name in found}
 
-    async def _ask(self, inside: Inside, order: str, body: Json | None = None) -> Json:
+    async def _ask(self, inside: AgentContext, order: str, body: Json | None = None) -> Json:
         headers = {"Authorization": f"Bearer {inside.token.reveal()}"}
         status, answer = await http.send_json(inside.warden.dial, self._port, order, headers, body)
         if status != 200:
@@ -44,10 +44,10 @@ class FakeChannels(Channels):
         return answer
 
 
-class HotFakeChannels(FakeChannels, HotChannels):
+class HotFakeChannels(FakeChannels, HotChannelAbility):
     """One that takes them while it runs as well."""
 
-    async def apply(self, inside: Inside, channels: Mapping[str, ChannelSetup]) -> None:
+    async def apply(self, inside: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
         await self._ask(inside, "PUT /channels", written(channels))
 
 

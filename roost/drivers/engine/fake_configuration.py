@@ -1,14 +1,19 @@
-"""The fake engine's configuration: one JSON object, read, judged and written by its gateway (`fake_desk.py`)."""
+"""The fake engine's configuration: one JSON object, read, judged and written by its gateway (`fake_admin_api.py`)."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from roost.drivers.engine import http
-from roost.drivers.engine.abilities.configuration import Configuration, Unacceptable, Verdict, Written
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.configuration import (
+    ConfigurationAbility,
+    ConfigurationRejected,
+    ConfigurationVerdict,
+    ConfigurationWritten,
+)
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
-from roost.drivers.model.loose import obj, parsed, string
+from roost.drivers.model.json_access import obj, parsed, string
 
 Json = dict[str, Any]
 
@@ -19,29 +24,31 @@ Render = Callable[[Mapping[str, Any], str, GatewaySetup], Json]
 """The user's settings and a version to the whole file."""
 
 
-class FakeConfiguration(Configuration):
+class FakeConfiguration(ConfigurationAbility):
     def __init__(self, port: int, path: str, render: Render) -> None:
         self._port = port
         self._path = path
         self._render = render
 
-    async def read(self, inside: Inside) -> str:
+    async def read(self, inside: AgentContext) -> str:
         return string((await self._asked(inside, "GET /config"))[1].get("text"))
 
-    async def check(self, inside: Inside, text: str | None = None) -> Verdict:
+    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         _, found = await self._asked(inside, "POST /config/check", {} if text is None else {"text": text})
-        return Verdict(found.get("valid") is True, string(found.get("output")), found.get("readable") is True)
+        return ConfigurationVerdict(
+            found.get("valid") is True, string(found.get("output")), found.get("readable") is True
+        )
 
-    async def write(self, inside: Inside, setup: GatewaySetup, text: str) -> Written:
+    async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
         before = await inside.warden.read(self._path, root="home", limit=_LIMIT)
         whole = self._render(obj(parsed(text)), inside.version, setup)
         status, found = await self._asked(inside, "PUT /config", whole)
         if status == 400:
-            raise Unacceptable(string(found.get("output")))
+            raise ConfigurationRejected(string(found.get("output")))
         undo = partial(inside.warden.write, self._path, before, root="home", mode=0o600)
-        return Written(found.get("live") is True, undo)
+        return ConfigurationWritten(found.get("live") is True, undo)
 
-    async def _asked(self, inside: Inside, order: str, body: Json | None = None) -> tuple[int, Mapping[str, Any]]:
+    async def _asked(self, inside: AgentContext, order: str, body: Json | None = None) -> tuple[int, Mapping[str, Any]]:
         headers = {"Authorization": f"Bearer {inside.token.reveal()}"}
         status, found = await http.send_json(inside.warden.dial, self._port, order, headers, body)
         if status not in (200, 400):

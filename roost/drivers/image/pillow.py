@@ -18,13 +18,13 @@ from roost.drivers.image.contract import (
     PIXEL_LIMIT,
     SIDE_LIMIT,
     SOURCE_LIMIT,
-    Images,
+    ImageOptions,
+    ImageRenderer,
     ImageTooLarge,
     InvalidImage,
-    NotAnImage,
-    Rendered,
+    RenderedImage,
     TooManyImages,
-    Wanted,
+    UnsupportedImage,
 )
 
 _PROGRAM = Path(__file__).with_name("worker.py")
@@ -32,16 +32,16 @@ _PROCESSES = 2
 _WAITING = 32
 _SECONDS = 10.0
 _MOST = 256 * 1024**2
-_REFUSALS: dict[str, type[Problem]] = {"invalid": InvalidImage, "large": ImageTooLarge, "kind": NotAnImage}
+_REFUSALS: dict[str, type[Problem]] = {"invalid": InvalidImage, "large": ImageTooLarge, "kind": UnsupportedImage}
 
 
-class PillowImages(Images):
+class PillowRenderer(ImageRenderer):
     def __init__(self) -> None:
         self._idle: list[Process] = []
         self._places = asyncio.Semaphore(_PROCESSES)
         self._waiting = 0
 
-    async def render(self, source: bytes, wanted: Wanted) -> Rendered:
+    async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
         if len(source) > SOURCE_LIMIT:
             raise ImageTooLarge
         if self._waiting >= _WAITING:
@@ -77,7 +77,7 @@ class PillowImages(Images):
         try:
             yield worker
             is_well = True
-        except _Died:
+        except _WorkerDied:
             raise
         except Problem:
             is_well = True
@@ -102,7 +102,7 @@ async def _end(worker: Process) -> None:
     await worker.wait()
 
 
-async def _asked(worker: Process, source: bytes, wanted: Wanted) -> Rendered:
+async def _asked(worker: Process, source: bytes, wanted: ImageOptions) -> RenderedImage:
     assert worker.stdin is not None
     assert worker.stdout is not None
     question = {"size": len(source), "wanted": asdict(wanted), "pixels": PIXEL_LIMIT, "side": SIDE_LIMIT}
@@ -115,9 +115,9 @@ async def _asked(worker: Process, source: bytes, wanted: Wanted) -> Rendered:
             raise _REFUSALS[head["refused"]]
         data = await worker.stdout.readexactly(min(_MOST, head["size"]))
     except (OSError, EOFError, ValueError):
-        raise _Died from None
-    return Rendered(str(head["mime"]), data)
+        raise _WorkerDied from None
+    return RenderedImage(str(head["mime"]), data)
 
 
-class _Died(InvalidImage):
+class _WorkerDied(InvalidImage):
     """The process ended over this source, or said something else than an answer."""

@@ -24,7 +24,7 @@ _SHARPENING = 30  # per cent for each step of 10
 Picture = Image.Image
 
 
-class Refused(Exception):  # noqa: N818 - an answer
+class ImageRefused(Exception):  # noqa: N818 - an answer
     """`args[0]`: invalid, large or kind."""
 
 
@@ -50,7 +50,7 @@ def _limit_time() -> None:
 def _answer(question: dict[str, Any], source: bytes) -> tuple[dict[str, Any], bytes]:
     try:
         mime, data = _made(source, question)
-    except Refused as refused:
+    except ImageRefused as refused:
         return {"refused": refused.args[0]}, b""
     except MemoryError:
         return {"refused": "large"}, b""
@@ -64,12 +64,12 @@ def _made(source: bytes, question: dict[str, Any]) -> tuple[str, bytes]:
     try:
         opened = Image.open(io.BytesIO(source), formats=_FORMATS)
     except OSError:
-        raise Refused("kind") from None
+        raise ImageRefused("kind") from None
     kind = opened.format or ""
     count = getattr(opened, "n_frames", 1) if wanted["anim"] and kind in {"GIF", "WEBP", "PNG"} else 1
     width, height = opened.size
     if width * height * count > question["pixels"] or max(width, height) > 65_535 or count > _MOST_FRAMES:
-        raise Refused("large")
+        raise ImageRefused("large")
     info: dict[Any, Any] = dict(opened.info)
     exif = opened.getexif()
     frames = list(_frames(opened, count, wanted, question))
@@ -87,7 +87,7 @@ def _frames(opened: Picture, count: int, wanted: dict[str, Any], question: dict[
             picture = picture.filter(ImageFilter.UnsharpMask(1, round(wanted["sharpen"] * _SHARPENING), 0))
         made += picture.width * picture.height
         if made > question["pixels"]:
-            raise Refused("large")
+            raise ImageRefused("large")
         yield picture
 
 
@@ -105,7 +105,7 @@ def _fitted(picture: Picture, wanted: dict[str, Any], side: int) -> Picture:
     width = width or max(1, round(height * ratio))
     height = height or max(1, round(width / ratio))
     if max(width, height) > side:
-        raise Refused("large")
+        raise ImageRefused("large")
     if fit == "crop":
         width, height = min(width, picture.width), min(height, picture.height)
     if fit in {"cover", "crop"}:

@@ -9,17 +9,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Open(BaseModel):
+class _OpenSchema(BaseModel):
     """Known fields are checked, unknown ones kept."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
 
-class ImageUrl(_Open):
+class ImageUrl(_OpenSchema):
     url: str
 
 
-class Part(_Open):
+class ContentPart(_OpenSchema):
     """One piece of a message's content; `type` says which of the fields is there."""
 
     type: str
@@ -27,30 +27,30 @@ class Part(_Open):
     image_url: ImageUrl | None = None
 
 
-class Call(_Open):
+class FunctionCall(_OpenSchema):
     """The function that an assistant's message calls; `arguments` is JSON as the model wrote it, perhaps broken."""
 
     name: str
     arguments: str = ""
 
 
-class ToolCall(_Open):
+class ToolCall(_OpenSchema):
     id: str
     type: str = "function"
-    function: Call | None = None
+    function: FunctionCall | None = None
 
 
-class Message(_Open):
+class ChatMessage(_OpenSchema):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ContentPart]:
         """The content as parts, in whichever form it came."""
         if isinstance(self.content, str):
-            return [Part(type="text", text=self.content)]
+            return [ContentPart(type="text", text=self.content)]
         return self.content or []
 
     @property
@@ -59,29 +59,29 @@ class Message(_Open):
         return "\n".join(part.text for part in self.parts if part.text)
 
 
-class Function(_Open):
+class FunctionDefinition(_OpenSchema):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
 
 
-class Tool(_Open):
+class ToolDefinition(_OpenSchema):
     type: str
-    function: Function | None = None
+    function: FunctionDefinition | None = None
 
 
-class StreamOptions(_Open):
+class StreamOptions(_OpenSchema):
     include_usage: bool = False
 
 
-class ChatRequest(_Open):
+class ChatRequest(_OpenSchema):
     """The body of `POST /chat/completions`."""
 
     model: Annotated[str, Field(min_length=1, max_length=256)]
-    messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: Annotated[list[Tool], Field(max_length=2_000)] | None = None
+    tools: Annotated[list[ToolDefinition], Field(max_length=2_000)] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -95,7 +95,7 @@ class ChatRequest(_Open):
         return self.stream_options is not None and self.stream_options.include_usage
 
     @property
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[FunctionDefinition]:
         """The functions that are offered as tools."""
         return [tool.function for tool in self.tools or [] if tool.function is not None]
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
 
@@ -48,21 +48,21 @@ class UpstreamProblem(Problem):
 
 
 class UpstreamRefused(UpstreamProblem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "The model provider refused the request"
 
 
 class UpstreamTooLarge(UpstreamRefused):
-    kind = Kind.TOO_LARGE
+    kind = ProblemKind.TOO_LARGE
 
 
 class UpstreamLimited(UpstreamRefused):
-    kind = Kind.LIMITED
+    kind = ProblemKind.LIMITED
     message = "The model provider limits the rate of requests"
 
 
 class UpstreamUnavailable(UpstreamProblem):
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The model provider is not available"
 
 
@@ -70,7 +70,7 @@ class UpstreamDenied(UpstreamUnavailable):
     message = "The model provider does not accept the configured key or account"
 
 
-class Upstream(ABC):
+class ModelUpstream(ABC):
     """One source of models. `name` is how it is called in model ids."""
 
     def __init__(self, name: str) -> None:

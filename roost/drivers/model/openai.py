@@ -6,16 +6,16 @@ from fnmatch import fnmatchcase
 
 import httpx2
 
-from roost.drivers.model import loose
+from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, ModelSettings, Upstream
-from roost.drivers.model.remote import IDLE, Remote
+from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
+from roost.drivers.model.remote import IDLE, ProviderEndpointClient
 
 _MOST_MODELS = 5_000
 _LONGEST_ID = 200
 
 
-class OpenAI(Upstream):
+class OpenAIUpstream(ModelUpstream):
     def __init__(
         self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
@@ -23,14 +23,14 @@ class OpenAI(Upstream):
         super().__init__(settings.name)
         self._settings = settings
         key = {} if settings.key is None else {"Authorization": f"Bearer {settings.key.reveal()}"}
-        self._remote = Remote(settings, key, idle=idle, transport=transport)
+        self._remote = ProviderEndpointClient(settings, key, idle=idle, transport=transport)
 
     async def models(self) -> Sequence[str]:
         return self._settings.models or listed(await self._remote.get("/models"), self._settings.prefer)
 
     async def complete(self, request: ChatRequest) -> Json:
         answer = await self._remote.post("/chat/completions", request.body(stream=False))
-        if not loose.items(answer.get("choices")):
+        if not json_access.items(answer.get("choices")):
             raise self._remote.unclear()
         return answer
 
@@ -51,7 +51,10 @@ class OpenAI(Upstream):
 
 def listed(answer: Json, prefer: Sequence[str]) -> Sequence[str]:
     """The ids of a list of models, the preferred first; both protocols write it the same."""
-    found = (loose.string(loose.obj(entry).get("id")) for entry in loose.items(answer.get("data"))[:_MOST_MODELS])
+    found = (
+        json_access.string(json_access.obj(entry).get("id"))
+        for entry in json_access.items(answer.get("data"))[:_MOST_MODELS]
+    )
     models = [model for model in found if 0 < len(model) <= _LONGEST_ID]
     return sorted(models, key=lambda model: _place(model, prefer))
 
@@ -61,4 +64,4 @@ def _place(model: str, prefer: Sequence[str]) -> int:
 
 
 def _finishes(chunk: Json) -> bool:
-    return any(loose.obj(choice).get("finish_reason") for choice in loose.items(chunk.get("choices")))
+    return any(json_access.obj(choice).get("finish_reason") for choice in json_access.items(chunk.get("choices")))

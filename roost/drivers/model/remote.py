@@ -14,7 +14,7 @@ import httpx2
 
 from roost.core import log
 from roost.core.problem import Problem
-from roost.drivers.model import loose
+from roost.drivers.model import json_access
 from roost.drivers.model.contract import (
     Json,
     ModelSettings,
@@ -41,7 +41,7 @@ _KEY_LIKE = re.compile(r"\bsk-[\w*.-]+")
 _log = log.get(__name__)
 
 
-class Remote:
+class ProviderEndpointClient:
     def __init__(
         self,
         settings: ModelSettings,
@@ -115,7 +115,7 @@ class Remote:
         if 200 <= status < 300:
             return
         content, _ = await _content(response, _LARGEST_ERROR)
-        message, code = self._told(loose.parsed(content))
+        message, code = self._told(json_access.parsed(content))
         kind = _kind(status)
         _log.warning("model provider refused", upstream=self._name, status=status, message=message)
         if kind is UpstreamDenied:
@@ -130,11 +130,11 @@ class Remote:
 
     def _told(self, answer: Any) -> tuple[str, str | None]:
         """The message, without anything like a key, and the code of an error body in any of the usual forms."""
-        found = loose.obj(answer).get("error") or answer
-        error = loose.obj(found)
+        found = json_access.obj(answer).get("error") or answer
+        error = json_access.obj(found)
         message = error.get("message") or error.get("detail") or found
-        code = loose.string(error.get("code")) or loose.string(error.get("type"))
-        return self._redacted(loose.string(message)), code[:100] or None
+        code = json_access.string(error.get("code")) or json_access.string(error.get("type"))
+        return self._redacted(json_access.string(message)), code[:100] or None
 
     def _redacted(self, text: str) -> str:
         if self._key is not None and (key := self._key.reveal()):
@@ -142,7 +142,7 @@ class Remote:
         return _KEY_LIKE.sub("[redacted]", log.redact(text))[:_LONGEST_MESSAGE]
 
     def _parsed(self, text: str | bytes) -> Json:
-        if not (value := loose.obj(loose.parsed(text))):
+        if not (value := json_access.obj(json_access.parsed(text))):
             raise self.unclear()
         return value
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from roost.core import clock
 from roost.drivers.model.chat import ChatRequest, estimate
-from roost.drivers.model.contract import Json, Upstream, UpstreamRefused
+from roost.drivers.model.contract import Json, ModelUpstream, UpstreamRefused
 
 MODEL = "scripted"
 _GREETING = "I am Roost's scripted stand-in model, not a language model."
@@ -34,7 +34,7 @@ _COMMAND = re.compile(r"(?:^|(?<=\s))/(say|slow|tool)[ \t]+(?=\S)")
 
 
 @dataclass(frozen=True)
-class Reply:
+class ScriptedReply:
     """What will be answered: a text, or a call of one tool. `pause` is in seconds, between two words."""
 
     text: str = ""
@@ -51,7 +51,7 @@ class Reply:
         return "stop" if self.tool is None else "tool_calls"
 
 
-class Scripted(Upstream):
+class ScriptedUpstream(ModelUpstream):
     def __init__(self, name: str = MODEL) -> None:
         super().__init__(name)
 
@@ -86,17 +86,17 @@ class Scripted(Upstream):
         """There is nothing to let go of."""
 
 
-def plan(request: ChatRequest) -> Reply:
+def plan(request: ChatRequest) -> ScriptedReply:
     """What the request is answered with."""
     for message in reversed(request.messages):
         if message.role == "tool":
-            return Reply(f"The tool answered: {_shortened(_visible(message.text), _LONGEST_RESULT)}")
+            return ScriptedReply(f"The tool answered: {_shortened(_visible(message.text), _LONGEST_RESULT)}")
         if message.role == "user" and (text := _visible(message.text)):
             return _obeyed(text, request)
-    return Reply(f"{_GREETING} You said nothing.")
+    return ScriptedReply(f"{_GREETING} You said nothing.")
 
 
-def _planned(request: ChatRequest) -> Reply:
+def _planned(request: ChatRequest) -> ScriptedReply:
     if request.model != MODEL:
         raise UpstreamRefused("The stand-in serves one model: scripted", extra={"code": "model_not_found"})
     return plan(request)
@@ -108,36 +108,36 @@ def _visible(text: str) -> str:
     return _RUNTIME.sub("", _STAMP.sub("", shown)).strip()
 
 
-def _obeyed(text: str, request: ChatRequest) -> Reply:
+def _obeyed(text: str, request: ChatRequest) -> ScriptedReply:
     found = _COMMAND.search(text)
     if found is None:
-        return Reply(f"{_GREETING} You said: {_shortened(text, _LONGEST_ECHO)}")
+        return ScriptedReply(f"{_GREETING} You said: {_shortened(text, _LONGEST_ECHO)}")
     rest = text[found.end() :]
     match found[1]:
         case "say":
-            return Reply(rest)
+            return ScriptedReply(rest)
         case "slow":
             return _slow(rest.split()[0])
         case _:
             return _tool(rest, request)
 
 
-def _slow(count: str) -> Reply:
+def _slow(count: str) -> ScriptedReply:
     if not re.fullmatch(r"[0-9]{1,4}", count) or not 1 <= int(count) <= _SLOW_WORDS:
-        return Reply(f"{_GREETING} /slow takes a number of words from 1 to {_SLOW_WORDS}.")
-    return Reply(" ".join(str(number) for number in range(1, int(count) + 1)), pause=_SLOW_PAUSE)
+        return ScriptedReply(f"{_GREETING} /slow takes a number of words from 1 to {_SLOW_WORDS}.")
+    return ScriptedReply(" ".join(str(number) for number in range(1, int(count) + 1)), pause=_SLOW_PAUSE)
 
 
-def _tool(rest: str, request: ChatRequest) -> Reply:
+def _tool(rest: str, request: ChatRequest) -> ScriptedReply:
     name, *given = rest.split(maxsplit=1)
     offered = [] if request.tool_choice == "none" else [function.name for function in request.functions]
     if name not in offered:
         names = ", ".join(offered[:20]) or "none"
-        return Reply(f"{_GREETING} I was not offered the tool {_shortened(name, 100)}. Offered: {names}")
+        return ScriptedReply(f"{_GREETING} I was not offered the tool {_shortened(name, 100)}. Offered: {names}")
     arguments = _arguments("".join(given))
     if arguments is None:
-        return Reply(f"{_GREETING} The arguments of /tool are not a JSON object.")
-    return Reply(tool=name, arguments=json.dumps(arguments))
+        return ScriptedReply(f"{_GREETING} The arguments of /tool are not a JSON object.")
+    return ScriptedReply(tool=name, arguments=json.dumps(arguments))
 
 
 def _arguments(text: str) -> Json | None:
@@ -169,12 +169,12 @@ def _piece(delta: Json, finish: str | None = None) -> Json:
     return {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
 
 
-def _call(reply: Reply, digest: str) -> Json:
+def _call(reply: ScriptedReply, digest: str) -> Json:
     function = {"name": reply.tool, "arguments": reply.arguments}
     return {"id": f"call_{digest}", "type": "function", "function": function}
 
 
-def _usage(request: ChatRequest, reply: Reply) -> Json:
+def _usage(request: ChatRequest, reply: ScriptedReply) -> Json:
     asked = sum(estimate(message.text) for message in request.messages)
     answered = estimate(reply.text) if reply.tool is None else estimate(reply.tool + reply.arguments)
     return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}

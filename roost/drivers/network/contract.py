@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 HOST_LIMIT = 512
 _HOST = re.compile(
@@ -19,32 +19,32 @@ _PEER = re.compile(r"/p2p/[A-Za-z0-9]{1,128}")
 _SCHEMES = {"/http": "http", "/https": "https", "/tls/http": "https"}
 
 
-class NotThere(Problem):
+class ContentNotAtSource(Problem):
     """The source does not have it, or does not give it."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "The source does not have the content"
 
 
 class SourceFailed(Problem):
     """The source could not be reached, or broke off."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The source could not be read"
 
 
-class Refused(Problem):
+class NetworkRefused(Problem):
     """The network was reached and does not do it; the message is in its words."""
 
     message = "The network refused"
 
 
-class BadHost(Problem):
-    kind = Kind.INVALID
+class InvalidHostNode(Problem):
+    kind = ProblemKind.INVALID
     message = "A host node must be a multiaddr"
 
 
-class Source(ABC):
+class ContentSource(ABC):
     """One place that may have content. `name` is for the log."""
 
     def __init__(self, name: str) -> None:
@@ -60,11 +60,11 @@ class Source(ABC):
 
 class PublicNetwork(ABC):
     @abstractmethod
-    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
         """Whom to ask, in this order. `hosts` are multiaddrs, checked by `origin`, that somebody says have it."""
 
 
-class Announcer(ABC):
+class NetworkAnnouncer(ABC):
     """The ability to tell others what is here. CIDs are canonical, of version 1, and what they name is for everybody.
 
     Each verb can be done twice, and again after it was cut off. They raise SourceFailed where the network cannot be
@@ -97,7 +97,7 @@ def origin(host: str) -> str | None:
         return None
     found = _HOST.fullmatch(host) if len(host) <= HOST_LIMIT else None
     if found is None or not _is_address(found[1], found[2]) or int(found[4] or 0) > 65535:
-        raise BadHost
+        raise InvalidHostNode
     kind, name, transport, port, rest = found.groups()
     scheme = _SCHEMES.get(rest)
     if scheme is None or transport != "tcp" or kind == "dnsaddr":

@@ -18,14 +18,14 @@ from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.network.contract import (
     HOST_LIMIT,
-    Announcer,
-    NotThere,
+    ContentNotAtSource,
+    ContentSource,
+    NetworkAnnouncer,
+    NetworkRefused,
     PublicNetwork,
-    Refused,
-    Source,
     SourceFailed,
 )
-from roost.drivers.network.rpc import Rpc
+from roost.drivers.network.rpc import KuboRpc
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"/ip[46]/([^/]+)/")
 _log = log.get("network")
 
 
-class Kubo(PublicNetwork, Announcer):
+class KuboNetwork(PublicNetwork, NetworkAnnouncer):
     def __init__(
         self,
         url: str,
@@ -59,7 +59,7 @@ class Kubo(PublicNetwork, Announcer):
         idle: float = IDLE,
     ) -> None:
         """`http` asks the host nodes that speak HTTP; `admits` says which of the node's addresses others may know."""
-        self._rpc = Rpc(url, credential)
+        self._rpc = KuboRpc(url, credential)
         self._http = http
         self._locate = locate
         self._admits = admits
@@ -67,13 +67,13 @@ class Kubo(PublicNetwork, Announcer):
         self._known: Sequence[str] = ()
         self._known_until = 0.0
 
-    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
-        return (*self._http.sources(hosts), _Node(self._rpc, self._locate, hosts, self._idle))
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
+        return (*self._http.sources(hosts), _KuboSource(self._rpc, self._locate, hosts, self._idle))
 
     async def has(self, cid: str) -> bool:
         try:
             await self._rpc.call("pin/ls", idle=ANSWER, arg=cid, type="recursive")
-        except Refused as refused:
+        except NetworkRefused as refused:
             if _is_not_pinned(refused):
                 return False
             raise
@@ -91,7 +91,7 @@ class Kubo(PublicNetwork, Announcer):
     async def withdraw(self, cid: str) -> None:
         try:
             await self._rpc.call("pin/rm", idle=SLOW, arg=cid)
-        except Refused as refused:
+        except NetworkRefused as refused:
             if not _is_not_pinned(refused):
                 raise
 
@@ -110,7 +110,7 @@ class Kubo(PublicNetwork, Announcer):
                 "dag/import", idle=SLOW, content=body, headers=headers, **{"pin-roots": "true"}
             )
         if [root for line in lines if (root := _root(line))] != [cid]:
-            raise Refused("The node did not pin what it was given")
+            raise NetworkRefused("The node did not pin what it was given")
 
     async def _look(self) -> Sequence[str]:
         try:
@@ -134,15 +134,15 @@ class Kubo(PublicNetwork, Announcer):
 
 async def version(url: str, credential: Sensitive[str] | None) -> str:
     """Which kubo a node is. Raises SourceFailed, Refused."""
-    match await Rpc(url, credential).call("version", idle=BRIEF):
+    match await KuboRpc(url, credential).call("version", idle=BRIEF):
         case [{"Version": str(told)}]:
             return told
         case _:
-            raise Refused("The node does not tell its version")
+            raise NetworkRefused("The node does not tell its version")
 
 
-class _Node(Source):
-    def __init__(self, rpc: Rpc, locate: Locate, hosts: Sequence[str], idle: float) -> None:
+class _KuboSource(ContentSource):
+    def __init__(self, rpc: KuboRpc, locate: Locate, hosts: Sequence[str], idle: float) -> None:
         super().__init__("kubo")
         self._rpc = rpc
         self._locate = locate
@@ -157,12 +157,12 @@ class _Node(Source):
                 async for piece in response.aiter_raw():
                     began = True
                     yield piece
-        except Refused as refused:
+        except NetworkRefused as refused:
             raise SourceFailed(refused.message) from None
         except SourceFailed as failed:
             if began or "ReadTimeout" not in failed.message:
                 raise
-            raise NotThere("Nobody gave it in time") from None
+            raise ContentNotAtSource("Nobody gave it in time") from None
 
     async def _connect(self, host: str) -> None:
         """Have the node connect to a peer by the first address that works; one that has none is only noted."""
@@ -177,7 +177,7 @@ class _Node(Source):
     async def _dialed(self, address: str) -> bool:
         try:
             await self._rpc.call("swarm/connect", idle=ANSWER, arg=address)
-        except (Refused, SourceFailed) as failed:
+        except (NetworkRefused, SourceFailed) as failed:
             _log.info("network.peer_not_reached", host=address, reason=failed.message)
             return False
         return True
@@ -205,12 +205,12 @@ def _root(line: object) -> str | None:
     """The root that a line of `dag/import` says is pinned."""
     match line:
         case {"Root": {"PinErrorMsg": str(wrong)}} if wrong:
-            raise Refused(wrong)
+            raise NetworkRefused(wrong)
         case {"Root": {"Cid": {"/": str(cid)}}}:
             return cid
         case _:
             return None
 
 
-def _is_not_pinned(refused: Refused) -> bool:
+def _is_not_pinned(refused: NetworkRefused) -> bool:
     return "not pinned" in refused.message

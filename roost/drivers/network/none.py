@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from roost.drivers.network.contract import PublicNetwork, Source
+from roost.drivers.network.contract import ContentSource, PublicNetwork
 
 
 class NoNetwork(PublicNetwork):
-    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:  # noqa: ARG002 - the contract's signature
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:  # noqa: ARG002 - the contract's signature
         return ()

@@ -13,14 +13,14 @@ from typing import Any, cast
 import httpx2
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.network.contract import Refused, SourceFailed
+from roost.drivers.network.contract import NetworkRefused, SourceFailed
 
 CONNECT = 5.0
 _LINE, _LAST, _TOLD = 64 * 1024, 8, 500
 """Bytes of one line, lines that are kept, and characters of an error's text."""
 
 
-class Rpc:
+class KuboRpc:
     def __init__(self, url: str, credential: Sensitive[str] | None) -> None:
         """`credential` is written as in kubo's own settings: `bearer:TOKEN` or `basic:USER:PASSWORD`."""
         self._url = url
@@ -51,7 +51,7 @@ class Rpc:
                 ) as response,
             ):
                 if not response.is_success:
-                    raise Refused(await _reason(response))
+                    raise NetworkRefused(await _reason(response))
                 yield response
         except httpx2.HTTPError as error:
             raise SourceFailed(f"{verb}: {type(error).__name__}") from None
@@ -110,5 +110,5 @@ def _object(line: bytes) -> Mapping[str, Any]:
         raise SourceFailed("The node answered with something else than JSON")
     told = cast("Mapping[str, Any]", found)
     if told.get("Type") == "error":
-        raise Refused(str(told.get("Message"))[:_TOLD])
+        raise NetworkRefused(str(told.get("Message"))[:_TOLD])
     return told

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 import httpx2
 
 from roost.core.problem import Problem
-from roost.drivers.network.contract import NotThere, PublicNetwork, Source, SourceFailed, origin
+from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, origin
 
 CONNECT, IDLE = 10.0, 30.0
 """Seconds: to connect, and between two pieces."""
@@ -25,22 +25,22 @@ _QUERY = {"format": "car", "dag-scope": "all"}
 Transport = Callable[[], httpx2.AsyncBaseTransport]
 
 
-class Trustless(PublicNetwork):
+class TrustlessNetwork(PublicNetwork):
     def __init__(self, gateways: Sequence[str], outwards: Transport, *, idle: float = IDLE) -> None:
         """`outwards` makes the transport that leads to addresses which tenants name. It may refuse by a Problem."""
         self._gateways = gateways
         self._outwards = outwards
         self._idle = idle
 
-    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
         named = dict.fromkeys(found for host in hosts if (found := origin(host)))
         return [
-            *(_Gateway(url, self._idle, self._outwards) for url in named),
-            *(_Gateway(url, self._idle) for url in self._gateways),
+            *(_GatewaySource(url, self._idle, self._outwards) for url in named),
+            *(_GatewaySource(url, self._idle) for url in self._gateways),
         ]
 
 
-class _Gateway(Source):
+class _GatewaySource(ContentSource):
     def __init__(self, url: str, idle: float, outwards: Transport | None = None) -> None:
         super().__init__(url)
         self._url = url
@@ -66,11 +66,11 @@ class _Gateway(Source):
         timeout = httpx2.Timeout(self._idle, connect=CONNECT)
         if self._outwards is None:
             return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not _on_loopback(self._url))
-        transport = _Refusing(self._outwards())
+        transport = _RefusingTransport(self._outwards())
         return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, transport=transport, trust_env=False)
 
 
-class _Refusing(httpx2.AsyncBaseTransport):
+class _RefusingTransport(httpx2.AsyncBaseTransport):
     """A transport whose own refusals are a source that failed."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
@@ -88,7 +88,7 @@ class _Refusing(httpx2.AsyncBaseTransport):
 
 def _check(response: httpx2.Response) -> None:
     if response.status_code in _NOT_THERE:
-        raise NotThere
+        raise ContentNotAtSource
     if not response.is_success:
         raise SourceFailed(f"It answered {response.status_code}")
     if "application/vnd.ipld.car" not in response.headers.get("content-type", ""):

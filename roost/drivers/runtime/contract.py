@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
@@ -30,19 +30,19 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class RuntimeFailed(Problem):
     """The runtime could not do what it was asked; `message` says what and why, in one line."""
 
-    kind = Kind.FAILED
+    kind = ProblemKind.FAILED
     message = "The container runtime failed"
 
 
-class BoxGone(Problem):
+class ContainerNotRunning(Problem):
     """No box of that agent is running."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The agent's container is not running"
 
 
 @dataclass(frozen=True)
-class Mount:
+class ReadOnlyMount:
     """A folder of the host that the box sees read-only at `target`."""
 
     source: Path
@@ -50,7 +50,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ContainerLimits:
     """What one box may use. Enforced where `Capabilities` says so."""
 
     memory_bytes: int = 2 * 1024**3
@@ -62,7 +62,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class BoxSpec:
+class ContainerSpec:
     """All that a box needs. Pure data: the same spec gives the same box under every runtime.
 
     relays: TCP port on the box's loopback -> name of the relay socket (see `Runtime.relay`) that it leads to.
@@ -73,14 +73,14 @@ class BoxSpec:
 
     agent_id: str
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[ReadOnlyMount] = ()
     relays: Mapping[int, str] = field(default_factory=dict[int, str])
     egress: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ContainerLimits = field(default_factory=ContainerLimits)
 
 
 @dataclass(frozen=True)
-class Box:
+class Container:
     """A running box. `pid` is the warden's pid as the host sees it (None where the runtime does not tell)."""
 
     agent_id: str
@@ -119,7 +119,7 @@ class Runtime(ABC):
         """Start and remove a real box under a deadline of 10 s, and tell what held. Never raises."""
 
     @abstractmethod
-    async def start(self, spec: BoxSpec) -> Box:
+    async def start(self, spec: ContainerSpec) -> Container:
         """Start the agent's box and return once its warden answers.
 
         Idempotent by agent id: a running box is returned as it is, whatever the spec. The folders of the agent are
@@ -141,7 +141,7 @@ class Runtime(ABC):
         """
 
     @abstractmethod
-    async def list(self) -> Sequence[Box]:
+    async def list(self) -> Sequence[Container]:
         """Every running box of this data folder, those started by an earlier process of the server among them.
 
         A box whose start was cut off by a crash before it was recorded is ended by this call, not listed.

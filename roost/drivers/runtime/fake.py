@@ -22,21 +22,21 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roost import warden
-from roost.core import clock, ids, unixsocket
+from roost.core import clock, ids, unix_socket
 from roost.core.problem import Problem
-from roost.drivers.runtime import own_loopback
+from roost.drivers.runtime import loopback_namespace
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
-    Box,
-    BoxGone,
-    BoxSpec,
     Capabilities,
+    Container,
+    ContainerNotRunning,
+    ContainerSpec,
     Enforcement,
     Runtime,
     RuntimeFailed,
     Stream,
 )
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.warden_client import WardenClient
 
 _LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
 _START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 5.0, 5.0, 0.01
@@ -60,13 +60,13 @@ class FakeRuntime(Runtime):
         agent_id = f"probe-{ids.host_label()}"
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await self.start(BoxSpec(agent_id))
+                await self.start(ContainerSpec(agent_id))
                 await self.delete(agent_id)
         except (Problem, OSError) as problem:
             return Capabilities(usable=False, error=str(problem))
         return Capabilities(usable=True, enforcement=[Enforcement(name, False, "a fake") for name in _NOTHING])
 
-    async def start(self, spec: BoxSpec) -> Box:
+    async def start(self, spec: ContainerSpec) -> Container:
         async with self._locks[spec.agent_id]:
             if box := self._recorded(spec.agent_id):
                 return box
@@ -86,7 +86,7 @@ class FakeRuntime(Runtime):
         for folder in (self._run(agent_id), self._place(agent_id)):
             await asyncio.to_thread(remove_tree, folder)
 
-    async def list(self) -> Sequence[Box]:
+    async def list(self) -> Sequence[Container]:
         known = [path.parent.name for path in self._folder.glob("run/*/box.json")]
         boxes = [box for agent_id in known if (box := self._recorded(agent_id))]
         recorded = {box.pid for box in boxes}
@@ -99,18 +99,18 @@ class FakeRuntime(Runtime):
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unixsocket.connect(self._run(agent_id) / "w.sock")
+                return await unix_socket.connect(self._run(agent_id) / "w.sock")
         except OSError:
-            raise BoxGone from None
+            raise ContainerNotRunning from None
 
     def relay(self, agent_id: str, name: str) -> socket.socket:
-        return unixsocket.listen(_made(self._run(agent_id) / "out") / _checked(name))
+        return unix_socket.listen(_made(self._run(agent_id) / "out") / _checked(name))
 
-    async def _start(self, spec: BoxSpec) -> Box:
+    async def _start(self, spec: ContainerSpec) -> Container:
         pid = self._spawn(spec)
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await Warden(partial(self.connect, spec.agent_id)).ping()
+                await WardenClient(partial(self.connect, spec.agent_id)).ping()
             return self._record(spec.agent_id, pid)
         except BaseException:
             await _end(pid, 0)
@@ -122,15 +122,15 @@ class FakeRuntime(Runtime):
     def _run(self, agent_id: str) -> Path:
         return self._folder / "run" / _checked(agent_id)
 
-    def _spawn(self, spec: BoxSpec) -> int:
+    def _spawn(self, spec: ContainerSpec) -> int:
         out = _made(self._run(spec.agent_id) / "out")
         config = self._config(spec)
         arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
         log = str(self._run(spec.agent_id) / "warden.log")
-        with unixsocket.listen(self._run(spec.agent_id) / "w.sock") as listener:
-            return _spawn([*_PYTHON, own_loopback.__file__, *arguments], log, listener, out)
+        with unix_socket.listen(self._run(spec.agent_id) / "w.sock") as listener:
+            return _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
 
-    def _config(self, spec: BoxSpec) -> Mapping[str, Any]:
+    def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
         place, relays = self._place(spec.agent_id), f"/proc/self/fd/{_RELAYS_FD}"  # a path there is always short enough
         return {
             "agent": spec.agent_id,
@@ -142,15 +142,15 @@ class FakeRuntime(Runtime):
             "env": {"PATH": _PATH, "HOME": str(place / "home"), **spec.env},
         }
 
-    def _record(self, agent_id: str, pid: int) -> Box:
-        box = Box(agent_id, pid, clock.now())
+    def _record(self, agent_id: str, pid: int) -> Container:
+        box = Container(agent_id, pid, clock.now())
         record = {"pid": pid, "started": _started(pid), "at": box.started_at.isoformat()}
         fresh = self._run(agent_id) / "box.new"
         fresh.write_text(json.dumps(record))
         fresh.rename(self._run(agent_id) / "box.json")
         return box
 
-    def _recorded(self, agent_id: str) -> Box | None:
+    def _recorded(self, agent_id: str) -> Container | None:
         """The running box, if its record is complete."""
         try:
             record = json.loads((self._run(agent_id) / "box.json").read_text())
@@ -158,7 +158,7 @@ class FakeRuntime(Runtime):
             return None
         if _started(record["pid"]) != record["started"]:
             return None
-        return Box(agent_id, record["pid"], datetime.fromisoformat(record["at"]))
+        return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]))
 
     def _wardens(self) -> Iterator[tuple[int, str]]:
         """Pid and agent of every warden of this folder, recorded or not."""

@@ -5,34 +5,36 @@ What decides is the Host header and the path as it was sent: `/v0` and what is u
 
 from typing import ClassVar
 
-from roost.hosts.address import Address
-from roost.hosts.edge.asked import Asked
-from roost.hosts.edge.exchange import Exchange
-from roost.hosts.edge.gate import Gate
-from roost.hosts.edge.guard import GuardedProtocol
-from roost.hosts.edge.head import Facts
-from roost.hosts.edge.traffic import Traffic
-from roost.hosts.edge.turn import Turn
-from roost.hosts.peer import client_address
-from roost.identity.door import Surface
+from roost.hosts.address import HostAddress
+from roost.hosts.client_address import client_address
+from roost.hosts.edge.dependencies import ProxyDependencies
+from roost.hosts.edge.guarded_http import GuardedHttpProtocol
+from roost.hosts.edge.live_connections import LiveConnections
+from roost.hosts.edge.proxy_exchange import ProxyExchange
+from roost.hosts.edge.proxy_request import ProxyRequest
+from roost.hosts.edge.queued_request import QueuedRequest
+from roost.hosts.edge.request_head import RequestHead
+from roost.identity.authenticator import HostKind
 from roost.web.request_id import request_id
 
 
-class EdgeProtocol(GuardedProtocol):
-    traffic: ClassVar[Traffic]
+class EdgeHttpProtocol(GuardedHttpProtocol):
+    traffic: ClassVar[LiveConnections]
 
-    def _turn_for(self, facts: Facts) -> Turn | None:
+    def _turn_for(self, facts: RequestHead) -> QueuedRequest | None:
         address = self.traffic.gate.addresses.parse(facts.host)
-        if address is None or address.surface is not Surface.AGENT or _is_platform(self.url):
+        if address is None or address.surface is not HostKind.AGENT or _is_platform(self.url):
             return None
         keep_alive = self.parser.get_http_version() == "1.1" and self.parser.should_keep_alive()
-        return Exchange(self, self.traffic, self._asked(address, facts), keep_alive=keep_alive and not facts.websocket)
+        return ProxyExchange(
+            self, self.traffic, self._asked(address, facts), keep_alive=keep_alive and not facts.websocket
+        )
 
-    def _asked(self, address: Address, facts: Facts) -> Asked:
+    def _asked(self, address: HostAddress, facts: RequestHead) -> ProxyRequest:
         assert address.agent_id is not None
         named = dict(reversed(self.headers))
         forwarded_for = named.get(b"x-forwarded-for", b"").decode("latin-1")
-        return Asked(
+        return ProxyRequest(
             address=address,
             agent_id=address.agent_id,
             method=self.parser.get_method().decode(),
@@ -45,12 +47,12 @@ class EdgeProtocol(GuardedProtocol):
         )
 
 
-def edge_protocol(gate: Gate) -> type[EdgeProtocol]:
+def edge_protocol(gate: ProxyDependencies) -> type[EdgeHttpProtocol]:
     """The class to give to uvicorn as `http`. Its `traffic.close()` lets go of what is open, at the server's end."""
 
-    class BoundProtocol(EdgeProtocol):
+    class BoundProtocol(EdgeHttpProtocol):
         bounds = gate.bounds
-        traffic = Traffic(gate)
+        traffic = LiveConnections(gate)
 
     return BoundProtocol
 

@@ -5,15 +5,17 @@ It is the protocol of the gateway's connection, and the `Turn` that the client's
 
 import asyncio
 
-from roost.hosts.edge.account import Account
-from roost.hosts.edge.guard import GuardedProtocol
-from roost.hosts.edge.traffic import Traffic
-from roost.hosts.edge.turn import Turn
-from roost.hosts.edge.upstream import Upstream
+from roost.hosts.edge.gateway_connection import GatewayConnection
+from roost.hosts.edge.guarded_http import GuardedHttpProtocol
+from roost.hosts.edge.live_connections import LiveConnections
+from roost.hosts.edge.queued_request import QueuedRequest
+from roost.hosts.edge.request_metrics import RequestMetrics
 
 
-class Tunnel(Turn, asyncio.Protocol):
-    def __init__(self, line: GuardedProtocol, traffic: Traffic, upstream: Upstream, account: Account) -> None:
+class WebSocketTunnel(QueuedRequest, asyncio.Protocol):
+    def __init__(
+        self, line: GuardedHttpProtocol, traffic: LiveConnections, upstream: GatewayConnection, account: RequestMetrics
+    ) -> None:
         super().__init__(keep_alive=False)
         self.agent_id = upstream.agent_id
         self._line, self._traffic, self._upstream, self._account = line, traffic, upstream, account

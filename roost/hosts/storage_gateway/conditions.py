@@ -10,12 +10,12 @@ _MOST = 16
 _TAG = re.compile(r'(W/)?("[^"]*")')
 
 
-class Unsatisfiable(Exception):  # noqa: N818 - the word of the RFC
+class RangeNotSatisfiable(Exception):  # noqa: N818 - the word of the RFC
     """A range beyond the end."""
 
 
 @dataclass(frozen=True)
-class Part:
+class ByteRange:
     """Bytes `begin` to `end`, the end not included."""
 
     begin: int
@@ -36,7 +36,7 @@ def is_another(if_match: str | None, etag: str) -> bool:
     return etag not in {tag for weak, tag in _TAG.findall(if_match) if not weak}
 
 
-def parts(asked: str | None, if_range: str | None, etag: str, size: int) -> Sequence[Part]:
+def parts(asked: str | None, if_range: str | None, etag: str, size: int) -> Sequence[ByteRange]:
     """The ranges that are asked for, in their order; none for all of it.
 
     Other units and what is not understood mean all of it (14.2), as do ranges of something else than what is here, and
@@ -45,9 +45,9 @@ def parts(asked: str | None, if_range: str | None, etag: str, size: int) -> Sequ
     specs = _specs(asked) if asked is not None else ()
     if not specs or (if_range is not None and if_range.strip() != etag):
         return ()
-    found = [Part(begin, end) for begin, end in (_within(*spec, size) for spec in specs) if begin < end]
+    found = [ByteRange(begin, end) for begin, end in (_within(*spec, size) for spec in specs) if begin < end]
     if not found:
-        raise Unsatisfiable
+        raise RangeNotSatisfiable
     return found if len(found) <= _MOST and sum(part.end - part.begin for part in found) <= size else ()
 
 

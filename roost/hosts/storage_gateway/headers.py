@@ -6,9 +6,9 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from roost.hosts.storage_gateway import conditions, disposition
-from roost.hosts.storage_gateway.asked import Asked
-from roost.hosts.storage_gateway.reply import Reply, text
-from roost.storage.serve.service import Found
+from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.response import GatewayResponse, text
+from roost.storage.serve.service import ResolvedContent
 from roost.storage.unixfs.cid import Cid
 
 _ADDRESS = "/%?&=:@!$'()*+,;~-._"
@@ -21,7 +21,7 @@ def written(cid: Cid) -> str:
     return str(cid)
 
 
-def common(asked: Asked, found: Found) -> dict[str, str]:
+def common(asked: GatewayRequest, found: ResolvedContent) -> dict[str, str]:
     """Where the content is in its graph. The path is told as it was sent: decoded, it could end the header."""
     if asked.is_private:
         told = {"Referrer-Policy": "no-referrer"}
@@ -36,15 +36,15 @@ def common(asked: Asked, found: Found) -> dict[str, str]:
     return told
 
 
-def settled(asked: Asked, headers: dict[str, str]) -> Reply | None:
+def settled(asked: GatewayRequest, headers: dict[str, str]) -> GatewayResponse | None:
     """The answer to a conditional request whose condition says that no content is to be sent."""
     etag = headers["ETag"]
     if conditions.is_another(asked.headers.get("if-match"), etag):
         return text(412, "The content is another one", {"ETag": etag})
-    return Reply(304, headers) if conditions.is_known(asked.headers.get("if-none-match"), etag) else None
+    return GatewayResponse(304, headers) if conditions.is_known(asked.headers.get("if-none-match"), etag) else None
 
 
-def presented(asked: Asked, mime: str, name: str) -> dict[str, str]:
+def presented(asked: GatewayRequest, mime: str, name: str) -> dict[str, str]:
     """The type, and what a browser may do with it. What could run scripts runs on the origin of its own CID only."""
     runs = disposition.runs(mime) and not asked.own_origin
     headers = {"Content-Type": disposition.content_type(mime)}
@@ -57,11 +57,11 @@ def presented(asked: Asked, mime: str, name: str) -> dict[str, str]:
     return headers
 
 
-def whose(found: Found) -> str:
+def whose(found: ResolvedContent) -> str:
     return "public" if found.shared else "private"
 
 
-def keep(found: Found) -> str:
+def keep(found: ResolvedContent) -> str:
     """How long caches may keep what a CID names: for good, where the address will always lead to it."""
     return f"{whose(found)}, max-age=29030400, immutable" if found.lasting else f"{whose(found)}, no-cache"
 

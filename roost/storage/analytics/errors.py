@@ -1,8 +1,8 @@
 """What can go wrong with questions about what gateways served."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class InvalidPeriod(Problem):
-    kind = Kind.INVALID
+class InvalidAnalyticsPeriod(Problem):
+    kind = ProblemKind.INVALID
     message = "start_date must not be after end_date"

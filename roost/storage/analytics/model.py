@@ -12,7 +12,7 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple, Self
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.unixfs.cid import Cid
 
 UNKNOWN, OTHER = "unknown", "other"
@@ -24,7 +24,7 @@ LONGEST_NAME, LONGEST_AGENT, LONGEST_REFERER = 255, 200, 255
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,19}://[a-z0-9._~:\[\]-]{1,230}", re.ASCII)
 
 
-class Visit(NamedTuple):
+class Hit(NamedTuple):
     """An answer with content, as it is counted in memory; equal ones are one.
 
     cid: None where there are too many to tell them apart. name: what the address calls the content.
@@ -33,7 +33,7 @@ class Visit(NamedTuple):
     day: int
     tenant_id: str
     gateway_id: str
-    network: Network
+    network: ContentNetwork
     cid: Cid | None
     name: str
     status: int
@@ -45,19 +45,19 @@ class Visit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class HitCount:
     """bandwidth: bytes of bodies that went out."""
 
     requests: int = 0
     bandwidth: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "HitCount") -> None:
         self.requests += other.requests
         self.bandwidth += other.bandwidth
 
 
 @dataclass(frozen=True)
-class Line:
+class HitAggregate:
     """What is kept of equal visits."""
 
     tenant_id: str
@@ -93,9 +93,9 @@ def cleaned(text: str, longest: int) -> str:
     return "".join(sign for sign in text if sign.isprintable())[:longest].strip() or UNKNOWN
 
 
-def line(visit: Visit, name: str | None) -> Line:
+def line(visit: Hit, name: str | None) -> HitAggregate:
     """name: of the tenant's own file, where the address has none."""
-    return Line(
+    return HitAggregate(
         tenant_id=visit.tenant_id,
         day=date.fromordinal(visit.day),
         gateway_id=visit.gateway_id,
@@ -107,16 +107,16 @@ def line(visit: Visit, name: str | None) -> Line:
     )
 
 
-def fitted(lines: Mapping[Line, Tally], there: set[bytes]) -> Mapping[Line, Tally]:
+def fitted(lines: Mapping[HitAggregate, HitCount], there: set[bytes]) -> Mapping[HitAggregate, HitCount]:
     """The lines of a tenant and a day, those beyond the bounds made to tell less; those asked for most come first.
 
     there: the digests of the lines that are kept already; gets those of the new ones.
     """
-    found: dict[Line, Tally] = {}
+    found: dict[HitAggregate, HitCount] = {}
     for wanted, tally in sorted(lines.items(), key=lambda item: -item[1].requests):
         bounds = {wanted: DETAILED, wanted.of_cid(): DETAILED + PLAIN}
         kept = next((one for one, bound in bounds.items() if one.digest in there or len(there) < bound), None)
         kept = wanted.of_gateway() if kept is None else kept
         there.add(kept.digest)
-        found.setdefault(kept, Tally()).add(tally)
+        found.setdefault(kept, HitCount()).add(tally)
     return found

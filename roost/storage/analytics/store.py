@@ -8,13 +8,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.core.db import Connection, metadata
-from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, LONGEST_REFERER, UNKNOWN, Line, Tally
-from roost.storage.analytics.question import (
-    Attribute,
-    Meant,
-    Measure,
-    Order,
-    Share,
+from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, LONGEST_REFERER, UNKNOWN, HitAggregate, HitCount
+from roost.storage.analytics.query import (
+    AnalyticsDimension,
+    AnalyticsMetric,
+    AnalyticsOrder,
+    AnalyticsQuery,
+    DimensionCount,
 )
 
 # No foreign keys: what was served stays counted after its gateway is gone.
@@ -34,21 +34,21 @@ served = sa.Table(
     sa.Column("bandwidth", sa.BigInteger, nullable=False),
 )
 
-_COLUMNS: Mapping[Attribute, sa.Column[str]] = {
-    Attribute.CID: served.c.cid,
-    Attribute.FILE_NAME: served.c.file_name,
-    Attribute.USER_AGENT: served.c.user_agent,
-    Attribute.REFERER: served.c.referer,
+_COLUMNS: Mapping[AnalyticsDimension, sa.Column[str]] = {
+    AnalyticsDimension.CID: served.c.cid,
+    AnalyticsDimension.FILE_NAME: served.c.file_name,
+    AnalyticsDimension.USER_AGENT: served.c.user_agent,
+    AnalyticsDimension.REFERER: served.c.referer,
 }
-_MEASURES = {measure: sa.func.sum(served.c[measure.value]).label(f"all_{measure.value}") for measure in Measure}
+_MEASURES = {measure: sa.func.sum(served.c[measure.value]).label(f"all_{measure.value}") for measure in AnalyticsMetric}
 
 
-def add(connection: Connection, lines: Mapping[Line, Tally]) -> None:
+def add(connection: Connection, lines: Mapping[HitAggregate, HitCount]) -> None:
     """Add to what each line has counted; in the order of the key, so that two writers cannot lock each other out."""
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](served)
     upsert = insert.on_conflict_do_update(
         index_elements=list(served.primary_key.columns),
-        set_={measure.value: served.c[measure.value] + insert.excluded[measure.value] for measure in Measure},
+        set_={measure.value: served.c[measure.value] + insert.excluded[measure.value] for measure in AnalyticsMetric},
     )
     ordered = sorted(lines.items(), key=lambda item: (item[0].tenant_id, item[0].day, item[0].digest))
     connection.execute(upsert, [_row(line, tally) for line, tally in ordered])
@@ -64,15 +64,17 @@ def digests(connection: Connection, tenant_id: str, day: date) -> set[bytes]:
     return set(connection.execute(sa.select(served.c.digest).where(*_of(tenant_id, day))).scalars())
 
 
-def top(connection: Connection, meant: Meant, attribute: Attribute, order: Order) -> Sequence[Share]:
+def top(
+    connection: Connection, meant: AnalyticsQuery, attribute: AnalyticsDimension, order: AnalyticsOrder
+) -> Sequence[DimensionCount]:
     """What was asked for, by an attribute that is kept."""
-    column, measure = _COLUMNS[attribute], _MEASURES[order.measure or Measure.REQUESTS]
+    column, measure = _COLUMNS[attribute], _MEASURES[order.measure or AnalyticsMetric.REQUESTS]
     query = sa.select(column, *_MEASURES.values()).where(*_conditions(meant)).group_by(column)
     query = query.order_by(measure if order.ascending else measure.desc(), column).limit(order.limit)
-    return [Share(row[0], _tally(row)) for row in connection.execute(query)]
+    return [DimensionCount(row[0], _tally(row)) for row in connection.execute(query)]
 
 
-def by_day(connection: Connection, meant: Meant) -> Mapping[date, Tally]:
+def by_day(connection: Connection, meant: AnalyticsQuery) -> Mapping[date, HitCount]:
     """Of the days on which there was anything."""
     query = sa.select(served.c.day, *_MEASURES.values()).where(*_conditions(meant)).group_by(served.c.day)
     return {date.fromisoformat(row[0]): _tally(row) for row in connection.execute(query)}
@@ -85,11 +87,11 @@ def forget(connection: Connection, before: date, limit: int) -> int:
     return connection.execute(served.delete().where(sa.tuple_(*key).in_(old))).rowcount
 
 
-def _tally(row: Any) -> Tally:
-    return Tally(int(row.all_requests), int(row.all_bandwidth))
+def _tally(row: Any) -> HitCount:
+    return HitCount(int(row.all_requests), int(row.all_bandwidth))
 
 
-def _row(line: Line, tally: Tally) -> dict[str, object]:
+def _row(line: HitAggregate, tally: HitCount) -> dict[str, object]:
     return {
         "tenant_id": line.tenant_id,
         "day": line.day.isoformat(),
@@ -109,7 +111,7 @@ def _of(tenant_id: str, day: date) -> Sequence[sa.ColumnElement[bool]]:
     return served.c.tenant_id == tenant_id, served.c.day == day.isoformat()
 
 
-def _conditions(meant: Meant) -> Iterator[sa.ColumnElement[bool]]:
+def _conditions(meant: AnalyticsQuery) -> Iterator[sa.ColumnElement[bool]]:
     yield served.c.tenant_id == meant.tenant_id
     yield served.c.day.between(meant.days.first.isoformat(), meant.days.last.isoformat())
     if meant.gateway_id is not None:

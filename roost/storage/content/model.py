@@ -12,12 +12,12 @@ ABANDONED = timedelta(hours=24)
 """After that long, what nobody holds, and what a crash left, is removed. An upload in parts may take that long."""
 
 
-class Network(StrEnum):
+class ContentNetwork(StrEnum):
     PUBLIC = "public"
     PRIVATE = "private"
 
 
-class Where(IntEnum):
+class BlockLocation(IntEnum):
     """Where the bytes of a block are."""
 
     SLICE = 0  # a range of the pack
@@ -26,10 +26,10 @@ class Where(IntEnum):
 
 
 @dataclass(frozen=True)
-class Scope:
+class ContentScope:
     """Whose content is looked at: one network of one tenant's, or, without a tenant, all that is public."""
 
-    network: Network
+    network: ContentNetwork
     tenant_id: str | None = None
 
 
@@ -38,7 +38,7 @@ class BlockRow:
     """One block of a pack; `data` is there for INLINE, `offset` and `length` for the others."""
 
     cid: Cid
-    where: Where
+    where: BlockLocation
     offset: int = 0
     length: int = 0
     data: bytes | None = None
@@ -66,7 +66,7 @@ class Pack:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StorageTotals:
     """size: bytes of all packs. unheld: of those that nobody holds any more, which go with a sweep."""
 
     size: int
@@ -74,17 +74,17 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Hold:
+class PackReference:
     """Why a pack is kept: somebody's file, snapshot, skill. `holder` names it (`file/<id>`)."""
 
     pack_id: str
     holder: str
     tenant_id: str
-    network: Network
+    network: ContentNetwork
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BlockMatch:
     """A block that may be read: its row and its pack."""
 
     pack_id: str

@@ -11,14 +11,21 @@ from typing import NoReturn
 
 from roost.core import log
 from roost.core.db import Database
-from roost.drivers.blob.contract import BlobMissing, BlobStore
+from roost.drivers.blob.contract import BlobNotFound, BlobStore
 from roost.storage.content import store
-from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder, TooDeep, TooManyShards
-from roost.storage.content.model import FILE_DEPTH, BlockRow, Found, Scope, TreeRow, Where
+from roost.storage.content.errors import (
+    ContentDamaged,
+    ContentNotAFile,
+    ContentNotAFolder,
+    ContentNotFound,
+    TooDeep,
+    TooManyShards,
+)
+from roost.storage.content.model import FILE_DEPTH, BlockLocation, BlockMatch, BlockRow, ContentScope, TreeRow
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Node, Unixfs
-from roost.storage.unixfs.folder import FANOUT
+from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
+from roost.storage.unixfs.directory import FANOUT
 from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import named
 
@@ -34,70 +41,72 @@ _log = log.get("content")
 
 
 @dataclass(frozen=True, slots=True)
-class Stat:
+class ContentStat:
     """What a CID is. size: bytes of a file; of a folder, None. `node` is None for bytes without a node.
 
     via: the shards between the folder that it was found in and it, for whoever wants to prove the way.
     """
 
     cid: Cid
-    kind: Kind
+    kind: UnixfsKind
     size: int | None
-    found: Found
-    node: Node | None = None
+    found: BlockMatch
+    node: PBNode | None = None
     via: Sequence[Cid] = ()
 
 
-class Reader:
+class ContentReader:
     def __init__(self, db: Database, blobs: BlobStore) -> None:
         self._db = db
         self._blobs = blobs
         self._loads = 0
 
-    async def block(self, scope: Scope, cid: Cid) -> bytes:
+    async def block(self, scope: ContentScope, cid: Cid) -> bytes:
         """One block. Raises ContentMissing, ContentDamaged, BlobFailed."""
         return await self._load(await self.find(scope, cid))
 
-    async def find(self, scope: Scope, cid: Cid) -> Found:
+    async def find(self, scope: ContentScope, cid: Cid) -> BlockMatch:
         """Raises ContentMissing. What is in its CID is there for everybody."""
         if cid.hash == IDENTITY:
-            return Found("", BlockRow(cid, Where.INLINE, length=len(cid.digest), data=cid.digest))
+            return BlockMatch("", BlockRow(cid, BlockLocation.INLINE, length=len(cid.digest), data=cid.digest))
         found = await self._db.read(lambda connection: store.find(connection, scope, cid))
         if found is None:
-            raise ContentMissing
+            raise ContentNotFound
         return found
 
-    async def stat(self, scope: Scope, cid: Cid) -> Stat:
+    async def stat(self, scope: ContentScope, cid: Cid) -> ContentStat:
         """Raises ContentMissing, ContentDamaged, Malformed."""
         found = await self.find(scope, cid)
         if cid.codec != DAG_PB:
-            whole = found.row.where is not Where.FRAMED  # else it is somebody's leaf, asked for as plain bytes
-            return Stat(cid, Kind.RAW, found.row.length if whole else len(await self._load(found)), found)
+            whole = found.row.where is not BlockLocation.FRAMED  # else it is somebody's leaf, asked for as plain bytes
+            return ContentStat(cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load(found)), found)
         node = await decoded(await self._load(found))
-        return Stat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
+        return ContentStat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
 
-    async def resolve(self, scope: Scope, root: Cid | Stat, path: Sequence[str]) -> Sequence[Stat]:
+    async def resolve(self, scope: ContentScope, root: Cid | ContentStat, path: Sequence[str]) -> Sequence[ContentStat]:
         """The root, which may have been looked up already, and what each segment of the path leads to.
 
         Raises ContentMissing, NotAFolder.
         """
-        steps = [root if isinstance(root, Stat) else await self.stat(scope, root)]
+        steps = [root if isinstance(root, ContentStat) else await self.stat(scope, root)]
         for name in path:
             link, via = await self._entry(scope, steps[-1], name)
             steps.append(replace(await self.stat(scope, link.cid), via=via))
         return steps
 
-    async def entries(self, scope: Scope, folder: Stat) -> AsyncGenerator[Link]:
+    async def entries(self, scope: ContentScope, folder: ContentStat) -> AsyncGenerator[PBLink]:
         """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder, TooManyShards."""
-        if folder.node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
-            raise NotAFolder
-        async for link in self._links(scope, folder.node, 0, _Purse()):
+        if folder.node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
+            raise ContentNotAFolder
+        async for link in self._links(scope, folder.node, 0, ShardBudget()):
             yield link
 
-    async def content(self, scope: Scope, file: Stat, begin: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+    async def content(
+        self, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
+    ) -> AsyncGenerator[bytes]:
         """The bytes `begin` to `end` of a file, in pieces. Raises NotAFile, ContentMissing, ContentDamaged."""
-        if file.size is None or file.kind not in {Kind.FILE, Kind.RAW}:
-            raise NotAFile
+        if file.size is None or file.kind not in {UnixfsKind.FILE, UnixfsKind.RAW}:
+            raise ContentNotAFile
         end = file.size if end is None else min(end, file.size)
         if file.node is None:  # one block, and it is found already
             yield (await self._load(file.found))[begin:end]
@@ -120,7 +129,7 @@ class Reader:
         try:
             async for piece in self._chunks(pack_id, tree, begin, end):
                 yield piece
-        except BlobMissing:
+        except BlobNotFound:
             await self._report(pack_id)
 
     async def _chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
@@ -144,7 +153,7 @@ class Reader:
                 at += profile.chunk
                 number += 1
 
-    async def _walk(self, scope: Scope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
+    async def _walk(self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
         """A range of a file whose blocks lie anywhere."""
         if depth > FILE_DEPTH:
             raise TooDeep
@@ -153,8 +162,8 @@ class Reader:
             yield block[begin:end]
             return
         node = await decoded(block)
-        if node.unixfs.kind not in {Kind.FILE, Kind.RAW} or len(node.links) != len(node.unixfs.sizes):
-            raise NotAFile
+        if node.unixfs.kind not in {UnixfsKind.FILE, UnixfsKind.RAW} or len(node.links) != len(node.unixfs.sizes):
+            raise ContentNotAFile
         own = node.unixfs.data
         if own[begin:end]:
             yield own[begin:end]
@@ -165,14 +174,14 @@ class Reader:
                     yield piece
             at += size
 
-    async def _entry(self, scope: Scope, folder: Stat, name: str) -> tuple[Link, Sequence[Cid]]:
+    async def _entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
         """The entry of a folder, and the shards below the folder's own node that lead to it."""
         via: list[Cid] = []
         node, key = folder.node, hash64(name.encode())
-        if node is None or folder.kind not in {Kind.DIRECTORY, Kind.SHARD}:
-            raise NotAFolder
+        if node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
+            raise ContentNotAFolder
         for place in key:
-            if node.unixfs.kind is Kind.DIRECTORY:
+            if node.unixfs.kind is UnixfsKind.DIRECTORY:
                 break
             _check_width(node)
             label = f"{place:02X}"
@@ -183,64 +192,66 @@ class Reader:
             node = await decoded(await self.block(scope, below.cid))
         return _named(node, name), via
 
-    async def _links(self, scope: Scope, node: Node, depth: int, purse: "_Purse") -> AsyncGenerator[Link]:
+    async def _links(
+        self, scope: ContentScope, node: PBNode, depth: int, purse: "ShardBudget"
+    ) -> AsyncGenerator[PBLink]:
         if depth > _SHARDS:
             raise TooDeep
         _check_width(node)
         for link in node.links:
-            if node.unixfs.kind is Kind.DIRECTORY:
+            if node.unixfs.kind is UnixfsKind.DIRECTORY:
                 yield link
             elif len(link.name) > 2:
                 purse.earn()
-                yield Link(link.cid, link.name[2:], link.size)
+                yield PBLink(link.cid, link.name[2:], link.size)
             else:
                 purse.pay()
                 shard = await decoded(await self.block(scope, link.cid))
                 async for below in self._links(scope, shard, depth + 1, purse):
                     yield below
 
-    async def is_whole(self, found: Found) -> bool:
+    async def is_whole(self, found: BlockMatch) -> bool:
         """Whether the stored bytes of a block are what its CID says. Raises BlobFailed."""
         try:
             return found.row.cid.names(await self._stored(found))
-        except BlobMissing:
+        except BlobNotFound:
             return False
 
-    async def _load(self, found: Found) -> bytes:
+    async def _load(self, found: BlockMatch) -> bytes:
         self._loads += 1
         if self._loads % _TURN == 0:
             await asyncio.sleep(0)
         try:
             data = await self._stored(found)
-        except BlobMissing:
+        except BlobNotFound:
             await self._report(found.pack_id)
         if not found.row.cid.names(data):
             await self._report(found.pack_id)
         return data
 
-    async def _stored(self, found: Found) -> bytes:
+    async def _stored(self, found: BlockMatch) -> bytes:
         row = found.row
-        if row.where is Where.INLINE:
+        if row.where is BlockLocation.INLINE:
             return row.data or b""
         data = await self._blobs.read(found.pack_id, row.offset, row.length)
-        return data if row.where is Where.SLICE else _framed(data)
+        return data if row.where is BlockLocation.SLICE else _framed(data)
 
     async def _report(self, pack_id: str) -> NoReturn:
         """Raises ContentDamaged: from now on another copy is preferred, if there is one. Of a pack that was let go, and
         swept while it was read, ContentMissing.
         """
         if not await self._db.write(lambda connection: store.mark_damaged(connection, pack_id)):
-            raise ContentMissing
+            raise ContentNotFound
         _log.error("stored content is damaged", pack=pack_id)
         raise ContentDamaged
 
 
-async def decoded(block: bytes) -> Node:
+async def decoded(block: bytes) -> PBNode:
     """The node in a block; of a large one, which can take a quarter of a second, beside the loop. Raises Malformed."""
     return dagpb.decode(block) if len(block) < _LARGE else await asyncio.to_thread(dagpb.decode, block)
 
 
-class _Purse:
+class ShardBudget:
     """What a walk may spend on shards: one shard can be linked from 256 places of another, and that one as well."""
 
     def __init__(self) -> None:
@@ -256,8 +267,8 @@ class _Purse:
         self._left -= 1
 
 
-def _size(unixfs: Unixfs) -> int | None:
-    if unixfs.kind in {Kind.DIRECTORY, Kind.SHARD}:
+def _size(unixfs: UnixfsData) -> int | None:
+    if unixfs.kind in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
         return None
     return len(unixfs.data) + sum(unixfs.sizes) if unixfs.size is None else unixfs.size
 
@@ -267,14 +278,14 @@ def _framed(content: bytes) -> bytes:
     return before + content + after
 
 
-def _check_width(node: Node) -> None:
+def _check_width(node: PBNode) -> None:
     """Raises NotAFolder for shards of another width than everybody's: in front of names they write other places."""
-    if node.unixfs.kind is Kind.SHARD and node.unixfs.fanout != FANOUT:
-        raise NotAFolder
+    if node.unixfs.kind is UnixfsKind.SHARD and node.unixfs.fanout != FANOUT:
+        raise ContentNotAFolder
 
 
-def _named(node: Node, name: str) -> Link:
+def _named(node: PBNode, name: str) -> PBLink:
     for link in node.links:
         if link.name == name:
             return link
-    raise ContentMissing
+    raise ContentNotFound

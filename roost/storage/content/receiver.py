@@ -11,27 +11,27 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.drivers.blob.contract import Writer
+from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
-from roost.storage.content.model import BlockRow, Pack, TreeRow, Where
-from roost.storage.content.pieces import PIECE, Pieces
+from roost.storage.content.chunk_pipeline import PIECE, ChunkPipeline
+from roost.storage.content.model import BlockLocation, BlockRow, Pack, TreeRow
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
-from roost.storage.unixfs.folder import Entry, folder
-from roost.storage.unixfs.importer import Block, Importer, Tree
-from roost.storage.unixfs.profile import Profile
+from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter
+from roost.storage.unixfs.profile import ImportProfile
 
 T = TypeVar("T")
 
 
-class Receiver:
+class ContentReceiver:
     """Got from `Content.receive`. `write` the bytes of a file, `end_file`, and so on; then `commit` once."""
 
-    def __init__(self, db: Database, writer: Writer, key: str, profile: Profile) -> None:
+    def __init__(self, db: Database, writer: BlobWriter, key: str, profile: ImportProfile) -> None:
         self._db = db
         self._writer = writer
         self._profile = profile
-        self._importer = Importer(profile)
-        self._pieces = Pieces(self._look, writer.write)
+        self._importer = UnixfsImporter(profile)
+        self._pieces = ChunkPipeline(self._look, writer.write)
         self._begin = 0
         self._nodes: list[BlockRow] = []
         self._trees: list[TreeRow] = []
@@ -45,7 +45,7 @@ class Receiver:
         self.size += len(data)
         await self._pieces.add(data)
 
-    async def end_file(self) -> Tree:
+    async def end_file(self) -> DagTree:
         """The file that ends here; the next byte begins another."""
         if self.size - self._begin >= PIECE:
             await self._pieces.end()
@@ -56,12 +56,12 @@ class Receiver:
         self._end(tree)
         return tree
 
-    def take(self, tree: Tree) -> None:
+    def take(self, tree: DagTree) -> None:
         """A file whose bytes the writer has got already."""
         self.size += tree.size
         self._end(tree)
 
-    def add_folder(self, entries: Iterable[Entry]) -> Tree:
+    def add_folder(self, entries: Iterable[DirectoryEntry]) -> DagTree:
         """A folder of what is in this pack. Raises InvalidName, Malformed."""
         tree = folder(self._profile, entries)
         self._inline(tree.nodes)
@@ -92,10 +92,10 @@ class Receiver:
 
         return await self._db.write(publish)
 
-    def _end(self, tree: Tree) -> None:
+    def _end(self, tree: DagTree) -> None:
         self._trees.append(TreeRow(tree.cid, self._profile.name, self._begin, tree.size, tree.leaves))
         self._inline(tree.nodes)
-        self._importer, self._begin = Importer(self._profile), self.size
+        self._importer, self._begin = UnixfsImporter(self._profile), self.size
 
     async def aclose(self) -> None:
         """Waits for what a thread still does with what came. Idempotent."""
@@ -107,7 +107,7 @@ class Receiver:
     def _rows(self) -> Iterator[BlockRow]:
         """Every block. Those of a large file are many: they are made where they are written down, in a thread."""
         chunk = self._profile.chunk
-        codec, where = (RAW, Where.SLICE) if self._profile.raw else (DAG_PB, Where.FRAMED)
+        codec, where = (RAW, BlockLocation.SLICE) if self._profile.raw else (DAG_PB, BlockLocation.FRAMED)
         for file in self._trees:
             for at in range(0, len(file.leaves), DIGEST):
                 cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + DIGEST])
@@ -115,5 +115,7 @@ class Receiver:
                 yield BlockRow(cid, where, file.offset + begin, min(chunk, file.size - begin))
         yield from self._nodes
 
-    def _inline(self, nodes: Iterable[Block]) -> None:
-        self._nodes += [BlockRow(node.cid, Where.INLINE, length=len(node.data), data=node.data) for node in nodes]
+    def _inline(self, nodes: Iterable[DagBlock]) -> None:
+        self._nodes += [
+            BlockRow(node.cid, BlockLocation.INLINE, length=len(node.data), data=node.data) for node in nodes
+        ]

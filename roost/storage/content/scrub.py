@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.storage.content import store
-from roost.storage.content.model import Found, Pack
-from roost.storage.content.reader import Reader
+from roost.storage.content.model import BlockMatch, Pack
+from roost.storage.content.reader import ContentReader
 
 AGAIN_AFTER = timedelta(days=30)
 RATE = 16 * 1024**2
@@ -26,8 +26,8 @@ Describe = Callable[[Connection, Sequence[str]], Sequence[str]]
 """What a person knows holders as, of whose names only their own room knows the meaning."""
 
 
-class Scrub:
-    def __init__(self, db: Database, reader: Reader, rate: float = RATE) -> None:
+class ContentScrubber:
+    def __init__(self, db: Database, reader: ContentReader, rate: float = RATE) -> None:
         self._db = db
         self._reader = reader
         self._rate = rate
@@ -78,7 +78,7 @@ class Scrub:
         ):
             after = rows[-1].cid.digest
             for row in sorted(rows, key=lambda row: row.offset):
-                if not await self._reader.is_whole(Found(pack.id, row)):
+                if not await self._reader.is_whole(BlockMatch(pack.id, row)):
                     return False
                 await asyncio.sleep(row.length / self._rate)
         return True

@@ -8,45 +8,45 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids, log
 from roost.core.db import Database
-from roost.core.db.database import CannotWrite
-from roost.drivers.blob.contract import BlobFailed, BlobStore, Writer
+from roost.core.db.database import DatabaseWriteFailed
+from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
-from roost.storage.content.again import Again
-from roost.storage.content.cars import CarReceiver
-from roost.storage.content.model import ABANDONED, Hold, Kept
-from roost.storage.content.reader import Reader
-from roost.storage.content.receiver import Receiver
-from roost.storage.content.scrub import Scrub
-from roost.storage.unixfs.importer import Tree
-from roost.storage.unixfs.profile import Profile
+from roost.storage.content.car_receiver import CarReceiver
+from roost.storage.content.model import ABANDONED, PackReference, StorageTotals
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.reimport import Reimporter
+from roost.storage.content.scrub import ContentScrubber
+from roost.storage.unixfs.importer import DagTree
+from roost.storage.unixfs.profile import ImportProfile
 
 _AT_ONCE = 100
 _log = log.get("content")
 
 
-class Content:
+class ContentService:
     def __init__(self, db: Database, blobs: BlobStore) -> None:
         self._db = db
         self._blobs = blobs
-        self.reader = Reader(db, blobs)
-        self.scrub = Scrub(db, self.reader)
-        self.again = Again(db, blobs)
-        self.kept = Kept(0, 0)
+        self.reader = ContentReader(db, blobs)
+        self.scrub = ContentScrubber(db, self.reader)
+        self.again = Reimporter(db, blobs)
+        self.kept = StorageTotals(0, 0)
         """When it was looked at last."""
 
     @asynccontextmanager
-    async def receive(self, profile: Profile) -> AsyncGenerator[Receiver]:
+    async def receive(self, profile: ImportProfile) -> AsyncGenerator[ContentReceiver]:
         """A pack to write into; what is not committed at the end of the context is gone. Raises BlobFailed."""
         key = ids.random_bytes(16).hex()
         async with (
             await self._blobs.create(key) as writer,
-            aclosing(Receiver(self._db, writer, key, profile)) as receiver,
+            aclosing(ContentReceiver(self._db, writer, key, profile)) as receiver,
         ):
             yield receiver
 
-    def received(self, writer: Writer, profile: Profile, key: str, tree: Tree) -> Receiver:
+    def received(self, writer: BlobWriter, profile: ImportProfile, key: str, tree: DagTree) -> ContentReceiver:
         """A pack of one file, the bytes of which `writer` has got already. What is not committed is not content."""
-        receiver = Receiver(self._db, writer, key, profile)
+        receiver = ContentReceiver(self._db, writer, key, profile)
         receiver.take(tree)
         return receiver
 
@@ -64,7 +64,7 @@ class Content:
             store.remove_unheld(connection, pack_id)
             return not store.known(connection, [pack_id])
 
-        with suppress(CannotWrite, BlobFailed):
+        with suppress(DatabaseWriteFailed, BlobStoreFailed):
             if await self._db.write(remove):
                 await self._blobs.delete(pack_id)
 
@@ -90,7 +90,7 @@ class Content:
         return gone
 
 
-def hold(connection: Connection, hold: Hold) -> None:
+def hold(connection: Connection, hold: PackReference) -> None:
     """Keep a pack for somebody, inside the transaction that makes that somebody."""
     store.hold(connection, hold)
 
@@ -100,7 +100,7 @@ def release(connection: Connection, holder: str) -> None:
     store.release(connection, holder)
 
 
-def mend(connection: Connection, hold: Hold) -> bool:
+def mend(connection: Connection, hold: PackReference) -> bool:
     """Have a holder of a damaged pack hold that one instead, which has come whole; whether its own was damaged."""
     if not store.holds_damaged(connection, hold.holder):
         return False
@@ -114,7 +114,7 @@ def stored(connection: Connection, tenant_id: str) -> int:
     return store.stored_by(connection, tenant_id)
 
 
-def kept(connection: Connection) -> Kept:
+def kept(connection: Connection) -> StorageTotals:
     """Bytes that are kept, whoever's they are."""
     return store.kept(connection)
 

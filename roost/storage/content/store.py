@@ -7,8 +7,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import Prepared, UtcTime, insert_many, metadata
-from roost.storage.content.model import BlockRow, Found, Hold, Kept, Pack, Scope, TreeRow, Where
+from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata
+from roost.storage.content.model import (
+    BlockLocation,
+    BlockMatch,
+    BlockRow,
+    ContentScope,
+    Pack,
+    PackReference,
+    StorageTotals,
+    TreeRow,
+)
 from roost.storage.unixfs.cid import DIGEST, SHA2_256, Cid
 
 packs = sa.Table(
@@ -73,8 +82,8 @@ _PLACE = (
     .order_by(packs.c.damaged, blocks.c.pack_id)
     .limit(1)
 )
-_ANYBODYS = Prepared(_PLACE)  # this is asked for every block that is read
-_TENANTS = Prepared(_PLACE.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
+_ANYBODYS = PreparedQuery(_PLACE)  # this is asked for every block that is read
+_TENANTS = PreparedQuery(_PLACE.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
@@ -89,7 +98,7 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
             insert_many(connection, table, values[at : at + _AT_ONCE])
 
 
-def hold(connection: Connection, hold: Hold) -> None:
+def hold(connection: Connection, hold: PackReference) -> None:
     values = {"pack_id": hold.pack_id, "holder": hold.holder, "tenant_id": hold.tenant_id, "network": hold.network}
     connection.execute(holds.insert().values(values))
     _count(connection, hold.tenant_id, _size(connection, hold.pack_id))
@@ -106,7 +115,7 @@ def stored_by(connection: Connection, tenant_id: str) -> int:
     return connection.execute(sa.select(stored.c.size).where(stored.c.tenant_id == tenant_id)).scalar_one_or_none() or 0
 
 
-def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
+def find(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMatch | None:
     """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
     if cid.hash != SHA2_256:  # the number of another can be larger than the column takes
         return None
@@ -115,7 +124,7 @@ def find(connection: Connection, scope: Scope, cid: Cid) -> Found | None:
     if row is None:
         return None
     pack_id, place, offset, length, data = row
-    return Found(pack_id, BlockRow(cid, Where(place), offset, length, data))
+    return BlockMatch(pack_id, BlockRow(cid, BlockLocation(place), offset, length, data))
 
 
 def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
@@ -202,12 +211,12 @@ def known(connection: Connection, keys: Sequence[str]) -> set[str]:
     return set(connection.execute(sa.select(packs.c.id).where(packs.c.id.in_(keys))).scalars())
 
 
-def kept(connection: Connection) -> Kept:
+def kept(connection: Connection) -> StorageTotals:
     """Over all packs."""
     size = sa.func.coalesce(sa.func.sum(packs.c.size), 0)
     query = sa.select(size, sa.func.coalesce(sa.func.sum(packs.c.size).filter(~_held()), 0))
     every, unheld = connection.execute(query).one()
-    return Kept(int(every), int(unheld))
+    return StorageTotals(int(every), int(unheld))
 
 
 def remove_unheld(connection: Connection, pack_id: str) -> bool:
@@ -255,7 +264,7 @@ def _tree_values(pack_id: str, file: TreeRow) -> dict[str, Any]:
 
 
 def _block(row: Any, cid: Cid) -> BlockRow:
-    return BlockRow(cid, Where(row.place), row.offset, row.length, row.data)
+    return BlockRow(cid, BlockLocation(row.place), row.offset, row.length, row.data)
 
 
 def _pack(row: Any) -> Pack:

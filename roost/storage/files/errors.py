@@ -1,30 +1,30 @@
 """What can go wrong with files, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class FileMissing(Problem):
-    kind = Kind.MISSING
+class FileNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "File not found"
 
 
-class FileThere(Problem):
+class FileIdTaken(Problem):
     """The promised id of a file counts once."""
 
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "The file was uploaded already"
 
 
-class StorageFull(Problem):
-    kind = Kind.TOO_LARGE
+class StorageQuotaExceeded(Problem):
+    kind = ProblemKind.TOO_LARGE
     message = "The storage of your plan is full"
 
 
-class InvalidMetadata(Problem):
-    kind = Kind.INVALID
+class InvalidFileMetadata(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid metadata"
 
 
-class NothingToChange(Problem):
-    kind = Kind.INVALID
+class EmptyFileUpdate(Problem):
+    kind = ProblemKind.INVALID
     message = "name, keyvalues or expires_at is required"

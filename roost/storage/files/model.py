@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from roost.storage.content.model import Network
-from roost.storage.files.errors import InvalidMetadata
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import InvalidFileMetadata
 
 NAME_LIMIT = 255
 KEYVALUES_LIMIT = 10
@@ -22,7 +22,7 @@ UNGROUPED = "null"
 Keyvalues = Mapping[str, str | int | float | bool]
 
 
-class Change(StrEnum):
+class FileEvent(StrEnum):
     """What happens to a file."""
 
     ADDED = "file_added"
@@ -31,7 +31,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
-class Note:
+class FileMetadata:
     """What a tenant may say and change about a file."""
 
     name: str | None = None
@@ -50,12 +50,12 @@ class File:
 
     id: str
     tenant_id: str
-    network: Network
+    network: ContentNetwork
     cid: str
     size: int
     number_of_files: int
     mime_type: str
-    note: Note
+    note: FileMetadata
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None = None
@@ -63,7 +63,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Filter:
+class FileFilter:
     """`name` is a part of the name; `group_id` may be UNGROUPED; `cid` are the spellings of one CID. `nothing`: files
     that have no CID yet were asked for, and each has one.
     """
@@ -83,7 +83,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Condition:
+class KeyvalueCondition:
     """What a value has to be, or with `negated` must not: `operator` is eq, like or ilike, `%` standing for anything in
     the last two; or gt, gte, lt, lte, or between (`until` is the other end), by number if `value` is one.
     """
@@ -107,7 +107,7 @@ class PinFilter:
     unpinned: tuple[datetime | None, datetime | None] = (None, None)
     size: tuple[int | None, int | None] = (None, None)
     name: str | None = None
-    conditions: Sequence[Condition] = ()
+    conditions: Sequence[KeyvalueCondition] = ()
 
 
 def written(value: str | float) -> str:
@@ -131,16 +131,16 @@ def held_by(holders: Sequence[str]) -> Sequence[str]:
 def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
     """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
     if len(given) > KEYVALUES_LIMIT:
-        raise InvalidMetadata(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
+        raise InvalidFileMetadata(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
     checked: dict[str, str | int | float | bool] = {}
     for key, value in given.items():
         if not 0 < len(key) <= KEY_LIMIT:
-            raise InvalidMetadata(f"keys of keyvalues have 1 to {KEY_LIMIT} characters")
+            raise InvalidFileMetadata(f"keys of keyvalues have 1 to {KEY_LIMIT} characters")
         if not isinstance(value, str | int | float) or len(str(value)) > VALUE_LIMIT:
-            raise InvalidMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
+            raise InvalidFileMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
         if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidMetadata("keyvalues are finite numbers")
+            raise InvalidFileMetadata("keyvalues are finite numbers")
         if len(f"{key}{value}".encode()) > PAIR_BYTES:
-            raise InvalidMetadata(f"A key and its value may have {PAIR_BYTES} bytes")
+            raise InvalidFileMetadata(f"A key and its value may have {PAIR_BYTES} bytes")
         checked[key] = value
     return checked

@@ -5,37 +5,37 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids, place
+from roost.core import clock, ids, page_cursor
 from roost.core.db import Database
-from roost.core.place import Place
+from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content import service as content
-from roost.storage.content.model import Hold, Network
+from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.files import store
-from roost.storage.files.capacity import UNLIMITED, Capacities, Capacity
-from roost.storage.files.errors import FileMissing, FileThere
-from roost.storage.files.model import PAGE_LIMIT, Change, File, Filter, Note, PinFilter, holder_of
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.service import Groups
+from roost.storage.files.errors import FileIdTaken, FileNotFound
+from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, FileMetadata, PinFilter, holder_of
+from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
 _NAMES_AT_ONCE = 500
 
-Watch = Callable[[Connection, Change, File, File | None], None]
+Watch = Callable[[Connection, FileEvent, File, File | None], None]
 """Told of a change inside its transaction: the file as it is now, and what it was before an update."""
 
 
 @dataclass(frozen=True)
-class Arrival:
+class NewFile:
     """What came, before it is a file."""
 
     tenant_id: str
-    network: Network
+    network: ContentNetwork
     cid: str
     size: int
     mime_type: str
-    note: Note
+    note: FileMetadata
     number_of_files: int = 1
 
     def file(self, file_id: str) -> File:
@@ -55,17 +55,17 @@ class Arrival:
         )
 
 
-class Files:
+class FileService:
     def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
         self._db = db
-        self.capacity = Capacity(db, capacities)
+        self.capacity = StorageQuota(db, capacities)
         self._watches: list[Watch] = []
 
     def watch(self, watch: Watch) -> None:
         """Tell `watch` of every change from now on. What it raises undoes the change."""
         self._watches.append(watch)
 
-    def add(self, connection: Connection, arrival: Arrival, pack_id: str, file_id: str | None = None) -> File:
+    def add(self, connection: Connection, arrival: NewFile, pack_id: str, file_id: str | None = None) -> File:
         """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
 
         A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
@@ -76,47 +76,51 @@ class Files:
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if file_id is not None and (standing := store.stands_for(connection, file_id)) is not None:
             if present is None or present.id != standing:
-                raise FileThere
+                raise FileIdTaken
         elif file_id is not None and present is not None:
             store.keep_promise(connection, file_id, present.id)
         if present is not None:
-            if content.mend(connection, Hold(pack_id, holder_of(present.id), present.tenant_id, present.network)):
+            if content.mend(
+                connection, PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
+            ):
                 self.capacity.check(connection, tenant)
             return replace(present, is_duplicate=True)
         file = arrival.file(file_id or ids.new_id())
         store.add(connection, file)
-        content.hold(connection, Hold(pack_id, holder_of(file.id), file.tenant_id, file.network))
+        content.hold(connection, PackReference(pack_id, holder_of(file.id), file.tenant_id, file.network))
         self.capacity.check(connection, tenant)
-        self._tell(connection, Change.ADDED, file)
+        self._tell(connection, FileEvent.ADDED, file)
         return file
 
-    async def get(self, tenant_id: str, network: Network, file_id: str) -> File:
+    async def get(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:
         """Raises FileMissing."""
         return await self._db.read(lambda connection: found(connection, tenant_id, network, file_id))
 
     async def list(
-        self, tenant_id: str, network: Network, chosen: Filter, token: str | None, limit: int
+        self, tenant_id: str, network: ContentNetwork, chosen: FileFilter, token: str | None, limit: int
     ) -> tuple[Sequence[File], str | None]:
         """A page, and the token of the next if there may be one. Raises InvalidPage."""
-        after = Place.parse(token) if token else None
+        after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         read = self._db.survey if chosen.is_search else self._db.read
         rows = await read(lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1))
-        return place.page(rows, limit)
+        return page_cursor.page(rows, limit)
 
     async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
         """Public files, deleted ones too, newest first, and how many the filter lets through."""
         return await self._db.survey(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
 
-    async def total(self, tenant_id: str, network: Network) -> tuple[int, int]:
+    async def total(self, tenant_id: str, network: ContentNetwork) -> tuple[int, int]:
         """How many files there are, and their bytes."""
-        return await self._db.survey(lambda connection: store.count(connection, tenant_id, network, Filter()))
+        return await self._db.survey(lambda connection: store.count(connection, tenant_id, network, FileFilter()))
 
-    async def note(self, tenant_id: str, network: Network, file_id: str, note: Note) -> File:
+    async def note(self, tenant_id: str, network: ContentNetwork, file_id: str, note: FileMetadata) -> File:
         """The file with another note. Raises FileMissing."""
         return await self.change(tenant_id, network, file_id, lambda _: note)
 
-    async def change(self, tenant_id: str, network: Network, file_id: str, to: Callable[[Note], Note]) -> File:
+    async def change(
+        self, tenant_id: str, network: ContentNetwork, file_id: str, to: Callable[[FileMetadata], FileMetadata]
+    ) -> File:
         """The file with the note that `to` makes of the one it has. Raises FileMissing, and what `to` raises."""
 
         def change(connection: Connection) -> File:
@@ -125,13 +129,13 @@ class Files:
             note, now = to(file.note), clock.now()
             store.set_note(connection, file.id, note, now)
             changed = replace(file, note=note, updated_at=now)
-            self._tell(connection, Change.UPDATED, changed, file)
+            self._tell(connection, FileEvent.UPDATED, changed, file)
             return changed
 
         return await self._db.write(change)
 
     async def regroup(
-        self, tenant_id: str, network: Network, which: Sequence[str | Cid], group_id: str, *, member: bool
+        self, tenant_id: str, network: ContentNetwork, which: Sequence[str | Cid], group_id: str, *, member: bool
     ) -> None:
         """Put files, by id or CID, into a group, out of any other, or take them out of that one: all, or none.
 
@@ -140,17 +144,17 @@ class Files:
 
         def change(connection: Connection) -> None:
             tenants.hold(connection, tenant_id)  # the group stays until the files are in it
-            if Groups.find(connection, tenant_id, network, group_id) is None:
-                raise GroupMissing
+            if GroupService.find(connection, tenant_id, network, group_id) is None:
+                raise GroupNotFound
             for one in dict.fromkeys(which):
                 file = found(connection, tenant_id, network, one)
                 if not member and file.note.group_id != group_id:
-                    raise FileMissing
+                    raise FileNotFound
                 self._place(connection, file, group_id if member else None)
 
         await self._db.write(change)
 
-    async def delete(self, tenant_id: str, network: Network, file_id: str) -> File:
+    async def delete(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""
 
         def delete(connection: Connection) -> File:
@@ -164,7 +168,7 @@ class Files:
     def remove(self, connection: Connection, file: File) -> None:
         """The same inside a transaction of the caller's, where the tenant is held. Raises FileMissing."""
         if not self._forget(connection, file):
-            raise FileMissing
+            raise FileNotFound
 
     async def expire(self) -> int:
         """Delete the files whose time is over; how many there were."""
@@ -183,22 +187,22 @@ class Files:
         now = clock.now()
         store.set_group(connection, file.id, group_id, now)
         changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
-        self._tell(connection, Change.UPDATED, changed, file)
+        self._tell(connection, FileEvent.UPDATED, changed, file)
 
     def _forget(self, connection: Connection, file: File) -> bool:
         """False where somebody else was first."""
         if not store.mark_deleted(connection, file.id, clock.now()):
             return False
         content.release(connection, holder_of(file.id))
-        self._tell(connection, Change.DELETED, file)
+        self._tell(connection, FileEvent.DELETED, file)
         return True
 
-    def _tell(self, connection: Connection, change: Change, file: File, before: File | None = None) -> None:
+    def _tell(self, connection: Connection, change: FileEvent, file: File, before: File | None = None) -> None:
         for watch in self._watches:
             watch(connection, change, file, before)
 
 
-def names(connection: Connection, tenant_id: str, network: Network, cids: Sequence[Cid]) -> Mapping[Cid, str]:
+def names(connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[Cid]) -> Mapping[Cid, str]:
     """How the tenant calls its files of these CIDs, under this spelling or another, by their version 1."""
     spelled = {str(spelling): cid.v1() for cid in cids for spelling in cid.spellings()}
     every = list(spelled)
@@ -209,14 +213,14 @@ def names(connection: Connection, tenant_id: str, network: Network, cids: Sequen
     return known
 
 
-def named(connection: Connection, tenant_id: str, network: Network, cid: Cid) -> File | None:
+def named(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid) -> File | None:
     """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
     spellings = (cid, *cid.spellings())
     files = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
     return next((file for file in files if file is not None), None)
 
 
-def found(connection: Connection, tenant_id: str, network: Network, which: str | Cid) -> File:
+def found(connection: Connection, tenant_id: str, network: ContentNetwork, which: str | Cid) -> File:
     """The tenant's file of that id, or of that CID under any spelling, in a transaction of the caller's.
 
     Raises FileMissing.
@@ -226,5 +230,5 @@ def found(connection: Connection, tenant_id: str, network: Network, which: str |
     else:
         file = named(connection, tenant_id, network, which)
     if file is None:
-        raise FileMissing
+        raise FileNotFound
     return file

@@ -8,9 +8,18 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, by_creation, metadata
-from roost.core.place import Place
-from roost.storage.content.model import Network
-from roost.storage.files.model import UNGROUPED, Condition, File, Filter, Note, PinFilter, held_by, written
+from roost.core.page_cursor import PageCursor
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import (
+    UNGROUPED,
+    File,
+    FileFilter,
+    FileMetadata,
+    KeyvalueCondition,
+    PinFilter,
+    held_by,
+    written,
+)
 
 files = sa.Table(
     "files",
@@ -78,7 +87,7 @@ def add(connection: Connection, file: File) -> None:
     _set_keyvalues(connection, file.id, file.note)
 
 
-def get(connection: Connection, tenant_id: str, network: Network, file_id: str) -> File | None:
+def get(connection: Connection, tenant_id: str, network: ContentNetwork, file_id: str) -> File | None:
     """The file of that id, or that stands for it."""
     promised = sa.select(promises.c.file_id).where(promises.c.id == file_id).scalar_subquery()
     which = sa.or_(files.c.id == file_id, files.c.id == promised)
@@ -86,12 +95,12 @@ def get(connection: Connection, tenant_id: str, network: Network, file_id: str) 
     return None if row is None else _file(row)
 
 
-def by_cid(connection: Connection, tenant_id: str, network: Network, cid: str) -> File | None:
+def by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str) -> File | None:
     row = connection.execute(_present(tenant_id, network).where(files.c.cid == cid)).first()
     return None if row is None else _file(row)
 
 
-def names(connection: Connection, tenant_id: str, network: Network, cids: Sequence[str]) -> Mapping[str, str]:
+def names(connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[str]) -> Mapping[str, str]:
     """The names of the tenant's files of these CIDs, those that have one."""
     query = sa.select(files.c.cid, files.c.name).where(*_mine(tenant_id, network), files.c.cid.in_(cids))
     return {row.cid: row.name for row in connection.execute(query) if row.name is not None}
@@ -114,7 +123,12 @@ def keep_promise(connection: Connection, file_id: str, by: str) -> None:
 
 
 def page(
-    connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    network: ContentNetwork,
+    chosen: FileFilter,
+    after: PageCursor | None,
+    limit: int,
 ) -> Sequence[File]:
     """Files that the filter lets through, by creation, those beyond `after`."""
     query = _present(tenant_id, network).where(*_conditions(chosen))
@@ -122,7 +136,7 @@ def page(
     return [_file(row) for row in connection.execute(ordered.limit(limit))]
 
 
-def count(connection: Connection, tenant_id: str, network: Network, chosen: Filter) -> tuple[int, int]:
+def count(connection: Connection, tenant_id: str, network: ContentNetwork, chosen: FileFilter) -> tuple[int, int]:
     """How many files the filter lets through, and their bytes."""
     columns = (sa.func.count(), sa.func.coalesce(sa.func.sum(files.c.size), 0))
     query = sa.select(*columns).where(*_mine(tenant_id, network), *_conditions(chosen))
@@ -134,13 +148,13 @@ def pins(
     connection: Connection, tenant_id: str, chosen: PinFilter, limit: int, offset: int
 ) -> tuple[Sequence[File], int]:
     """Public files, deleted ones too, newest first, and how many the filter lets through."""
-    wanted = (files.c.tenant_id == tenant_id, files.c.network == Network.PUBLIC, *_pin_conditions(chosen))
+    wanted = (files.c.tenant_id == tenant_id, files.c.network == ContentNetwork.PUBLIC, *_pin_conditions(chosen))
     count = connection.execute(sa.select(sa.func.count()).select_from(files).where(*wanted)).scalar_one()
     query = by_creation(sa.select(files).where(*wanted), files.c.created_at, files.c.id)
     return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
 
 
-def set_note(connection: Connection, file_id: str, note: Note, at: datetime) -> None:
+def set_note(connection: Connection, file_id: str, note: FileMetadata, at: datetime) -> None:
     connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_noted(note)))
     connection.execute(file_keyvalues.delete().where(file_keyvalues.c.file_id == file_id))
     _set_keyvalues(connection, file_id, note)
@@ -157,13 +171,13 @@ def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
 
 def any_public(connection: Connection, cids: Sequence[str]) -> bool:
     """Whether anybody has a public file of one of these."""
-    public = (files.c.network == Network.PUBLIC, files.c.deleted_at.is_(None))
+    public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     return connection.execute(sa.select(files.c.id).where(files.c.cid.in_(cids), *public).limit(1)).first() is not None
 
 
 def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
     """The CIDs of public files, in the database's order, those after one."""
-    public = (files.c.network == Network.PUBLIC, files.c.deleted_at.is_(None))
+    public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     query = sa.select(files.c.cid).distinct().where(files.c.cid > after, *public).order_by(files.c.cid).limit(limit)
     return list(connection.execute(query).scalars())
 
@@ -174,15 +188,15 @@ def expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
     return [_file(row) for row in connection.execute(query)]
 
 
-def _mine(tenant_id: str, network: Network) -> list[Any]:
+def _mine(tenant_id: str, network: ContentNetwork) -> list[Any]:
     return [files.c.tenant_id == tenant_id, files.c.network == network, files.c.deleted_at.is_(None)]
 
 
-def _present(tenant_id: str, network: Network) -> sa.Select[Any]:
+def _present(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
     return sa.select(files).where(*_mine(tenant_id, network))
 
 
-def _conditions(chosen: Filter) -> list[Any]:
+def _conditions(chosen: FileFilter) -> list[Any]:
     found: list[Any] = []
     if chosen.nothing:
         found.append(sa.false())
@@ -215,10 +229,10 @@ def _pin_conditions(chosen: PinFilter) -> list[Any]:
     for condition in chosen.conditions:
         pair = (file_keyvalues.c.file_id == files.c.id, file_keyvalues.c.key == condition.key)
         found.append(sa.exists().where(*pair, _matches(condition)))
-    return found + _conditions(Filter(name=chosen.name, group_id=chosen.group_id or None, cid=chosen.cid))
+    return found + _conditions(FileFilter(name=chosen.name, group_id=chosen.group_id or None, cid=chosen.cid))
 
 
-def _matches(condition: Condition) -> Any:
+def _matches(condition: KeyvalueCondition) -> Any:
     text, value = file_keyvalues.c.value, condition.value
     pattern = str(value).replace("\\", "\\\\")  # to PostgreSQL alone it would be an escape
     column = text if isinstance(value, str) else _NUMBER
@@ -244,7 +258,7 @@ _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
 )
 
 
-def _noted(note: Note) -> dict[str, Any]:
+def _noted(note: FileMetadata) -> dict[str, Any]:
     return {
         "name": note.name,
         "keyvalues": dict(note.keyvalues),
@@ -253,7 +267,7 @@ def _noted(note: Note) -> dict[str, Any]:
     }
 
 
-def _set_keyvalues(connection: Connection, file_id: str, note: Note) -> None:
+def _set_keyvalues(connection: Connection, file_id: str, note: FileMetadata) -> None:
     if note.keyvalues:
         rows = [{"file_id": file_id, "key": key, "value": written(value)} for key, value in note.keyvalues.items()]
         connection.execute(file_keyvalues.insert(), rows)
@@ -263,12 +277,12 @@ def _file(row: Any) -> File:
     return File(
         id=row.id,
         tenant_id=row.tenant_id,
-        network=Network(row.network),
+        network=ContentNetwork(row.network),
         cid=row.cid,
         size=row.size,
         number_of_files=row.number_of_files,
         mime_type=row.mime_type,
-        note=Note(row.name, row.keyvalues, row.group_id, row.expires_at),
+        note=FileMetadata(row.name, row.keyvalues, row.group_id, row.expires_at),
         created_at=row.created_at,
         updated_at=row.updated_at,
         deleted_at=row.deleted_at,

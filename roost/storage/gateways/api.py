@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.identity.door import GatewaysReader, GatewaysWriter
-from roost.storage.gateways import wire
+from roost.identity.authenticator import GatewaysReader, GatewaysWriter
+from roost.storage.gateways import schemas
 from roost.storage.gateways.custom_domains import CustomDomains
-from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, ControlKind
-from roost.storage.gateways.service import Gateways
-from roost.web.provide import provide
-from roost.web.wire import Data
+from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind
+from roost.storage.gateways.service import StorageGatewayService
+from roost.web.schemas import DataEnvelope
+from roost.web.service_registry import provide
 
-Service = Annotated[Gateways, Depends(provide(Gateways))]
+Service = Annotated[StorageGatewayService, Depends(provide(StorageGatewayService))]
 Domains = Annotated[CustomDomains, Depends(provide(CustomDomains))]
 GatewayId = Annotated[str, Path(alias="id")]
 ControlName = Annotated[str, Path(alias="control", max_length=300)]
@@ -26,166 +26,178 @@ router = APIRouter(prefix="/v3", tags=["gateways"])
 @router.get("/ipfs/gateways")
 async def list_gateways(
     caller: GatewaysReader, gateways: Service, size: _Size = PAGE_DEFAULT, page: _Page = 1
-) -> Data[wire.GatewayList]:
+) -> DataEnvelope[schemas.GatewayList]:
     """The tenant's gateways, the oldest first; the first is made when it is asked for."""
     found, count = await gateways.list(caller.tenant_id, (page - 1) * size, size)
-    return Data(
-        data=wire.GatewayList(count=count, rows=[wire.gateway(one, gateways.origin(one.domain)) for one in found])
+    return DataEnvelope(
+        data=schemas.GatewayList(count=count, rows=[schemas.gateway(one, gateways.origin(one.domain)) for one in found])
     )
 
 
 @router.post("/gateways")
 @router.post("/ipfs/gateways")
 async def create_gateway(
-    caller: GatewaysWriter, body: wire.CreateGateway, gateways: Service
-) -> Data[wire.GatewayRecord]:
+    caller: GatewaysWriter, body: schemas.CreateGatewayRequest, gateways: Service
+) -> DataEnvelope[schemas.GatewayRecord]:
     """Create a gateway; `domain` is the first label of its address."""
     made = await gateways.create(caller.tenant_id, body.domain)
-    return Data(data=wire.gateway(made, gateways.origin(made.domain)))
+    return DataEnvelope(data=schemas.gateway(made, gateways.origin(made.domain)))
 
 
 @router.get("/gateways/exists/{domain}")
 @router.get("/ipfs/gateways/exists/{domain}")
-async def gateway_exists(_: GatewaysReader, domain: str, gateways: Service) -> Data[wire.Existence]:
+async def gateway_exists(_: GatewaysReader, domain: str, gateways: Service) -> DataEnvelope[schemas.GatewayExistence]:
     """Whether a name is taken."""
-    return Data(data=wire.Existence(exists=await gateways.exists(domain)))
+    return DataEnvelope(data=schemas.GatewayExistence(exists=await gateways.exists(domain)))
 
 
 @router.get("/gateways/plugins/marketplace")
 @router.get("/ipfs/plugins_marketplace")
-async def list_marketplace(_: GatewaysReader) -> Data[Sequence[wire.PluginRecord]]:
+async def list_marketplace(_: GatewaysReader) -> DataEnvelope[Sequence[schemas.PluginRecord]]:
     """The plugins that there are."""
-    return Data(data=list(wire.MARKET.values()))
+    return DataEnvelope(data=list(schemas.MARKET.values()))
 
 
 @router.get("/gateways/plugins/marketplace/{plugin_id}")
 @router.get("/ipfs/plugins_marketplace/{plugin_id}")
-async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> Data[wire.PluginRecord]:
+async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> DataEnvelope[schemas.PluginRecord]:
     """One plugin."""
-    return Data(data=wire.of_market(plugin_id))
+    return DataEnvelope(data=schemas.of_market(plugin_id))
 
 
 @router.get("/gateways/plugins")
-async def list_all_plugins(caller: GatewaysReader, gateways: Service) -> Data[Sequence[wire.Installation]]:
+async def list_all_plugins(
+    caller: GatewaysReader, gateways: Service
+) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
     """The plugins that are installed on any of the tenant's gateways."""
     found, _ = await gateways.list(caller.tenant_id, 0, PAGE_LIMIT)
-    return Data(data=[each for one in found for each in wire.installations(one)])
+    return DataEnvelope(data=[each for one in found for each in schemas.installations(one)])
 
 
 @router.get("/ipfs/gateway_plugins/{gateway_id}")
 @router.get("/gateways/plugins/{gateway_id}")
-async def list_plugins(caller: GatewaysReader, gateway_id: str, gateways: Service) -> Data[Sequence[wire.Installation]]:
+async def list_plugins(
+    caller: GatewaysReader, gateway_id: str, gateways: Service
+) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
     """The plugins that are installed on a gateway."""
-    return Data(data=wire.installations(await gateways.get(caller.tenant_id, gateway_id)))
+    return DataEnvelope(data=schemas.installations(await gateways.get(caller.tenant_id, gateway_id)))
 
 
 @router.post("/ipfs/gateway_plugins/{gateway_id}")
 @router.post("/gateways/plugins/{gateway_id}")
 async def install_plugin(
-    caller: GatewaysWriter, gateway_id: str, body: wire.InstallPlugin, gateways: Service
-) -> Data[wire.Installation]:
+    caller: GatewaysWriter, gateway_id: str, body: schemas.InstallPluginRequest, gateways: Service
+) -> DataEnvelope[schemas.PluginInstallation]:
     """Install a plugin on a gateway."""
     found = await gateways.install(caller.tenant_id, gateway_id, body.plugin_id)
-    return Data(data=wire.Installation(gateway_id=found.id, plugin_id=body.plugin_id))
+    return DataEnvelope(data=schemas.PluginInstallation(gateway_id=found.id, plugin_id=body.plugin_id))
 
 
 @router.delete("/ipfs/gateway_plugins/{gateway_id}/plugin/{plugin_id}")
 @router.delete("/gateways/plugins/{gateway_id}/plugin/{plugin_id}")
-async def uninstall_plugin(caller: GatewaysWriter, gateway_id: str, plugin_id: int, gateways: Service) -> Data[None]:
+async def uninstall_plugin(
+    caller: GatewaysWriter, gateway_id: str, plugin_id: int, gateways: Service
+) -> DataEnvelope[None]:
     """Take a plugin off a gateway."""
     await gateways.uninstall(caller.tenant_id, gateway_id, plugin_id)
-    return Data(data=None)
+    return DataEnvelope(data=None)
 
 
 @router.get("/gateways/{id}")
 @router.get("/ipfs/gateways/{id}")
-async def get_gateway(caller: GatewaysReader, gateway_id: GatewayId, gateways: Service) -> Data[wire.GatewayRecord]:
+async def get_gateway(
+    caller: GatewaysReader, gateway_id: GatewayId, gateways: Service
+) -> DataEnvelope[schemas.GatewayRecord]:
     """One gateway with its access controls and custom domains."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return Data(data=wire.gateway(found, gateways.origin(found.domain)))
+    return DataEnvelope(data=schemas.gateway(found, gateways.origin(found.domain)))
 
 
 @router.delete("/gateways/{id}")
 @router.delete("/ipfs/gateways/{id}")
-async def delete_gateway(caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service) -> Data[None]:
+async def delete_gateway(caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service) -> DataEnvelope[None]:
     """Delete a gateway. Nobody gets its name again."""
     await gateways.delete(caller.tenant_id, gateway_id)
-    return Data(data=None)
+    return DataEnvelope(data=None)
 
 
 @router.post("/gateways/{id}/access_tokens")
 @router.post("/ipfs/gateways/{id}/access_tokens")
 async def add_access_token(
     caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service
-) -> Data[wire.ControlRecord]:
+) -> DataEnvelope[schemas.AccessControlRecord]:
     """Make an access token; `value` is shown this once."""
     made, token = await gateways.add_token(caller.tenant_id, gateway_id)
-    return Data(data=wire.control(made, token))
+    return DataEnvelope(data=schemas.control(made, token))
 
 
 @router.post("/gateways/{id}/ips")
 @router.post("/ipfs/gateways/{id}/ips")
 async def add_address(
-    caller: GatewaysWriter, gateway_id: GatewayId, body: wire.AddAddress, gateways: Service
-) -> Data[wire.ControlRecord]:
+    caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddAddressRequest, gateways: Service
+) -> DataEnvelope[schemas.AccessControlRecord]:
     """Let in an address or a range of them."""
-    return Data(data=wire.control(await gateways.allow(caller.tenant_id, gateway_id, ControlKind.ADDRESS, body.ip)))
+    return DataEnvelope(
+        data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip))
+    )
 
 
 @router.post("/gateways/{id}/hosts")
 @router.post("/ipfs/gateways/{id}/hosts")
 async def add_host(
-    caller: GatewaysWriter, gateway_id: GatewayId, body: wire.AddHost, gateways: Service
-) -> Data[wire.ControlRecord]:
+    caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddHostRequest, gateways: Service
+) -> DataEnvelope[schemas.AccessControlRecord]:
     """Let in pages of a host."""
-    return Data(data=wire.control(await gateways.allow(caller.tenant_id, gateway_id, ControlKind.HOST, body.host)))
+    return DataEnvelope(
+        data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host))
+    )
 
 
 @router.post("/gateways/{id}/custom_domain")
 @router.post("/ipfs/gateways/{id}/custom_domain")
 async def add_custom_domain(
-    caller: GatewaysWriter, gateway_id: GatewayId, body: wire.AddCustomDomain, domains: Domains
-) -> Data[wire.CustomDomainRecord]:
+    caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddCustomDomain, domains: Domains
+) -> DataEnvelope[schemas.CustomDomainRecord]:
     """Note a domain that is to lead to the gateway. It stays `pending`: nothing is served under it yet."""
     made = await domains.add(caller.tenant_id, gateway_id, body.domain)
-    return Data(data=wire.custom_domain(made))
+    return DataEnvelope(data=schemas.custom_domain(made))
 
 
 @router.get("/gateways/{id}/custom_domain")
 @router.get("/ipfs/gateways/{id}/custom_domain")
 async def list_custom_domains(
     caller: GatewaysReader, gateway_id: GatewayId, gateways: Service
-) -> Data[Sequence[wire.CustomDomainRecord]]:
+) -> DataEnvelope[Sequence[schemas.CustomDomainRecord]]:
     """The domains that are to lead to the gateway."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return Data(data=[wire.custom_domain(one) for one in found.custom_domains])
+    return DataEnvelope(data=[schemas.custom_domain(one) for one in found.custom_domains])
 
 
 @router.delete("/gateways/{id}/custom_domain/{cd_id}")
 @router.delete("/ipfs/gateways/{id}/custom_domain/{cd_id}")
 async def remove_custom_domain(
     caller: GatewaysWriter, gateway_id: GatewayId, cd_id: str, domains: Domains
-) -> Data[None]:
+) -> DataEnvelope[None]:
     """Forget a custom domain."""
     await domains.remove(caller.tenant_id, gateway_id, cd_id)
-    return Data(data=None)
+    return DataEnvelope(data=None)
 
 
 @router.get("/gateways/{id}/{kind}")
 @router.get("/ipfs/gateways/{id}/{kind}")
 async def list_controls(
-    caller: GatewaysReader, gateway_id: GatewayId, kind: ControlKind, gateways: Service
-) -> Data[Sequence[wire.ControlRecord]]:
+    caller: GatewaysReader, gateway_id: GatewayId, kind: AccessControlKind, gateways: Service
+) -> DataEnvelope[Sequence[schemas.AccessControlRecord]]:
     """The access controls of one kind."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return Data(data=[wire.control(one) for one in found.controls if one.kind is kind])
+    return DataEnvelope(data=[schemas.control(one) for one in found.controls if one.kind is kind])
 
 
 @router.delete("/gateways/{id}/{kind}/{control:path}")
 @router.delete("/ipfs/gateways/{id}/{kind}/{control:path}")
 async def remove_control(
-    caller: GatewaysWriter, gateway_id: GatewayId, kind: ControlKind, control: ControlName, gateways: Service
-) -> Data[None]:
+    caller: GatewaysWriter, gateway_id: GatewayId, kind: AccessControlKind, control: ControlName, gateways: Service
+) -> DataEnvelope[None]:
     """Take an access control away, by its id or its value."""
     await gateways.withdraw(caller.tenant_id, gateway_id, kind, control)
-    return Data(data=None)
+    return DataEnvelope(data=None)

@@ -1,57 +1,57 @@
 """What can go wrong with storage gateways, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class GatewayMissing(Problem):
+class GatewayNotFound(Problem):
     """There is none of that id, or it is another tenant's: the answer does not tell which."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Gateway not found"
 
 
-class InvalidDomain(Problem):
-    kind = Kind.INVALID
+class InvalidGatewayDomain(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid domain"
 
 
 class DomainTaken(Problem):
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "Domain is not available"
 
 
-class GatewayLimit(Problem):
-    kind = Kind.FORBIDDEN
+class GatewayLimitReached(Problem):
+    kind = ProblemKind.FORBIDDEN
     message = "Gateway limit reached"
 
 
-class InvalidControl(Problem):
-    kind = Kind.INVALID
+class InvalidAccessControl(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid access control"
 
 
-class ControlLimit(Problem):
-    kind = Kind.FORBIDDEN
+class AccessControlLimitReached(Problem):
+    kind = ProblemKind.FORBIDDEN
     message = "Access control limit reached"
 
 
-class ControlMissing(Problem):
-    kind = Kind.MISSING
+class AccessControlNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Access control not found"
 
 
 class CustomDomainMissing(Problem):
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Custom domain not found"
 
 
 class CustomDomainLimit(Problem):
-    kind = Kind.FORBIDDEN
+    kind = ProblemKind.FORBIDDEN
     message = "Custom domain limit reached"
 
 
-class PluginMissing(Problem):
+class PluginNotFound(Problem):
     """There is no such plugin, or it is not installed."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Plugin not found"

@@ -14,7 +14,7 @@ from hmac import compare_digest
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from roost.storage.gateways.errors import InvalidControl, InvalidDomain
+from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
 
 GATEWAY_LIMIT = 20
 CONTROL_LIMIT = 100
@@ -54,7 +54,7 @@ class Plugin(IntEnum):
 
 
 @dataclass(frozen=True)
-class Leaflet:
+class PluginInfo:
     """How the marketplace tells of a plugin."""
 
     plugin: Plugin
@@ -63,32 +63,32 @@ class Leaflet:
     tags: Sequence[str]
 
 
-MARKETPLACE: Sequence[Leaflet] = (
-    Leaflet(
+MARKETPLACE: Sequence[PluginInfo] = (
+    PluginInfo(
         Plugin.CONTENT_ADDRESSABLE,
         "Content Addressable Attestation",
         "Serves the wallet signature of a CID with it, in the header pinata-signature.",
         ("verifiability", "security"),
     ),
-    Leaflet(Plugin.HOT_SWAPS, "Hot Swaps", "Serves another CID in place of one that was swapped.", ("files",)),
+    PluginInfo(Plugin.HOT_SWAPS, "Hot Swaps", "Serves another CID in place of one that was swapped.", ("files",)),
 )
 
 
-class ControlKind(StrEnum):
+class AccessControlKind(StrEnum):
     TOKEN = "access_tokens"  # noqa: S105 - what clients call the kind
     ADDRESS = "ips"
     HOST = "hosts"
 
 
 @dataclass(frozen=True)
-class Control:
+class AccessControl:
     """One way to be let in. `value` is what is shown: an address range, a host, how a token begins.
 
     proof: the digest of a token; the token itself is not kept.
     """
 
     id: str
-    kind: ControlKind
+    kind: AccessControlKind
     value: str
     created_at: datetime
     proof: bytes | None = None
@@ -111,7 +111,7 @@ class StorageGateway:
     tenant_id: str
     domain: str
     created_at: datetime
-    controls: Sequence[Control] = ()
+    controls: Sequence[AccessControl] = ()
     custom_domains: Sequence[CustomDomain] = ()
     plugins: frozenset[Plugin] = frozenset()
 
@@ -147,9 +147,11 @@ def checked_label(given: str) -> str:
     """A DNS label that may be a gateway's name, in lower case. Raises InvalidDomain."""
     label = given.strip().lower()
     if _LABEL.fullmatch(label) is None:
-        raise InvalidDomain("domain must be 3 to 63 letters, digits or hyphens, with a letter or digit at both ends")
+        raise InvalidGatewayDomain(
+            "domain must be 3 to 63 letters, digits or hyphens, with a letter or digit at both ends"
+        )
     if label[2:4] == "--" or label in _RESERVED or any(brand in label for brand in _BRANDS):
-        raise InvalidDomain("domain is reserved")
+        raise InvalidGatewayDomain("domain is reserved")
     return label
 
 
@@ -158,7 +160,7 @@ def checked_host(given: str) -> str:
     host = given.strip().lower()
     host = (_host_of(host) or "") if "://" in host else host.rstrip(".")
     if len(host) > _LONGEST_HOST or _HOST.fullmatch(host) is None:
-        raise InvalidControl("host must be a host name")
+        raise InvalidAccessControl("host must be a host name")
     return host
 
 
@@ -169,7 +171,7 @@ def checked_range(given: str) -> str:
     except ValueError:
         found = None
     if found is None or "%" in given:  # what follows that sign is a name of one machine's own
-        raise InvalidControl("ip must be an address or a range in CIDR form")
+        raise InvalidAccessControl("ip must be an address or a range in CIDR form")
     mapped = found.network_address.ipv4_mapped if isinstance(found, IPv6Network) else None
     if mapped is not None:  # as clients' addresses are looked at; a shorter prefix leaves no mapped address
         found = ip_network((mapped, found.prefixlen - _MAPPED))
@@ -181,21 +183,21 @@ def checked_custom_domain(given: str) -> str:
     domain = given.strip().lower().rstrip(".")
     labels = domain.split(".")
     if len(domain) > _LONGEST_HOST or _HOST.fullmatch(domain) is None or "." not in domain or labels[0] == "*":
-        raise InvalidDomain("domain must be a full domain name")
+        raise InvalidGatewayDomain("domain must be a full domain name")
     if labels[-1].isdigit():
-        raise InvalidDomain("domain must not be an address")
+        raise InvalidGatewayDomain("domain must not be an address")
     return domain
 
 
 def _matches(
-    control: Control, proof: bytes | None, address: IPv4Address | IPv6Address | None, host: str | None
+    control: AccessControl, proof: bytes | None, address: IPv4Address | IPv6Address | None, host: str | None
 ) -> bool:
     match control.kind:
-        case ControlKind.TOKEN:
+        case AccessControlKind.TOKEN:
             return proof is not None and control.proof is not None and compare_digest(proof, control.proof)
-        case ControlKind.ADDRESS:
+        case AccessControlKind.ADDRESS:
             return address is not None and address in ip_network(control.value)
-        case ControlKind.HOST:
+        case AccessControlKind.HOST:
             if host is None:
                 return False
             return host.endswith(control.value[1:]) if control.value.startswith("*.") else host == control.value

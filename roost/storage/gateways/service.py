@@ -10,28 +10,28 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.recent import Recent
 from roost.core.sensitive import Sensitive
+from roost.core.ttl_cache import TTLCache
 from roost.identity import tenants
 from roost.storage.gateways import model, store
 from roost.storage.gateways.errors import (
-    ControlLimit,
-    ControlMissing,
+    AccessControlLimitReached,
+    AccessControlNotFound,
     DomainTaken,
-    GatewayLimit,
-    GatewayMissing,
-    PluginMissing,
+    GatewayLimitReached,
+    GatewayNotFound,
+    PluginNotFound,
 )
-from roost.storage.gateways.model import Control, ControlKind, Plugin, StorageGateway
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 T = TypeVar("T")
 
 
-class Gateways:
+class StorageGatewayService:
     def __init__(self, db: Database, origin: Callable[[str], str] = "http://{}.gateways.localhost".format) -> None:
         """origin: the public origin of the gateway of a name."""
         self._db = db
-        self._recent = Recent[str, StorageGateway]()
+        self._recent = TTLCache[str, StorageGateway]()
         self.origin = origin
 
     async def by_domain(self, name: str) -> StorageGateway:
@@ -70,7 +70,7 @@ class Gateways:
         def add(connection: Connection) -> StorageGateway:
             tenants.hold(connection, tenant_id)
             if store.count(connection, tenant_id) >= model.GATEWAY_LIMIT:
-                raise GatewayLimit
+                raise GatewayLimitReached
             gateway = StorageGateway(ids.new_id(), tenant_id, label, clock.now())
             if not store.add(connection, gateway):
                 raise DomainTaken
@@ -93,25 +93,27 @@ class Gateways:
         label = model.checked_label(domain)
         return await self._db.read(lambda connection: store.is_taken(connection, label))
 
-    async def add_token(self, tenant_id: str, gateway_id: str) -> tuple[Control, Sensitive[str]]:
+    async def add_token(self, tenant_id: str, gateway_id: str) -> tuple[AccessControl, Sensitive[str]]:
         """A new access token, which is shown this once. Raises GatewayMissing, ControlLimit."""
         token = ids.token(model.TOKEN_PREFIX)
-        control = Control(ids.new_id(), ControlKind.TOKEN, model.shown(token), clock.now(), proof=model.digest(token))
+        control = AccessControl(
+            ids.new_id(), AccessControlKind.TOKEN, model.shown(token), clock.now(), proof=model.digest(token)
+        )
         await self._add_control(tenant_id, gateway_id, control)
         return control, Sensitive(token)
 
-    async def allow(self, tenant_id: str, gateway_id: str, kind: ControlKind, value: str) -> Control:
+    async def allow(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, value: str) -> AccessControl:
         """Let in an address range or a host; one that is there stays. Raises GatewayMissing, InvalidControl."""
-        checked = model.checked_range(value) if kind is ControlKind.ADDRESS else model.checked_host(value)
-        return await self._add_control(tenant_id, gateway_id, Control(ids.new_id(), kind, checked, clock.now()))
+        checked = model.checked_range(value) if kind is AccessControlKind.ADDRESS else model.checked_host(value)
+        return await self._add_control(tenant_id, gateway_id, AccessControl(ids.new_id(), kind, checked, clock.now()))
 
-    async def withdraw(self, tenant_id: str, gateway_id: str, kind: ControlKind, name: str) -> None:
+    async def withdraw(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, name: str) -> None:
         """Take a control away, by its id or its value. Raises GatewayMissing, ControlMissing."""
 
         def remove(connection: Connection, gateway: StorageGateway) -> None:
             control = next((one for one in gateway.controls if one.kind is kind and name in (one.id, one.value)), None)
             if control is None:
-                raise ControlMissing
+                raise AccessControlNotFound
             store.remove_control(connection, gateway.id, control.id)
 
         await self._change(tenant_id, gateway_id, remove)
@@ -132,18 +134,18 @@ class Gateways:
 
         def remove(connection: Connection, gateway: StorageGateway) -> None:
             if not store.uninstall(connection, gateway.id, plugin):
-                raise PluginMissing
+                raise PluginNotFound
 
         await self._change(tenant_id, gateway_id, remove)
 
-    async def _add_control(self, tenant_id: str, gateway_id: str, control: Control) -> Control:
-        def add(connection: Connection, gateway: StorageGateway) -> Control:
+    async def _add_control(self, tenant_id: str, gateway_id: str, control: AccessControl) -> AccessControl:
+        def add(connection: Connection, gateway: StorageGateway) -> AccessControl:
             alike = [one for one in gateway.controls if one.kind is control.kind]
             there = next((one for one in alike if one.proof is None and one.value == control.value), None)
             if there is not None:
                 return there
             if len(alike) >= model.CONTROL_LIMIT:
-                raise ControlLimit
+                raise AccessControlLimitReached
             store.add_control(connection, gateway.id, control)
             return control
 
@@ -182,7 +184,7 @@ def _mine(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGat
 
 def _found(gateway: StorageGateway | None) -> StorageGateway:
     if gateway is None:
-        raise GatewayMissing
+        raise GatewayNotFound
     return gateway
 
 
@@ -190,4 +192,4 @@ def _plugin(number: int) -> Plugin:
     try:
         return Plugin(number)
     except ValueError:
-        raise PluginMissing from None
+        raise PluginNotFound from None

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, inserted, metadata
-from roost.storage.gateways.model import Control, ControlKind, CustomDomain, Plugin, StorageGateway
+from roost.storage.gateways.model import AccessControl, AccessControlKind, CustomDomain, Plugin, StorageGateway
 
 gateways = sa.Table(
     "storage_gateways",
@@ -96,7 +96,7 @@ def mark_deleted(connection: Connection, gateway_id: str, at: datetime) -> None:
         connection.execute(table.delete().where(table.c.gateway_id == gateway_id))
 
 
-def add_control(connection: Connection, gateway_id: str, control: Control) -> None:
+def add_control(connection: Connection, gateway_id: str, control: AccessControl) -> None:
     connection.execute(
         controls.insert().values(
             id=control.id,
@@ -146,7 +146,7 @@ def _gateway(connection: Connection, row: Any) -> StorageGateway:
         domain=row.domain,
         created_at=row.created_at,
         controls=tuple(
-            Control(one.id, ControlKind(one.kind), one.value, one.created_at, one.proof)
+            AccessControl(one.id, AccessControlKind(one.kind), one.value, one.created_at, one.proof)
             for one in _of(connection, controls, row.id)
         ),
         custom_domains=tuple(

@@ -1,15 +1,15 @@
 """What can go wrong with groups, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class GroupMissing(Problem):
+class GroupNotFound(Problem):
     """There is none of that id on that network, or it is another tenant's: the answer does not tell which."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Group not found"
 
 
 class InvalidGroup(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid group"

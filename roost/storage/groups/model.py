@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.groups.errors import InvalidGroup
 
 NAME_LIMIT = 100
@@ -14,7 +14,7 @@ PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
 class Group:
     id: str
     tenant_id: str
-    network: Network
+    network: ContentNetwork
     name: str
     is_public: bool
     created_at: datetime
@@ -22,7 +22,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Filter:
+class GroupFilter:
     """`name` is a part of the name."""
 
     name: str | None = None

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, by_creation, metadata
-from roost.core.place import Place
-from roost.storage.content.model import Network
-from roost.storage.groups.model import Filter, Group
+from roost.core.page_cursor import PageCursor
+from roost.storage.content.model import ContentNetwork
+from roost.storage.groups.model import Group, GroupFilter
 
 groups = sa.Table(
     "groups",
@@ -40,13 +40,18 @@ def add(connection: Connection, group: Group) -> None:
     )
 
 
-def get(connection: Connection, tenant_id: str, network: Network, group_id: str) -> Group | None:
+def get(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
     row = connection.execute(_mine(tenant_id, network).where(groups.c.id == group_id)).first()
     return None if row is None else _group(row)
 
 
 def page(
-    connection: Connection, tenant_id: str, network: Network, chosen: Filter, after: Place | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    network: ContentNetwork,
+    chosen: GroupFilter,
+    after: PageCursor | None,
+    limit: int,
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, those beyond `after`."""
     query = _chosen(tenant_id, network, chosen)
@@ -55,7 +60,7 @@ def page(
 
 
 def slice_of(
-    connection: Connection, tenant_id: str, network: Network, chosen: Filter, limit: int, offset: int
+    connection: Connection, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, behind so many."""
     ordered = by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
@@ -72,11 +77,11 @@ def remove(connection: Connection, group_id: str) -> None:
     connection.execute(groups.delete().where(groups.c.id == group_id))
 
 
-def _mine(tenant_id: str, network: Network) -> sa.Select[Any]:
+def _mine(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
     return sa.select(groups).where(groups.c.tenant_id == tenant_id, groups.c.network == network)
 
 
-def _chosen(tenant_id: str, network: Network, chosen: Filter) -> sa.Select[Any]:
+def _chosen(tenant_id: str, network: ContentNetwork, chosen: GroupFilter) -> sa.Select[Any]:
     query = _mine(tenant_id, network)
     if chosen.name is not None:
         query = query.where(groups.c.name.icontains(chosen.name, autoescape=True))
@@ -86,4 +91,6 @@ def _chosen(tenant_id: str, network: Network, chosen: Filter) -> sa.Select[Any]:
 
 
 def _group(row: Any) -> Group:
-    return Group(row.id, row.tenant_id, Network(row.network), row.name, row.is_public, row.created_at, row.updated_at)
+    return Group(
+        row.id, row.tenant_id, ContentNetwork(row.network), row.name, row.is_public, row.created_at, row.updated_at
+    )

@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.core.apart import apart
+from roost.core.subprocess_worker import apart
 from roost.storage.legacy.compact import compact
-from roost.storage.legacy.errors import InvalidRequest, TooManyAtOnce
+from roost.storage.legacy.errors import InvalidLegacyRequest, TooManyJsonPins
 
 HERE = 64 * 1024
 """Bytes that are read in some hundredths of a second, whatever they are."""
@@ -17,7 +17,7 @@ _SAID = 256 * 1024
 """Bytes of what is said beside the content: more than can be kept of it."""
 
 
-class Reading:
+class JsonParserPool:
     def __init__(self, waiting: int = 16) -> None:
         """waiting: bodies, with those that are read."""
         self._places = asyncio.Semaphore(_PROCESSES)
@@ -32,7 +32,7 @@ class Reading:
         if len(body) <= HERE:
             return _read(body, member, *beside)
         if self._waiting >= self._most:
-            raise TooManyAtOnce(retry_after=1)
+            raise TooManyJsonPins(retry_after=1)
         self._waiting += 1
         try:
             async with self._places:
@@ -40,7 +40,7 @@ class Reading:
         finally:
             self._waiting -= 1
         if not said or len(said) > _SAID:
-            raise InvalidRequest
+            raise InvalidLegacyRequest
         return json.loads(said), content
 
 
@@ -48,4 +48,4 @@ def _read(body: bytes, member: str, *beside: str) -> tuple[Sequence[object], byt
     try:
         return compact(body, member, *beside)
     except (ValueError, RecursionError):
-        raise InvalidRequest from None
+        raise InvalidLegacyRequest from None

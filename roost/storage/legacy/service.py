@@ -3,26 +3,26 @@
 from collections.abc import Callable, Sequence
 
 from roost.core.db import Database
-from roost.storage.content.model import Network
-from roost.storage.files.model import File, Note, PinFilter
-from roost.storage.files.service import Files, named
-from roost.storage.legacy.errors import NotPinned
-from roost.storage.legacy.reading import Reading
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileMetadata, PinFilter
+from roost.storage.files.service import FileService, named
+from roost.storage.legacy.errors import PinNotFoundByCid
+from roost.storage.legacy.reading import JsonParserPool
 from roost.storage.unixfs.cid import Cid
-from roost.storage.uploads.model import Label, Order
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.uploads.service import UploadService
 
 
-class Legacy:
-    def __init__(self, db: Database, files: Files, uploads: Uploads) -> None:
+class LegacyPinService:
+    def __init__(self, db: Database, files: FileService, uploads: UploadService) -> None:
         self._db = db
         self._files = files
         self._uploads = uploads
-        self.reading = Reading()
+        self.reading = JsonParserPool()
 
-    async def pin_json(self, tenant_id: str, content: bytes, label: Label) -> File:
+    async def pin_json(self, tenant_id: str, content: bytes, label: UploadMetadata) -> File:
         """Keep JSON. Raises as uploads do."""
-        async with self._uploads.begin(Order(tenant_id)) as upload:
+        async with self._uploads.begin(UploadRequestLimits(tenant_id)) as upload:
             await upload.write(content)
             await upload.end_file("data.json")
             return await upload.finish(label)
@@ -33,22 +33,22 @@ class Legacy:
 
     async def total(self, tenant_id: str) -> tuple[int, int]:
         """How many pins the tenant has, and their bytes."""
-        return await self._files.total(tenant_id, Network.PUBLIC)
+        return await self._files.total(tenant_id, ContentNetwork.PUBLIC)
 
     async def unpin(self, tenant_id: str, cid: str) -> None:
         """Raises InvalidCid, NotPinned."""
         file = await self._pinned(tenant_id, cid)
-        await self._files.delete(tenant_id, Network.PUBLIC, file.id)
+        await self._files.delete(tenant_id, ContentNetwork.PUBLIC, file.id)
 
-    async def note(self, tenant_id: str, cid: str, change: Callable[[Note], Note]) -> None:
+    async def note(self, tenant_id: str, cid: str, change: Callable[[FileMetadata], FileMetadata]) -> None:
         """Raises InvalidCid, NotPinned, InvalidMetadata."""
         file = await self._pinned(tenant_id, cid)
 
-        await self._files.change(tenant_id, Network.PUBLIC, file.id, change)
+        await self._files.change(tenant_id, ContentNetwork.PUBLIC, file.id, change)
 
     async def _pinned(self, tenant_id: str, text: str) -> File:
         cid = Cid.parse(text)
-        file = await self._db.read(lambda connection: named(connection, tenant_id, Network.PUBLIC, cid))
+        file = await self._db.read(lambda connection: named(connection, tenant_id, ContentNetwork.PUBLIC, cid))
         if file is None:
-            raise NotPinned
+            raise PinNotFoundByCid
         return file

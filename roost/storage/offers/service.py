@@ -14,15 +14,15 @@ from sqlalchemy import Connection
 from roost import work
 from roost.core import clock, log
 from roost.core.db import Database
-from roost.drivers.network.contract import Announcer, Refused, SourceFailed
-from roost.storage.content.export import blocks_car
-from roost.storage.content.model import Network, Scope
-from roost.storage.content.reader import Reader
-from roost.storage.files import everybody
-from roost.storage.files.model import Change, File
-from roost.storage.files.service import Files
+from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
+from roost.storage.content.car_export import blocks_car
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.files import public_files
+from roost.storage.files.model import File, FileEvent
+from roost.storage.files.service import FileService
 from roost.storage.unixfs.cid import Cid
-from roost.work import JSON, Claim
+from roost.work import JSON, ClaimedOperation
 
 SETTLE, SURVEY = "offers.settle", "offers.survey"
 RETRIES = 10_000
@@ -37,8 +37,15 @@ _PAUSE = timedelta(seconds=5)
 _log = log.get("offers")
 
 
-class Offers:
-    def __init__(self, db: Database, queue: work.Work, files: Files, reader: Reader, network: Announcer) -> None:
+class Announcements:
+    def __init__(
+        self,
+        db: Database,
+        queue: work.OperationWorker,
+        files: FileService,
+        reader: ContentReader,
+        network: NetworkAnnouncer,
+    ) -> None:
         self._db = db
         self._reader = reader
         self._network = network
@@ -56,7 +63,7 @@ class Offers:
 
         await self._db.write(begin)
 
-    async def settle(self, claim: Claim) -> JSON:
+    async def settle(self, claim: ClaimedOperation) -> JSON:
         """Announce a CID, or withdraw it. Raises SourceFailed, Refused, ContentMissing, ContentDamaged."""
         cid = Cid.parse(claim.payload["cid"])
         if self._running >= _AT_ONCE:
@@ -65,7 +72,7 @@ class Offers:
         self._running += 1
         try:
             await self._settle(cid)
-        except Refused as refused:
+        except NetworkRefused as refused:
             if claim.failures >= _REFUSALS:
                 raise
             raise SourceFailed(refused.message) from None
@@ -73,11 +80,11 @@ class Offers:
             self._running -= 1
         return None
 
-    async def survey(self, claim: Claim) -> JSON:
+    async def survey(self, claim: ClaimedOperation) -> JSON:
         """Look for what is public and not announced: from before there was this network, or lost by it."""
         after = ""
         while page := await self._db.read(
-            lambda connection, after=after: everybody.public_cids(connection, after, _PAGE)
+            lambda connection, after=after: public_files.public_cids(connection, after, _PAGE)
         ):
             for cid in dict.fromkeys(Cid.parse(text).v1() for text in page):
                 if not await self._network.has(str(cid)):
@@ -88,7 +95,7 @@ class Offers:
         return None
 
     async def _settle(self, cid: Cid) -> None:
-        if await self._db.read(lambda connection: everybody.is_public(connection, cid)):
+        if await self._db.read(lambda connection: public_files.is_public(connection, cid)):
             await self._network.announce(str(cid), lambda: self._car(cid))
             _log.info("offers.announced", cid=str(cid))
         else:
@@ -96,15 +103,15 @@ class Offers:
             _log.info("offers.withdrawn", cid=str(cid))
 
     async def _car(self, cid: Cid) -> AsyncGenerator[bytes, None]:
-        scope = Scope(Network.PUBLIC)
+        scope = ContentScope(ContentNetwork.PUBLIC)
         root = await self._reader.stat(scope, cid)
         async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
 
 
-def _changed(connection: Connection, change: Change, file: File, _before: File | None) -> None:
-    if file.network is Network.PUBLIC and change is not Change.UPDATED:
+def _changed(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:
+    if file.network is ContentNetwork.PUBLIC and change is not FileEvent.UPDATED:
         _settle_later(connection, Cid.parse(file.cid).v1())
 
 

@@ -1,25 +1,25 @@
 """What can go wrong with pins by CID, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class PinMissing(Problem):
-    kind = Kind.MISSING
+class PinNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Pin request not found"
 
 
 class TooManyPins(Problem):
-    kind = Kind.LIMITED
+    kind = ProblemKind.LIMITED
     message = "Too many pin requests are waiting"
 
 
-class TooManyHosts(Problem):
-    kind = Kind.INVALID
+class TooManyHostNodes(Problem):
+    kind = ProblemKind.INVALID
     message = "Too many host nodes"
 
 
-class NotFoundYet(Problem):
+class ContentNotFoundYet(Problem):
     """Nobody who was asked has it: it is looked for again."""
 
-    kind = Kind.UNAVAILABLE
+    kind = ProblemKind.UNAVAILABLE
     message = "The content was not found yet"

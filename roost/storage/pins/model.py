@@ -21,7 +21,7 @@ HOSTS_LIMIT = 20
 PAGE_DEFAULT, PAGE_LIMIT = 10, 250
 
 
-class Status(StrEnum):
+class PinState(StrEnum):
     PRECHECKING = "prechecking"
     SEARCHING = "searching"
     RETRIEVING = "retrieving"
@@ -34,18 +34,18 @@ class Status(StrEnum):
     BAD_HOST_NODE = "bad_host_node"
 
 
-ACTIVE = (Status.PRECHECKING, Status.SEARCHING, Status.RETRIEVING)
-WAITING = (*ACTIVE, Status.BACKFILLED)
+ACTIVE = (PinState.PRECHECKING, PinState.SEARCHING, PinState.RETRIEVING)
+WAITING = (*ACTIVE, PinState.BACKFILLED)
 FAILED = (
-    *(Status.EXPIRED, Status.OVER_FREE_LIMIT, Status.OVER_MAX_SIZE),
-    *(Status.INVALID_OBJECT, Status.BAD_HOST_NODE),
+    *(PinState.EXPIRED, PinState.OVER_FREE_LIMIT, PinState.OVER_MAX_SIZE),
+    *(PinState.INVALID_OBJECT, PinState.BAD_HOST_NODE),
 )
 QUEUED = (*WAITING, *FAILED)
 """What the queue shows."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class PinRequest:
     """What is wanted. cid: canonical. hosts: multiaddrs of nodes that have it. meta: the Pinning Service API's own."""
 
     cid: str
@@ -60,14 +60,14 @@ class Ask:
 class Pin:
     id: str
     tenant_id: str
-    ask: Ask
-    status: Status
+    ask: PinRequest
+    status: PinState
     file_id: str | None
     created_at: datetime
     updated_at: datetime
 
 
-class Match(StrEnum):
+class NameMatch(StrEnum):
     """How a name is compared: all of it or a part, minding capitals or not."""
 
     EXACT = "exact"
@@ -77,14 +77,14 @@ class Match(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PinQuery:
     """Which pins a list has. cid: those that may be, each in all its spellings. meta: pairs that a pin's has."""
 
-    statuses: Sequence[Status] = QUEUED
+    statuses: Sequence[PinState] = QUEUED
     cid: Sequence[str] | None = None
     ascending: bool = False
     name: str | None = None
-    match: Match = Match.EXACT
+    match: NameMatch = NameMatch.EXACT
     before: datetime | None = None
     after: datetime | None = None
     meta: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -15,29 +15,29 @@ from sqlalchemy import Connection
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.blob.contract import BlobFailed
-from roost.drivers.network.contract import BadHost, PublicNetwork, Source, origin
+from roost.drivers.blob.contract import BlobStoreFailed
+from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, origin
 from roost.identity import tenants
-from roost.storage.content.cars import CarReceiver, Kept
-from roost.storage.content.export import blocks_car
-from roost.storage.content.model import Network, Scope
-from roost.storage.content.reader import Reader
-from roost.storage.content.service import Content
+from roost.storage.content.car_export import blocks_car
+from roost.storage.content.car_receiver import CarContents, CarReceiver
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.service import ContentService
 from roost.storage.files.damage import is_damaged
-from roost.storage.files.errors import StorageFull
-from roost.storage.files.model import File, Filter, Note
-from roost.storage.files.service import Arrival, Files
+from roost.storage.files.errors import StorageQuotaExceeded
+from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.service import FileService, NewFile
 from roost.storage.pins import store
-from roost.storage.pins.errors import NotFoundYet, PinMissing
-from roost.storage.pins.model import ACTIVE, LIFE, WAITING, Pin, Status, Wanted
+from roost.storage.pins.errors import ContentNotFoundYet, PinNotFound
+from roost.storage.pins.model import ACTIVE, LIFE, WAITING, Pin, PinQuery, PinState
 from roost.storage.pins.service import begin, next_one
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import Kind
-from roost.storage.unixfs.errors import Malformed
-from roost.storage.uploads import sniff
+from roost.storage.unixfs.dagpb import UnixfsKind
+from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.uploads import mime_sniffing
 from roost.storage.uploads.errors import UploadTooLarge
 from roost.storage.uploads.model import DIRECTORY
-from roost.work import JSON, Claim
+from roost.work import JSON, ClaimedOperation
 
 RETRIES = 400
 """With the pauses between them more than a day, after which the pin expires."""
@@ -48,17 +48,17 @@ PATIENCE, LEAST = 90.0, 1024 * 1024
 _AT_ONCE, _OF_ONE_TENANT = 4, 2
 _PAUSE, _EACH = timedelta(seconds=1), timedelta(milliseconds=20)
 """Until one that had no turn asks again: so that a tenant's pins together ask at most 50 times a second."""
-_FOLDERS = frozenset({Kind.DIRECTORY, Kind.SHARD})
+_FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 
 _log = log.get("pins")
 
 
-class Retrieval:
+class PinRetrieval:
     def __init__(
         self,
         db: Database,
-        content: Content,
-        files: Files,
+        content: ContentService,
+        files: FileService,
         network: PublicNetwork,
         limit: Callable[[str], Awaitable[int]],
         most: int,
@@ -75,7 +75,7 @@ class Retrieval:
         self._patience = patience
         self._running: Counter[str] = Counter()
 
-    async def handle(self, claim: Claim) -> JSON:
+    async def handle(self, claim: ClaimedOperation) -> JSON:
         """One round through all sources. Raises NotFoundYet."""
         pin = await self._db.read(lambda connection: store.get(connection, claim.payload["pin"]))
         if pin is None or pin.status not in WAITING:
@@ -100,25 +100,25 @@ class Retrieval:
         if (wrong := _wrong(pin)) is not None:
             await self._end(pin, wrong)
         elif (file := await self._present(pin)) is not None:
-            await self._end(pin, Status.PINNED, file.id)
+            await self._end(pin, PinState.PINNED, file.id)
         else:
-            await self._set(pin, Status.SEARCHING)
+            await self._set(pin, PinState.SEARCHING)
             await self._search(pin)
 
     async def _search(self, pin: Pin) -> None:
         limit = await self._limit(pin.tenant_id)
-        over: Status | None = None
-        for source in (_Here(self._content.reader), *self._network.sources(pin.ask.hosts)):
+        over: PinState | None = None
+        for source in (_LocalSource(self._content.reader), *self._network.sources(pin.ask.hosts)):
             try:
                 async with asyncio.timeout(LONGEST):
                     await self._take(pin, source, limit)
-            except (PinMissing, BlobFailed):
+            except (PinNotFound, BlobStoreFailed):
                 raise
-            except StorageFull:
-                over = Status.OVER_FREE_LIMIT
+            except StorageQuotaExceeded:
+                over = PinState.OVER_FREE_LIMIT
                 break
             except UploadTooLarge:
-                over = Status.OVER_FREE_LIMIT if limit < self._most else Status.OVER_MAX_SIZE
+                over = PinState.OVER_FREE_LIMIT if limit < self._most else PinState.OVER_MAX_SIZE
             except (Problem, TimeoutError) as error:  # whatever is wrong with what one source gave
                 reason = error.message if isinstance(error, Problem) else "too slow"
                 _log.info("pin.not_from_there", pin=pin.id, source=source.name, reason=reason)
@@ -127,15 +127,15 @@ class Retrieval:
         if over is not None:
             await self._end(pin, over)
         else:
-            await self._set(pin, Status.SEARCHING)
-            raise NotFoundYet
+            await self._set(pin, PinState.SEARCHING)
+            raise ContentNotFoundYet
 
-    async def _take(self, pin: Pin, source: Source, limit: int) -> None:
+    async def _take(self, pin: Pin, source: ContentSource, limit: int) -> None:
         async with self._content.receive_car() as car, aclosing(source.car(pin.ask.cid)) as pieces:
             await self._receive(pin, car, pieces, limit)
             kept = await car.end()
             if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
-                raise Malformed("The CAR has another root than was asked for")
+                raise MalformedContent("The CAR has another root than was asked for")
             if kept.size > limit:  # few blocks, each of which is in it very often
                 raise UploadTooLarge
             await self._publish(pin, car, kept)
@@ -146,7 +146,7 @@ class Retrieval:
             paid = 0
             async for piece in pieces:
                 if not car.size:
-                    await self._set(pin, Status.RETRIEVING)
+                    await self._set(pin, PinState.RETRIEVING)
                 if car.size + len(piece) > limit:
                     await car.settle()  # a liar is one, whatever the length of the lie
                     raise UploadTooLarge
@@ -155,34 +155,34 @@ class Retrieval:
                     paid = car.size
                     patience.reschedule(asyncio.get_running_loop().time() + self._patience)
 
-    async def _publish(self, pin: Pin, car: CarReceiver, kept: Kept) -> None:
+    async def _publish(self, pin: Pin, car: CarReceiver, kept: CarContents) -> None:
         """The file, unless nobody wants it any more. Raises PinMissing, StorageFull; what came is gone then."""
 
         def publish(connection: Connection) -> None:
             tenants.hold(connection, pin.tenant_id)
             now = _waiting(connection, pin)
-            mime_type = DIRECTORY if kept.kind in _FOLDERS else sniff.UNKNOWN
-            note = Note(now.ask.name, now.ask.keyvalues, now.ask.group_id)
-            arrival = Arrival(pin.tenant_id, Network.PUBLIC, pin.ask.cid, kept.size, mime_type, note, kept.files)
+            mime_type = DIRECTORY if kept.kind in _FOLDERS else mime_sniffing.UNKNOWN
+            note = FileMetadata(now.ask.name, now.ask.keyvalues, now.ask.group_id)
+            arrival = NewFile(pin.tenant_id, ContentNetwork.PUBLIC, pin.ask.cid, kept.size, mime_type, note, kept.files)
             file = self._files.add(connection, arrival, car.pack_id)
-            _over(connection, pin, Status.PINNED, file.id)
+            _over(connection, pin, PinState.PINNED, file.id)
 
         try:
             await car.commit(publish)
-        except (PinMissing, StorageFull):
+        except (PinNotFound, StorageQuotaExceeded):
             await self._content.discard(car.pack_id)
             raise
 
     async def _present(self, pin: Pin) -> File | None:
         """The tenant's file of that CID, as it was written, unless it is to be mended."""
-        chosen = Filter(cid=[pin.ask.cid])
-        found, _ = await self._files.list(pin.tenant_id, Network.PUBLIC, chosen, None, 1)
+        chosen = FileFilter(cid=[pin.ask.cid])
+        found, _ = await self._files.list(pin.tenant_id, ContentNetwork.PUBLIC, chosen, None, 1)
         for file in found:
             if not await self._db.read(lambda connection, file=file: is_damaged(connection, file)):
                 return file
         return None
 
-    async def _set(self, pin: Pin, status: Status) -> None:
+    async def _set(self, pin: Pin, status: PinState) -> None:
         """Raises PinMissing."""
 
         def write(connection: Connection) -> None:
@@ -191,7 +191,7 @@ class Retrieval:
 
         await self._db.write(write)
 
-    async def _end(self, pin: Pin, status: Status, file_id: str | None = None) -> None:
+    async def _end(self, pin: Pin, status: PinState, file_id: str | None = None) -> None:
         """Raises PinMissing."""
 
         def write(connection: Connection) -> None:
@@ -202,36 +202,36 @@ class Retrieval:
         await self._db.write(write)
 
 
-class _Here(Source):
+class _LocalSource(ContentSource):
     """What is public on this server, whoever pinned it."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ContentReader) -> None:
         super().__init__("here")
         self._reader = reader
 
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
-        scope = Scope(Network.PUBLIC)
+        scope = ContentScope(ContentNetwork.PUBLIC)
         root = await self._reader.stat(scope, Cid.parse(cid))
         async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
 
 
-def _wrong(pin: Pin) -> Status | None:
+def _wrong(pin: Pin) -> PinState | None:
     """Why a pin is not looked for any further, if it is not."""
     if clock.now() >= pin.created_at + LIFE:
-        return Status.EXPIRED
+        return PinState.EXPIRED
     cid = Cid.parse(pin.ask.cid)
     if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
-        return Status.INVALID_OBJECT
-    return None if _are_hosts(pin.ask.hosts) else Status.BAD_HOST_NODE
+        return PinState.INVALID_OBJECT
+    return None if _are_hosts(pin.ask.hosts) else PinState.BAD_HOST_NODE
 
 
 def _are_hosts(hosts: Sequence[str]) -> bool:
     try:
         for host in hosts:
             origin(host)
-    except BadHost:
+    except InvalidHostNode:
         return False
     return True
 
@@ -240,15 +240,15 @@ def _waiting(connection: Connection, pin: Pin) -> Pin:
     """The pin as it is now, locked. Raises PinMissing for one that was taken back, or that another attempt ended."""
     now = store.get(connection, pin.id, lock=True)
     if now is None or now.status not in WAITING:
-        raise PinMissing
+        raise PinNotFound
     return now
 
 
 def _begin_later(connection: Connection, pin: Pin) -> None:
-    active = store.count(connection, pin.tenant_id, Wanted(ACTIVE))
+    active = store.count(connection, pin.tenant_id, PinQuery(ACTIVE))
     begin(connection, pin.id, clock.now() + max(_PAUSE, active * _EACH))
 
 
-def _over(connection: Connection, pin: Pin, status: Status, file_id: str | None) -> None:
+def _over(connection: Connection, pin: Pin, status: PinState, file_id: str | None) -> None:
     store.set_status(connection, pin.id, status, clock.now(), file_id)
     next_one(connection, pin.tenant_id)

@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from roost import work
-from roost.core import clock, ids, place
+from roost.core import clock, ids, page_cursor
 from roost.core.db import Database
-from roost.core.place import Place
-from roost.drivers.network.contract import Announcer, PublicNetwork
+from roost.core.page_cursor import PageCursor
+from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
-from roost.storage.content.model import Network
-from roost.storage.files.model import Change, File
-from roost.storage.files.service import Files, found
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.service import Groups
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileEvent
+from roost.storage.files.service import FileService, found
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.service import GroupService
 from roost.storage.pins import store
-from roost.storage.pins.errors import PinMissing, TooManyHosts, TooManyPins
+from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
 from roost.storage.pins.model import (
     ACTIVE,
     FAILED,
@@ -28,25 +28,25 @@ from roost.storage.pins.model import (
     QUEUED,
     RETRIEVE,
     WAITING_LIMIT,
-    Ask,
     Pin,
-    Status,
-    Wanted,
+    PinQuery,
+    PinRequest,
+    PinState,
 )
 from roost.storage.unixfs.cid import Cid
 
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-class Pins:
-    def __init__(self, db: Database, queue: work.Work, files: Files, network: PublicNetwork) -> None:
+class PinService:
+    def __init__(self, db: Database, queue: work.OperationWorker, files: FileService, network: PublicNetwork) -> None:
         self._db = db
         self._queue = queue
         self._files = files
         self._network = network
         files.watch(_let_go)
 
-    async def add(self, tenant_id: str, ask: Ask) -> Pin:
+    async def add(self, tenant_id: str, ask: PinRequest) -> Pin:
         """Look for content from now on. Raises GroupMissing, TooManyHosts, TooManyPins."""
         _check(ask)
 
@@ -63,15 +63,15 @@ class Pins:
         return await self._db.read(lambda connection: _found(connection, tenant_id, pin_id))
 
     async def list(
-        self, tenant_id: str, wanted: Wanted, token: str | None, limit: int
+        self, tenant_id: str, wanted: PinQuery, token: str | None, limit: int
     ) -> tuple[Sequence[Pin], str | None]:
         """A page, and the token of the next if there is one. Raises InvalidPage."""
-        after = Place.parse(token) if token else None
+        after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read(lambda connection: store.page(connection, tenant_id, wanted, after, limit + 1))
-        return place.page(rows, limit)
+        return page_cursor.page(rows, limit)
 
-    async def slice(self, tenant_id: str, wanted: Wanted, limit: int, offset: int = 0) -> tuple[Sequence[Pin], int]:
+    async def slice(self, tenant_id: str, wanted: PinQuery, limit: int, offset: int = 0) -> tuple[Sequence[Pin], int]:
         """Some of the pins, and how many there are."""
 
         def read(connection: Connection) -> tuple[Sequence[Pin], int]:
@@ -82,7 +82,7 @@ class Pins:
 
     async def delegates(self) -> Sequence[str]:
         """The multiaddrs that whoever has the content may connect to, so that it is found."""
-        return await self._network.addresses() if isinstance(self._network, Announcer) else ()
+        return await self._network.addresses() if isinstance(self._network, NetworkAnnouncer) else ()
 
     async def delete(self, tenant_id: str, pin_id: str) -> None:
         """Take a request out of the queue, also one that came to nothing. Raises PinMissing."""
@@ -90,15 +90,15 @@ class Pins:
         def remove(connection: Connection) -> None:
             tenants.hold(connection, tenant_id)
             pin = _found(connection, tenant_id, pin_id)
-            if pin.status is Status.PINNED:
-                raise PinMissing
+            if pin.status is PinState.PINNED:
+                raise PinNotFound
             store.remove(connection, pin.id)
             next_one(connection, tenant_id)
 
         await self._db.write(remove)
         self._queue.wake()
 
-    async def replace(self, tenant_id: str, pin_id: str, ask: Ask) -> Pin:
+    async def replace(self, tenant_id: str, pin_id: str, ask: PinRequest) -> Pin:
         """A new pin in place of one; what is pinned already is not fetched again.
 
         Raises PinMissing, GroupMissing, TooManyHosts, TooManyPins; the old one is as it was then.
@@ -132,7 +132,7 @@ class Pins:
 
     def _remove(self, connection: Connection, pin: Pin) -> None:
         if pin.file_id is not None and not store.is_shared(connection, pin):
-            file = found(connection, pin.tenant_id, Network.PUBLIC, pin.file_id)
+            file = found(connection, pin.tenant_id, ContentNetwork.PUBLIC, pin.file_id)
             if file.created_at >= pin.created_at:
                 self._files.remove(connection, file)  # the pin goes along
         store.remove(connection, pin.id)
@@ -141,11 +141,11 @@ class Pins:
 
 def next_one(connection: Connection, tenant_id: str) -> None:
     """Begin with the oldest pin that waits for the queue to have room, where it has. The tenant is held."""
-    if store.count(connection, tenant_id, Wanted(ACTIVE)) >= QUEUE_LIMIT:
+    if store.count(connection, tenant_id, PinQuery(ACTIVE)) >= QUEUE_LIMIT:
         return
-    pin = store.oldest(connection, tenant_id, Status.BACKFILLED)
+    pin = store.oldest(connection, tenant_id, PinState.BACKFILLED)
     if pin is not None:
-        store.set_status(connection, pin.id, Status.PRECHECKING, clock.now())
+        store.set_status(connection, pin.id, PinState.PRECHECKING, clock.now())
         begin(connection, pin.id)
 
 
@@ -154,16 +154,16 @@ def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> No
     work.add(connection, RETRIEVE, f"pin/{pin_id}", {"pin": pin_id}, run_after=at)
 
 
-def _added(connection: Connection, tenant_id: str, ask: Ask) -> Pin:
+def _added(connection: Connection, tenant_id: str, ask: PinRequest) -> Pin:
     """Raises GroupMissing, TooManyPins."""
     now = clock.now()
     store.forget(connection, tenant_id, now - KEPT)
-    if ask.group_id and not Groups.find(connection, tenant_id, Network.PUBLIC, ask.group_id):
-        raise GroupMissing
-    if store.count(connection, tenant_id, Wanted(QUEUED)) >= WAITING_LIMIT:
+    if ask.group_id and not GroupService.find(connection, tenant_id, ContentNetwork.PUBLIC, ask.group_id):
+        raise GroupNotFound
+    if store.count(connection, tenant_id, PinQuery(QUEUED)) >= WAITING_LIMIT:
         raise TooManyPins
-    has_room = store.count(connection, tenant_id, Wanted(ACTIVE)) < QUEUE_LIMIT
-    status = Status.PRECHECKING if has_room else Status.BACKFILLED
+    has_room = store.count(connection, tenant_id, PinQuery(ACTIVE)) < QUEUE_LIMIT
+    status = PinState.PRECHECKING if has_room else PinState.BACKFILLED
     pin = Pin(ids.new_id(), tenant_id, ask, status, None, _moment(connection, tenant_id, now), now)
     store.add(connection, pin)
     if has_room:
@@ -178,13 +178,13 @@ def _moment(connection: Connection, tenant_id: str, now: datetime) -> datetime:
     return now if latest is None or latest < now else latest + _MILLISECOND
 
 
-def _renewed(connection: Connection, old: Pin, ask: Ask) -> Pin:
+def _renewed(connection: Connection, old: Pin, ask: PinRequest) -> Pin:
     """The same pin under another id, with another note."""
     if old.status in FAILED:  # it is looked for anew
         store.remove(connection, old.id)
         return _added(connection, old.tenant_id, ask)
-    stays = old.status in {Status.PINNED, Status.BACKFILLED}
-    status = old.status if stays else Status.PRECHECKING
+    stays = old.status in {PinState.PINNED, PinState.BACKFILLED}
+    status = old.status if stays else PinState.PRECHECKING
     new = Pin(ids.new_id(), old.tenant_id, ask, status, old.file_id, old.created_at, clock.now())
     store.add(connection, new)
     store.remove(connection, old.id)
@@ -193,19 +193,19 @@ def _renewed(connection: Connection, old: Pin, ask: Ask) -> Pin:
     return new
 
 
-def _check(ask: Ask) -> None:
+def _check(ask: PinRequest) -> None:
     if len(ask.hosts) > HOSTS_LIMIT:
-        raise TooManyHosts(f"At most {HOSTS_LIMIT} host nodes are allowed")
+        raise TooManyHostNodes(f"At most {HOSTS_LIMIT} host nodes are allowed")
 
 
-def _let_go(connection: Connection, change: Change, file: File, _before: File | None) -> None:
+def _let_go(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:
     """A pin is there as long as the file that it became."""
-    if change is Change.DELETED:
+    if change is FileEvent.DELETED:
         store.remove_of_file(connection, file.id)
 
 
 def _found(connection: Connection, tenant_id: str, pin_id: str) -> Pin:
     pin = store.get(connection, pin_id, tenant_id)
     if pin is None:
-        raise PinMissing
+        raise PinNotFound
     return pin

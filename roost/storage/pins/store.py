@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, by_creation, metadata
-from roost.core.place import Place
-from roost.storage.pins.model import FAILED, Ask, Match, Pin, Status, Wanted
+from roost.core.page_cursor import PageCursor
+from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 
 pins = sa.Table(
     "pins",
@@ -60,7 +60,7 @@ def get(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lo
 
 
 def page(
-    connection: Connection, tenant_id: str, wanted: Wanted, after: Place | None, limit: int, offset: int = 0
+    connection: Connection, tenant_id: str, wanted: PinQuery, after: PageCursor | None, limit: int, offset: int = 0
 ) -> Sequence[Pin]:
     """Pins by their creation, those beyond `after`."""
     query = sa.select(pins).where(*_conditions(tenant_id, wanted))
@@ -68,12 +68,12 @@ def page(
     return [_pin(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
-def count(connection: Connection, tenant_id: str, wanted: Wanted) -> int:
+def count(connection: Connection, tenant_id: str, wanted: PinQuery) -> int:
     query = sa.select(sa.func.count()).where(*_conditions(tenant_id, wanted))
     return connection.execute(query).scalar_one()
 
 
-def oldest(connection: Connection, tenant_id: str, status: Status) -> Pin | None:
+def oldest(connection: Connection, tenant_id: str, status: PinState) -> Pin | None:
     query = sa.select(pins).where(_p.tenant_id == tenant_id, _p.status == status)
     row = connection.execute(query.order_by(_p.created_at, _p.id).limit(1)).first()
     return None if row is None else _pin(row)
@@ -84,7 +84,7 @@ def latest(connection: Connection, tenant_id: str) -> datetime | None:
     return connection.execute(sa.select(sa.func.max(_p.created_at)).where(_p.tenant_id == tenant_id)).scalar()
 
 
-def set_status(connection: Connection, pin_id: str, status: Status, at: datetime, file_id: str | None = None) -> None:
+def set_status(connection: Connection, pin_id: str, status: PinState, at: datetime, file_id: str | None = None) -> None:
     connection.execute(pins.update().where(_p.id == pin_id).values(status=status, updated_at=at, file_id=file_id))
 
 
@@ -108,7 +108,7 @@ def forget(connection: Connection, tenant_id: str, before: datetime) -> None:
     connection.execute(query)
 
 
-def _conditions(tenant_id: str, wanted: Wanted) -> list[Any]:
+def _conditions(tenant_id: str, wanted: PinQuery) -> list[Any]:
     found: list[Any] = [_p.tenant_id == tenant_id, _p.status.in_(wanted.statuses)]
     if wanted.cid is not None:
         found.append(_p.cid.in_(wanted.cid))
@@ -125,15 +125,15 @@ def _conditions(tenant_id: str, wanted: Wanted) -> list[Any]:
     return found
 
 
-def _named(name: str, match: Match) -> sa.ColumnElement[bool]:
+def _named(name: str, match: NameMatch) -> sa.ColumnElement[bool]:
     match match:
-        case Match.EXACT:
+        case NameMatch.EXACT:
             return _p.name == name
-        case Match.PARTIAL:
+        case NameMatch.PARTIAL:
             return _has(_p.name, name)
-        case Match.IEXACT:
+        case NameMatch.IEXACT:
             return sa.func.lower(_p.name) == sa.func.lower(name)  # what is a small letter is the database's to say
-        case Match.IPARTIAL:
+        case NameMatch.IPARTIAL:
             return _p.name.icontains(name, autoescape=True)
 
 
@@ -143,5 +143,5 @@ def _has(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:
 
 
 def _pin(row: Any) -> Pin:
-    ask = Ask(row.cid, row.name, row.keyvalues, row.group_id, tuple(row.hosts), row.meta)
-    return Pin(row.id, row.tenant_id, ask, Status(row.status), row.file_id, row.created_at, row.updated_at)
+    ask = PinRequest(row.cid, row.name, row.keyvalues, row.group_id, tuple(row.hosts), row.meta)
+    return Pin(row.id, row.tenant_id, ask, PinState(row.status), row.file_id, row.created_at, row.updated_at)

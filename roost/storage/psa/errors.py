@@ -1,8 +1,8 @@
 """What can go wrong with the Pinning Service API's own queries."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class InvalidQuery(Problem):
-    kind = Kind.INVALID
+class InvalidPinQuery(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid query"

@@ -5,19 +5,19 @@ with controls all that is public, for those whom a control lets in. Private cont
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from roost.storage.content.errors import ContentMissing, NotAFolder
-from roost.storage.content.model import Network, Scope
-from roost.storage.content.reader import Reader, Stat
-from roost.storage.files.errors import FileMissing
-from roost.storage.gateways.errors import GatewayMissing
+from roost.storage.content.errors import ContentNotAFolder, ContentNotFound
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.reader import ContentReader, ContentStat
+from roost.storage.files.errors import FileNotFound
+from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import Plugin, StorageGateway, admits
-from roost.storage.gateways.service import Gateways
-from roost.storage.links.service import Links
-from roost.storage.serve.errors import AccessDenied, NoSuchGateway, NotPinned, NotThere
-from roost.storage.signatures.service import Signatures
-from roost.storage.swaps.service import Swaps
+from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.serve.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
+from roost.storage.signatures.service import SignatureService
+from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 PROBE = Cid(1, RAW, IDENTITY, b"")
 """The empty content, `bafkqaaa`, by which clients find out whether this is a gateway (ipfs/specs, trustless gateway).
@@ -27,7 +27,7 @@ LONGEST_WAY = 64
 
 
 @dataclass(frozen=True)
-class Visitor:
+class GatewayVisitor:
     """What controls look at: a gateway token, the address, `Origin` or else `Referer`."""
 
     token: str | None
@@ -36,7 +36,7 @@ class Visitor:
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedContent:
     """What a visitor gets to: `steps` are the root and what each segment of the path led to.
 
     gateway: the one that was asked. shared: whether everybody may have it, so that caches may keep it for all.
@@ -44,32 +44,39 @@ class Found:
     """
 
     gateway: StorageGateway
-    scope: Scope
-    steps: Sequence[Stat]
+    scope: ContentScope
+    steps: Sequence[ContentStat]
     shared: bool
     lasting: bool = True
     signature: str | None = None
 
     @property
-    def end(self) -> Stat:
+    def end(self) -> ContentStat:
         return self.steps[-1]
 
 
-class Serving:
-    def __init__(self, gateways: Gateways, swaps: Swaps, signatures: Signatures, links: Links, reader: Reader) -> None:
+class GatewayResolver:
+    def __init__(
+        self,
+        gateways: StorageGatewayService,
+        swaps: SwapService,
+        signatures: SignatureService,
+        links: SignedUrlService,
+        reader: ContentReader,
+    ) -> None:
         self._gateways = gateways
         self._swaps = swaps
         self._signatures = signatures
         self._links = links
         self._reader = reader
 
-    async def public(self, name: str, visitor: Visitor, cid: Cid, path: Sequence[str]) -> Found:
+    async def public(self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """What is public at that path. Raises NoSuchGateway, AccessDenied, NotPinned, NotThere."""
         gateway = await self._admitted(name, visitor)
-        scope = Scope(Network.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
+        scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
         return await self._found(gateway, scope, cid, path, shared=gateway.is_restricted)
 
-    async def private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> Found:
+    async def private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """What is the private content of the gateway's tenant at the path of a link that the tenant signed.
 
         The link is looked at first, and tells nothing of what is there. Raises NoSuchGateway, LinkRefused, LinkExpired,
@@ -77,51 +84,51 @@ class Serving:
         """
         gateway = await self._named(name)
         await self._links.check(gateway.tenant_id, method, url)
-        scope = Scope(Network.PRIVATE, gateway.tenant_id)
+        scope = ContentScope(ContentNetwork.PRIVATE, gateway.tenant_id)
         return replace(await self._found(gateway, scope, cid, path, shared=False), lasting=False)
 
     async def _found(
-        self, gateway: StorageGateway, scope: Scope, cid: Cid, path: Sequence[str], *, shared: bool
-    ) -> Found:
+        self, gateway: StorageGateway, scope: ContentScope, cid: Cid, path: Sequence[str], *, shared: bool
+    ) -> ResolvedContent:
         """What the gateway serves for that CID, with what its plugins add."""
         served = await self._swaps.served(gateway, scope.network, cid)
         steps = await self._way(scope, served, path)
         signature = await self._signature(gateway, scope.network, served)
-        return Found(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
+        return ResolvedContent(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
 
-    async def _signature(self, gateway: StorageGateway, network: Network, cid: Cid) -> str | None:
+    async def _signature(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> str | None:
         if Plugin.CONTENT_ADDRESSABLE not in gateway.plugins:
             return None
         try:
             found = await self._signatures.find(gateway.tenant_id, network, cid)
-        except FileMissing:  # served as a part of something else
+        except FileNotFound:  # served as a part of something else
             return None
         return None if found is None else found.signature
 
     async def _named(self, name: str) -> StorageGateway:
         try:
             return await self._gateways.by_domain(name)
-        except GatewayMissing:
-            raise NoSuchGateway from None
+        except GatewayNotFound:
+            raise UnknownGateway from None
 
-    async def _admitted(self, name: str, visitor: Visitor) -> StorageGateway:
+    async def _admitted(self, name: str, visitor: GatewayVisitor) -> StorageGateway:
         gateway = await self._named(name)
         if not admits(gateway, visitor.token, visitor.ip, visitor.origin):
-            raise AccessDenied
+            raise GatewayAccessDenied
         return gateway
 
-    async def _way(self, scope: Scope, cid: Cid, path: Sequence[str]) -> Sequence[Stat]:
+    async def _way(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
         if len(path) > LONGEST_WAY:
-            raise NotThere
+            raise PathNotFound
         if cid.hash == IDENTITY and cid != PROBE:
-            raise NotPinned
+            raise ContentNotServed
         try:
             root = await self._reader.stat(scope, cid)
-        except ContentMissing:
-            raise NotPinned from None
-        except Malformed:
-            raise NotThere from None
+        except ContentNotFound:
+            raise ContentNotServed from None
+        except MalformedContent:
+            raise PathNotFound from None
         try:
             return await self._reader.resolve(scope, root, path)
-        except (ContentMissing, NotAFolder, Malformed):
-            raise NotThere from None
+        except (ContentNotFound, ContentNotAFolder, MalformedContent):
+            raise PathNotFound from None

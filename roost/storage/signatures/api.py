@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.identity.door import FilesReader, FilesWriter
-from roost.storage.content.model import Network
-from roost.storage.signatures import wire
-from roost.storage.signatures.service import Signatures
-from roost.web.provide import provide
-from roost.web.wire import Data
+from roost.identity.authenticator import FilesReader, FilesWriter
+from roost.storage.content.model import ContentNetwork
+from roost.storage.signatures import schemas
+from roost.storage.signatures.service import SignatureService
+from roost.web.schemas import DataEnvelope
+from roost.web.service_registry import provide
 
-Service = Annotated[Signatures, Depends(provide(Signatures))]
+Service = Annotated[SignatureService, Depends(provide(SignatureService))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
 router = APIRouter(tags=["signatures"])
 
@@ -23,30 +23,30 @@ _PATH, _BEFORE = "/v3/files/{network}/signature/{cid}", "/v3/ipfs/signature/{cid
 async def add_signature(
     caller: FilesWriter,
     cid: CidText,
-    body: wire.AddSignature,
+    body: schemas.AddSignatureRequest,
     signatures: Service,
-    network: Network = Network.PUBLIC,
-) -> Data[wire.SignatureRecord]:
+    network: ContentNetwork = ContentNetwork.PUBLIC,
+) -> DataEnvelope[schemas.SignatureRecord]:
     """Add a wallet's signature to a CID that the tenant has."""
     made = await signatures.add(caller.tenant_id, network, cid, body.signature, body.address)
-    return Data(data=wire.SignatureRecord(cid=cid, signature=made.signature))
+    return DataEnvelope(data=schemas.SignatureRecord(cid=cid, signature=made.signature))
 
 
 @router.get(_PATH)
 @router.get(_BEFORE)
 async def get_signature(
-    caller: FilesReader, cid: CidText, signatures: Service, network: Network = Network.PUBLIC
-) -> Data[wire.SignatureRecord]:
+    caller: FilesReader, cid: CidText, signatures: Service, network: ContentNetwork = ContentNetwork.PUBLIC
+) -> DataEnvelope[schemas.SignatureRecord]:
     """The signature of a CID."""
     found = await signatures.get(caller.tenant_id, network, cid)
-    return Data(data=wire.SignatureRecord(cid=cid, signature=found.signature))
+    return DataEnvelope(data=schemas.SignatureRecord(cid=cid, signature=found.signature))
 
 
 @router.delete(_PATH)
 @router.delete(_BEFORE)
 async def delete_signature(
-    caller: FilesWriter, cid: CidText, signatures: Service, network: Network = Network.PUBLIC
-) -> Data[None]:
+    caller: FilesWriter, cid: CidText, signatures: Service, network: ContentNetwork = ContentNetwork.PUBLIC
+) -> DataEnvelope[None]:
     """Take the signature of a CID away; it can be signed again."""
     await signatures.delete(caller.tenant_id, network, cid)
-    return Data(data=None)
+    return DataEnvelope(data=None)

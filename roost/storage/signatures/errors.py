@@ -1,23 +1,23 @@
 """What can go wrong with wallet signatures, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidSignature(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid signature"
 
 
 class InvalidAddress(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid address"
 
 
 class SignatureExists(Problem):
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "CID already has a signature"
 
 
 class SignatureMissing(Problem):
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Signature not found"

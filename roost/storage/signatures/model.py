@@ -11,7 +11,7 @@ from roost.storage.unixfs.cid import Cid
 
 
 @dataclass(frozen=True)
-class Signature:
+class WalletSignature:
     """`cid` is the file's; `signature` as it was handed in, in lower case; `address` with its checksum."""
 
     file_id: str

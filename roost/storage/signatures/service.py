@@ -8,48 +8,50 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import found
 from roost.storage.signatures import ethereum, model, store
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.signatures.model import Signature
+from roost.storage.signatures.model import WalletSignature
 from roost.storage.unixfs.cid import Cid
 
 
-class Signatures:
+class SignatureService:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def add(self, tenant_id: str, network: Network, cid: str, signature: str, address: str) -> Signature:
+    async def add(
+        self, tenant_id: str, network: ContentNetwork, cid: str, signature: str, address: str
+    ) -> WalletSignature:
         """Raises InvalidCid, InvalidAddress, InvalidSignature, FileMissing, SignatureExists."""
         parsed, signer = ethereum.parse_signature(signature), ethereum.parse_address(address)
         wanted = Cid.parse(cid)
 
-        def keep(connection: Connection) -> Signature:
+        def keep(connection: Connection) -> WalletSignature:
             file = found(connection, tenant_id, network, wanted)
             if not ethereum.is_signer(signer, parsed, model.digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
-            made = Signature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.now())
+            made = WalletSignature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.now())
             if not store.add(connection, made):
                 raise SignatureExists
             return made
 
         return await self._db.write(keep)
 
-    async def get(self, tenant_id: str, network: Network, cid: str) -> Signature:
+    async def get(self, tenant_id: str, network: ContentNetwork, cid: str) -> WalletSignature:
         """Raises InvalidCid, FileMissing, SignatureMissing."""
         signature = await self.find(tenant_id, network, Cid.parse(cid))
         if signature is None:
             raise SignatureMissing
         return signature
 
-    async def find(self, tenant_id: str, network: Network, cid: Cid) -> Signature | None:
+    async def find(self, tenant_id: str, network: ContentNetwork, cid: Cid) -> WalletSignature | None:
         """The signature of a file, None when it has none. Raises FileMissing."""
         return await self._db.read(
             lambda connection: store.get(connection, found(connection, tenant_id, network, cid).id)
         )
 
-    async def delete(self, tenant_id: str, network: Network, cid: str) -> None:
+    async def delete(self, tenant_id: str, network: ContentNetwork, cid: str) -> None:
         """Raises InvalidCid, FileMissing, SignatureMissing."""
         wanted = Cid.parse(cid)
 

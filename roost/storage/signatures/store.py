@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, inserted, metadata
-from roost.storage.signatures.model import Signature
+from roost.storage.signatures.model import WalletSignature
 
 signatures = sa.Table(
     "signatures",
@@ -19,7 +19,7 @@ signatures = sa.Table(
 )
 
 
-def add(connection: Connection, signature: Signature) -> bool:
+def add(connection: Connection, signature: WalletSignature) -> bool:
     """Whether it was added: not when the file has one."""
     row = {
         "file_id": signature.file_id,
@@ -31,9 +31,9 @@ def add(connection: Connection, signature: Signature) -> bool:
     return inserted(connection, signatures.insert().values(row))
 
 
-def get(connection: Connection, file_id: str) -> Signature | None:
+def get(connection: Connection, file_id: str) -> WalletSignature | None:
     row: Any = connection.execute(signatures.select().where(signatures.c.file_id == file_id)).first()
-    return None if row is None else Signature(row.file_id, row.cid, row.signature, row.address, row.created_at)
+    return None if row is None else WalletSignature(row.file_id, row.cid, row.signature, row.address, row.created_at)
 
 
 def remove(connection: Connection, file_id: str) -> bool:

@@ -5,14 +5,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.identity.door import FilesReader, FilesWriter
-from roost.storage.content.model import Network
-from roost.storage.swaps import wire
-from roost.storage.swaps.service import Swaps
-from roost.web.provide import provide
-from roost.web.wire import Data, Text
+from roost.identity.authenticator import FilesReader, FilesWriter
+from roost.storage.content.model import ContentNetwork
+from roost.storage.swaps import schemas
+from roost.storage.swaps.service import SwapService
+from roost.web.schemas import DataEnvelope, Text
+from roost.web.service_registry import provide
 
-Service = Annotated[Swaps, Depends(provide(Swaps))]
+Service = Annotated[SwapService, Depends(provide(SwapService))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
 _Domain = Annotated[Text | None, Query(max_length=253)]
 router = APIRouter(tags=["swaps"])
@@ -25,10 +25,14 @@ _PUBLIC = "/v3/ipfs/swap/{cid}"
 @router.put(_PATH)
 @router.put(_PRIVATE)
 async def put_swap(
-    caller: FilesWriter, cid: CidText, body: wire.PutSwap, swaps: Service, network: Network = Network.PRIVATE
-) -> Data[wire.SwapRecord]:
+    caller: FilesWriter,
+    cid: CidText,
+    body: schemas.PutSwapRequest,
+    swaps: Service,
+    network: ContentNetwork = ContentNetwork.PRIVATE,
+) -> DataEnvelope[schemas.SwapRecord]:
     """Serve another CID in place of this one, on gateways with the plugin."""
-    return Data(data=wire.record(await swaps.put(caller.tenant_id, network, cid, body.swap_cid)))
+    return DataEnvelope(data=schemas.record(await swaps.put(caller.tenant_id, network, cid, body.swap_cid)))
 
 
 @router.get(_PATH)
@@ -38,42 +42,42 @@ async def swap_history(
     cid: CidText,
     swaps: Service,
     domain: _Domain = None,
-    network: Network = Network.PRIVATE,
-) -> Data[Sequence[wire.SwapRecord]]:
+    network: ContentNetwork = ContentNetwork.PRIVATE,
+) -> DataEnvelope[Sequence[schemas.SwapRecord]]:
     """What was served in place of a CID, the newest first; `domain` names one of the tenant's gateways."""
     found = await swaps.history(caller.tenant_id, network, cid, domain)
-    return Data(data=[wire.record(swap) for swap in found])
+    return DataEnvelope(data=[schemas.record(swap) for swap in found])
 
 
 @router.delete(_PATH)
 @router.delete(_PRIVATE)
 async def delete_swap(
-    caller: FilesWriter, cid: CidText, swaps: Service, network: Network = Network.PRIVATE
-) -> Data[None]:
+    caller: FilesWriter, cid: CidText, swaps: Service, network: ContentNetwork = ContentNetwork.PRIVATE
+) -> DataEnvelope[None]:
     """Serve the CID itself again."""
     await swaps.delete(caller.tenant_id, network, cid)
-    return Data(data=None)
+    return DataEnvelope(data=None)
 
 
 @router.put(_PUBLIC)
 async def put_public_swap(
-    caller: FilesWriter, cid: CidText, body: wire.PutSwap, swaps: Service
-) -> Data[wire.OldSwapRecord]:
+    caller: FilesWriter, cid: CidText, body: schemas.PutSwapRequest, swaps: Service
+) -> DataEnvelope[schemas.LegacySwapRecord]:
     """Serve another public CID in place of this one."""
-    made = await swaps.put(caller.tenant_id, Network.PUBLIC, cid, body.swap_cid)
-    return Data(data=wire.old_record(made))
+    made = await swaps.put(caller.tenant_id, ContentNetwork.PUBLIC, cid, body.swap_cid)
+    return DataEnvelope(data=schemas.old_record(made))
 
 
 @router.get(_PUBLIC)
 async def public_swap_history(
     caller: FilesReader, cid: CidText, swaps: Service, domain: _Domain = None
-) -> Data[Sequence[wire.OldSwapRecord]]:
+) -> DataEnvelope[Sequence[schemas.LegacySwapRecord]]:
     """What was served in place of a public CID, the newest first."""
-    found = await swaps.history(caller.tenant_id, Network.PUBLIC, cid, domain)
-    return Data(data=[wire.old_record(swap) for swap in found])
+    found = await swaps.history(caller.tenant_id, ContentNetwork.PUBLIC, cid, domain)
+    return DataEnvelope(data=[schemas.old_record(swap) for swap in found])
 
 
 @router.delete(_PUBLIC)
-async def delete_public_swap(caller: FilesWriter, cid: CidText, swaps: Service) -> Data[None]:
+async def delete_public_swap(caller: FilesWriter, cid: CidText, swaps: Service) -> DataEnvelope[None]:
     """Serve the public CID itself again."""
-    return await delete_swap(caller, cid, swaps, Network.PUBLIC)
+    return await delete_swap(caller, cid, swaps, ContentNetwork.PUBLIC)

@@ -1,13 +1,13 @@
 """What can go wrong with hot swaps, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidSwap(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid swap"
 
 
-class SwapMissing(Problem):
-    kind = Kind.MISSING
+class SwapNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "CID does not have history"

@@ -8,31 +8,31 @@ from sqlalchemy import Connection
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.identity import tenants
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import found
-from roost.storage.gateways.errors import GatewayMissing
+from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import Plugin, StorageGateway
-from roost.storage.gateways.service import Gateways
+from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.swaps import store
-from roost.storage.swaps.errors import InvalidSwap, SwapMissing
-from roost.storage.swaps.model import HISTORY_LIMIT, Swap
+from roost.storage.swaps.errors import InvalidSwap, SwapNotFound
+from roost.storage.swaps.model import HISTORY_LIMIT, HotSwap
 from roost.storage.unixfs.cid import Cid
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Swaps:
-    def __init__(self, db: Database, gateways: Gateways) -> None:
+class SwapService:
+    def __init__(self, db: Database, gateways: StorageGatewayService) -> None:
         self._db = db
         self._gateways = gateways
 
-    async def put(self, tenant_id: str, network: Network, cid: str, mapped_cid: str) -> Swap:
+    async def put(self, tenant_id: str, network: ContentNetwork, cid: str, mapped_cid: str) -> HotSwap:
         """Serve `mapped_cid` in place of `cid`; the tenant has both. Raises InvalidCid, InvalidSwap, FileMissing."""
         asked, served = Cid.parse(cid), Cid.parse(mapped_cid)
         if asked.v1() == served.v1():
             raise InvalidSwap("a CID cannot be swapped for itself")
 
-        def add(connection: Connection) -> Swap:
+        def add(connection: Connection) -> HotSwap:
             tenants.hold(connection, tenant_id)
             for one in (asked, served):
                 found(connection, tenant_id, network, one)
@@ -40,19 +40,19 @@ class Swaps:
 
         return await self._db.write(add)
 
-    async def history(self, tenant_id: str, network: Network, cid: str, domain: str | None) -> Sequence[Swap]:
+    async def history(self, tenant_id: str, network: ContentNetwork, cid: str, domain: str | None) -> Sequence[HotSwap]:
         """The newest first. domain: the name of one of the tenant's gateways.
 
         Raises InvalidCid, GatewayMissing, SwapMissing.
         """
         if domain is not None and (await self._gateways.by_domain(domain.partition(".")[0])).tenant_id != tenant_id:
-            raise GatewayMissing
+            raise GatewayNotFound
         swaps = await self._history(tenant_id, network, Cid.parse(cid))
         if not swaps:
-            raise SwapMissing
+            raise SwapNotFound
         return swaps
 
-    async def delete(self, tenant_id: str, network: Network, cid: str) -> None:
+    async def delete(self, tenant_id: str, network: ContentNetwork, cid: str) -> None:
         """Serve the CID itself again. Raises InvalidCid, SwapMissing."""
         asked = Cid.parse(cid)
 
@@ -60,30 +60,32 @@ class Swaps:
             tenants.hold(connection, tenant_id)
             newest = store.history(connection, tenant_id, network, str(asked.v1()), 1)
             if not newest or newest[0].mapped_cid is None:
-                raise SwapMissing
+                raise SwapNotFound
             _add(connection, tenant_id, network, asked, None)
 
         await self._db.write(end)
 
-    async def served(self, gateway: StorageGateway, network: Network, cid: Cid) -> Cid:
+    async def served(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> Cid:
         """What that gateway serves when it is asked for a CID."""
         if Plugin.HOT_SWAPS not in gateway.plugins:
             return cid
         newest = next(iter(await self._history(gateway.tenant_id, network, cid, 1)), None)
         return cid if newest is None or newest.mapped_cid is None else Cid.parse(newest.mapped_cid)
 
-    async def _history(self, tenant_id: str, network: Network, cid: Cid, limit: int = HISTORY_LIMIT) -> Sequence[Swap]:
+    async def _history(
+        self, tenant_id: str, network: ContentNetwork, cid: Cid, limit: int = HISTORY_LIMIT
+    ) -> Sequence[HotSwap]:
         text = str(cid.v1())
         return await self._db.read(lambda connection: store.history(connection, tenant_id, network, text, limit))
 
 
-def _add(connection: Connection, tenant_id: str, network: Network, cid: Cid, mapped_cid: str | None) -> Swap:
+def _add(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid, mapped_cid: str | None) -> HotSwap:
     """A new line in the history, in place of the oldest where it is full."""
     text, now = str(cid.v1()), clock.now()
     kept = store.history(connection, tenant_id, network, text, HISTORY_LIMIT)
     if kept:  # another server's clock may be ahead
         now = max(now, kept[0].created_at + _MICROSECOND)
-    swap = Swap(ids.new_id(), tenant_id, network, text, mapped_cid, now)
+    swap = HotSwap(ids.new_id(), tenant_id, network, text, mapped_cid, now)
     store.remove(connection, [one.id for one in kept[HISTORY_LIMIT - 1 :]])
     store.add(connection, swap)
     return swap

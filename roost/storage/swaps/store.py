@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, metadata
-from roost.storage.content.model import Network
-from roost.storage.swaps.model import Swap
+from roost.storage.content.model import ContentNetwork
+from roost.storage.swaps.model import HotSwap
 
 swaps = sa.Table(
     "swaps",
@@ -22,7 +22,7 @@ swaps = sa.Table(
 )
 
 
-def add(connection: Connection, swap: Swap) -> None:
+def add(connection: Connection, swap: HotSwap) -> None:
     connection.execute(
         swaps.insert().values(
             id=swap.id,
@@ -35,12 +35,12 @@ def add(connection: Connection, swap: Swap) -> None:
     )
 
 
-def history(connection: Connection, tenant_id: str, network: Network, cid: str, limit: int) -> Sequence[Swap]:
+def history(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str, limit: int) -> Sequence[HotSwap]:
     """The newest first."""
     mine = (swaps.c.tenant_id == tenant_id, swaps.c.network == network, swaps.c.cid == cid)
     query = swaps.select().where(*mine).order_by(swaps.c.created_at.desc(), swaps.c.id).limit(limit)
     return [
-        Swap(row.id, row.tenant_id, Network(row.network), row.cid, row.mapped_cid, row.created_at)
+        HotSwap(row.id, row.tenant_id, ContentNetwork(row.network), row.cid, row.mapped_cid, row.created_at)
         for row in connection.execute(query)
     ]
 

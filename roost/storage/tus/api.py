@@ -13,13 +13,13 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from roost.core import ids
-from roost.identity.door import FilesWriter
-from roost.storage.links.door import UploadGrant
-from roost.storage.tus.errors import OutOfStep
-from roost.storage.tus.model import Opening, Transfer, metadata, number
-from roost.storage.tus.service import Transfers
+from roost.identity.authenticator import FilesWriter
+from roost.storage.signed_urls.authenticator import SignedUploadGrant
+from roost.storage.tus.errors import UploadOffsetMismatch
+from roost.storage.tus.model import NewTusUpload, TusUpload, metadata, number
+from roost.storage.tus.service import TusUploadService
 from roost.web import errors
-from roost.web.provide import provide
+from roost.web.service_registry import provide
 
 _VERSION = "1.0.0"
 _PART = "application/offset+octet-stream"
@@ -32,7 +32,7 @@ _ABILITIES = {
 }
 
 
-class _Opening(APIRoute):
+class _CreationRoute(APIRoute):
     """Only for requests that say how long the upload will be: the others to the same path bring forms."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -46,9 +46,9 @@ def _speaks_tus(request: Request) -> None:
         raise HTTPException(412, headers=_ABILITIES)
 
 
-Service = Annotated[Transfers, Depends(provide(Transfers))]
+Service = Annotated[TusUploadService, Depends(provide(TusUploadService))]
 CidVersion = Annotated[str | None, Query(alias="X-Upload-Option-Cid-Version", max_length=32)]
-openings = APIRouter(tags=["files"], route_class=_Opening, dependencies=[Depends(_speaks_tus)])
+openings = APIRouter(tags=["files"], route_class=_CreationRoute, dependencies=[Depends(_speaks_tus)])
 router = APIRouter(tags=["files"], dependencies=[Depends(_speaks_tus)])
 
 
@@ -58,14 +58,14 @@ async def begin_upload(
 ) -> Response:
     """Begin an upload in parts."""
     fields = {**({"cid_version": cid_version} if cid_version else {}), **_metadata(request)}
-    return await _begun(request, transfers, Opening(caller.tenant_id, ids.new_id(), _length(request), fields))
+    return await _begun(request, transfers, NewTusUpload(caller.tenant_id, ids.new_id(), _length(request), fields))
 
 
 @openings.post("/v3/files/{file_id:uuid}", status_code=201, include_in_schema=False)
-async def begin_signed_upload(request: Request, grant: UploadGrant, transfers: Service) -> Response:
+async def begin_signed_upload(request: Request, grant: SignedUploadGrant, transfers: Service) -> Response:
     """Begin an upload in parts at a signed address."""
     fields, length = grant.over(_metadata(request)), _length(request)
-    opening = Opening(grant.tenant_id, grant.file_id, length, fields, grant.max_size, grant.mime_types)
+    opening = NewTusUpload(grant.tenant_id, grant.file_id, length, fields, grant.max_size, grant.mime_types)
     return await _begun(request, transfers, opening)
 
 
@@ -90,7 +90,7 @@ async def add_part(request: Request, file_id: UUID, token: str, transfers: Servi
     offset = number(request.headers.get("upload-offset"), "Upload-Offset")
     try:
         transfer = await transfers.append(str(file_id), token, offset, request.stream(), _length(request, later=True))
-    except OutOfStep as problem:
+    except UploadOffsetMismatch as problem:
         return _out_of_step(request, problem)
     return Response(status_code=204, headers=_told(transfer))
 
@@ -102,7 +102,7 @@ async def end_upload(file_id: UUID, token: str, transfers: Service) -> Response:
     return Response(status_code=204, headers=_RESUMABLE)
 
 
-async def _begun(request: Request, transfers: Transfers, opening: Opening) -> Response:
+async def _begun(request: Request, transfers: TusUploadService, opening: NewTusUpload) -> Response:
     transfer, token = await transfers.begin(opening)
     if request.headers.get("content-type") == _PART or transfer.is_whole:
         transfer = await transfers.append(transfer.file_id, token, 0, request.stream())
@@ -110,7 +110,7 @@ async def _begun(request: Request, transfers: Transfers, opening: Opening) -> Re
     return Response(status_code=201, headers={"Location": address, **_told(transfer)})
 
 
-def _out_of_step(request: Request, problem: OutOfStep) -> Response:
+def _out_of_step(request: Request, problem: UploadOffsetMismatch) -> Response:
     answer = errors.answer(request.url.path, problem)
     answer.headers.update({**_RESUMABLE, "Upload-Offset": str(problem.offset)})
     if problem.cid is not None:
@@ -118,13 +118,13 @@ def _out_of_step(request: Request, problem: OutOfStep) -> Response:
     return answer
 
 
-def _told(transfer: Transfer) -> dict[str, str]:
+def _told(transfer: TusUpload) -> dict[str, str]:
     expires = format_datetime(transfer.expires_at, usegmt=True)
     told = {**_RESUMABLE, "Upload-Offset": str(transfer.offset), "Upload-Expires": expires}
     return told if transfer.cid is None else {**told, "upload-cid": transfer.cid}
 
 
-def _described(transfer: Transfer) -> dict[str, str]:
+def _described(transfer: TusUpload) -> dict[str, str]:
     """What the upload began with."""
     pairs = [f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in transfer.fields.items()]
     length = {"Upload-Defer-Length": "1"} if transfer.length is None else {"Upload-Length": str(transfer.length)}

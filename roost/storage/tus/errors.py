@@ -1,24 +1,24 @@
 """What can go wrong with uploads in parts, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class TransferMissing(Problem):
+class TusUploadNotFound(Problem):
     """Never was, was ended, is over, or the token is not the right one."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Upload not found"
 
 
-class InvalidTransfer(Problem):
-    kind = Kind.INVALID
+class InvalidTusUpload(Problem):
+    kind = ProblemKind.INVALID
     message = "Invalid upload"
 
 
-class OutOfStep(Problem):
+class UploadOffsetMismatch(Problem):
     """The part does not begin where the upload is, or another part is being taken. `offset` is where it is."""
 
-    kind = Kind.CONFLICT
+    kind = ProblemKind.CONFLICT
     message = "Upload-Offset is not where the upload is"
 
     def __init__(self, offset: int, cid: str | None = None) -> None:
@@ -27,6 +27,6 @@ class OutOfStep(Problem):
         self.cid = cid
 
 
-class TooManyTransfers(Problem):
-    kind = Kind.LIMITED
+class TooManyTusUploads(Problem):
+    kind = ProblemKind.LIMITED
     message = "Too many unfinished uploads"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from roost.storage.tus.errors import InvalidTransfer
-from roost.storage.unixfs.profile import Profile
+from roost.storage.tus.errors import InvalidTusUpload
+from roost.storage.unixfs.profile import ImportProfile
 
 LIFETIME = timedelta(hours=24)
 UNFINISHED_LIMIT = 100
@@ -21,7 +21,7 @@ _FIELDS = 32
 
 
 @dataclass(frozen=True)
-class Opening:
+class NewTusUpload:
     """What an upload begins with. length: None when it is told later. fields: in the words of upload forms."""
 
     tenant_id: str
@@ -33,7 +33,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class TusUpload:
     """`offset` bytes were acknowledged; the digests of the leaves of the first `hashed` of them are kept, and the
     content is all there when it is `length`. `limit` is in bytes; `cid` is there when it has become a file.
     """
@@ -45,7 +45,7 @@ class Transfer:
     limit: int
     fields: Mapping[str, str]
     mime_types: Sequence[str]
-    profile: Profile
+    profile: ImportProfile
     created_at: datetime
     expires_at: datetime
     offset: int = 0
@@ -60,21 +60,21 @@ class Transfer:
 def metadata(header: str) -> Mapping[str, str]:
     """`Upload-Metadata`: keys, each with a base64 text or nothing, between commas. Raises InvalidTransfer."""
     if len(header) > _METADATA_LIMIT:
-        raise InvalidTransfer("Upload-Metadata is too long")
+        raise InvalidTusUpload("Upload-Metadata is too long")
     found: dict[str, str] = {}
     for pair in filter(None, map(str.strip, header.split(","))):
         key, _, value = pair.partition(" ")
         if key in found or len(found) == _FIELDS:
-            raise InvalidTransfer("Invalid Upload-Metadata")
+            raise InvalidTusUpload("Invalid Upload-Metadata")
         try:
             found[key] = base64.b64decode(value.strip(), validate=True).decode()
         except (ValueError, binascii.Error):
-            raise InvalidTransfer("Invalid Upload-Metadata") from None
+            raise InvalidTusUpload("Invalid Upload-Metadata") from None
     return found
 
 
 def number(text: str | None, name: str) -> int:
     """A header that is a number of bytes. Raises InvalidTransfer."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise InvalidTransfer(f"{name} must be a number of bytes")
+        raise InvalidTusUpload(f"{name} must be a number of bytes")
     return int(text)

@@ -12,34 +12,38 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
+from roost.core.daemon_thread import aside
 from roost.core.db import Database
-from roost.core.problem import Kind, Problem
-from roost.core.threads import aside
-from roost.drivers.blob.contract import BlobMissing
-from roost.drivers.blob.drafts import Draft, Drafts
+from roost.core.problem import Problem, ProblemKind
+from roost.drivers.blob.contract import BlobNotFound
+from roost.drivers.blob.drafts import DraftFile, DraftStore
 from roost.identity import tenants
-from roost.storage.content.service import Content
-from roost.storage.files import said
-from roost.storage.files.errors import StorageFull
+from roost.storage.content.service import ContentService
+from roost.storage.files import metadata_parsing
+from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.model import File
 from roost.storage.tus import store
-from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
-from roost.storage.tus.model import LIFETIME, UNFINISHED_LIMIT, Opening, Transfer
-from roost.storage.tus.sitting import Sitting
-from roost.storage.unixfs.importer import Importer, Tree
+from roost.storage.tus.errors import InvalidTusUpload, TooManyTusUploads, TusUploadNotFound, UploadOffsetMismatch
+from roost.storage.tus.model import LIFETIME, UNFINISHED_LIMIT, NewTusUpload, TusUpload
+from roost.storage.tus.upload_session import UploadSession
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.uploads.errors import UploadTooLarge
-from roost.storage.uploads.label import label_of
-from roost.storage.uploads.model import Label, Order, Part
-from roost.storage.uploads.names import path_of
-from roost.storage.uploads.service import Uploads
-from roost.storage.uploads.sniff import HEAD
+from roost.storage.uploads.metadata import label_of
+from roost.storage.uploads.mime_sniffing import HEAD
+from roost.storage.uploads.model import UploadedPart, UploadMetadata, UploadRequestLimits
+from roost.storage.uploads.service import UploadService
+from roost.storage.uploads.upload_paths import path_of
 
-_HOPELESS = frozenset({Kind.INVALID, Kind.MISSING, Kind.FORBIDDEN, Kind.TOO_LARGE, Kind.CONFLICT})
+_HOPELESS = frozenset(
+    {ProblemKind.INVALID, ProblemKind.MISSING, ProblemKind.FORBIDDEN, ProblemKind.TOO_LARGE, ProblemKind.CONFLICT}
+)
 _AT_ONCE = 100
 
 
-class Transfers:
-    def __init__(self, db: Database, drafts: Drafts, content: Content, uploads: Uploads, uploads_url: str) -> None:
+class TusUploadService:
+    def __init__(
+        self, db: Database, drafts: DraftStore, content: ContentService, uploads: UploadService, uploads_url: str
+    ) -> None:
         self._db = db
         self._drafts = drafts
         self._content = content
@@ -47,7 +51,7 @@ class Transfers:
         self.uploads_url = uploads_url
         self._busy: set[str] = set()
 
-    async def begin(self, opening: Opening) -> tuple[Transfer, str]:
+    async def begin(self, opening: NewTusUpload) -> tuple[TusUpload, str]:
         """A transfer and its token. It ends another of the same file: a signed address is leave to upload one.
 
         Raises InvalidMetadata, InvalidUpload, InvalidTransfer, UploadTooLarge, StorageFull, TooManyTransfers,
@@ -60,14 +64,14 @@ class Transfers:
         await self._drafts.create(transfer.id)
         try:
             replaced = await self._db.write(lambda connection: self._add(connection, transfer, token))
-        except (TooManyTransfers, StorageFull):
+        except (TooManyTusUploads, StorageQuotaExceeded):
             await self._drafts.remove(transfer.id)
             raise
         for transfer_id in replaced:
             await self._drafts.remove(transfer_id)
         return transfer, token
 
-    async def find(self, file_id: str, token: str) -> Transfer:
+    async def find(self, file_id: str, token: str) -> TusUpload:
         """How far it is; one that is whole is a file when this returns.
 
         Raises TransferMissing, and what `append` raises of a file that cannot be.
@@ -80,7 +84,7 @@ class Transfers:
 
     async def append(
         self, file_id: str, token: str, offset: int, stream: AsyncIterable[bytes], length: int | None = None
-    ) -> Transfer:
+    ) -> TusUpload:
         """Add a part that begins at `offset`. The one that makes it whole makes it a file. length: told only now.
 
         Raises TransferMissing, OutOfStep, InvalidTransfer, UploadTooLarge, InvalidMetadata, InvalidUpload, TypeRefused,
@@ -88,12 +92,12 @@ class Transfers:
         """
         async with self._alone(await self._find(file_id, token)) as present:
             if offset != present.offset:
-                raise OutOfStep(present.offset, present.cid)
+                raise UploadOffsetMismatch(present.offset, present.cid)
             if present.cid is not None:
                 return present
             transfer = present if length is None else await self._measured(present, length)
             async with self._drafts.open(transfer.id, transfer.offset) as draft:
-                sitting = await Sitting.begin(self._db, draft, transfer, self._expect)
+                sitting = await UploadSession.begin(self._db, draft, transfer, self._expect)
                 advanced = await sitting.take(stream)
             return await self._settled(advanced)
 
@@ -110,28 +114,28 @@ class Transfers:
             await self._remove(transfer_id)
         return len(idle) + await self._drafts.sweep(2 * LIFETIME)
 
-    async def _find(self, file_id: str, token: str) -> Transfer:
+    async def _find(self, file_id: str, token: str) -> TusUpload:
         digest = _digest(token)
         found = await self._db.read(lambda connection: store.find(connection, file_id, digest, clock.now()))
         if found is None:
-            raise TransferMissing
+            raise TusUploadNotFound
         return found
 
     @asynccontextmanager
-    async def _alone(self, transfer: Transfer) -> AsyncGenerator[Transfer]:
+    async def _alone(self, transfer: TusUpload) -> AsyncGenerator[TusUpload]:
         """The transfer as it is now, for one at a time."""
         if transfer.id in self._busy:
-            raise OutOfStep(transfer.offset)
+            raise UploadOffsetMismatch(transfer.offset)
         self._busy.add(transfer.id)
         try:
             present = await self._db.read(lambda connection: store.get(connection, transfer.id))
             if present is None:
-                raise TransferMissing
+                raise TusUploadNotFound
             yield present
         finally:
             self._busy.discard(transfer.id)
 
-    async def _limit(self, opening: Opening) -> int:
+    async def _limit(self, opening: NewTusUpload) -> int:
         limit = await self._uploads.limit(opening.tenant_id)
         if opening.max_size is not None:
             limit = min(limit, opening.max_size)
@@ -139,65 +143,67 @@ class Transfers:
             raise UploadTooLarge
         return limit
 
-    async def _measured(self, transfer: Transfer, length: int) -> Transfer:
+    async def _measured(self, transfer: TusUpload, length: int) -> TusUpload:
         if length > transfer.limit:
             raise UploadTooLarge
         if length < transfer.offset or transfer.length not in {None, length}:
-            raise InvalidTransfer("Upload-Length is another than before")
+            raise InvalidTusUpload("Upload-Length is another than before")
         await self._db.write(lambda connection: self._set_length(connection, transfer, length))
         return replace(transfer, length=length)
 
-    def _add(self, connection: Connection, transfer: Transfer, token: str) -> Sequence[str]:
+    def _add(self, connection: Connection, transfer: TusUpload, token: str) -> Sequence[str]:
         tenant = tenants.hold(connection, transfer.tenant_id)
         replaced = store.remove_unfinished(connection, transfer.file_id)
         count, expected = store.unfinished(connection, tenant.id, transfer.created_at)
         if count >= UNFINISHED_LIMIT:
-            raise TooManyTransfers
+            raise TooManyTusUploads
         self._uploads.expect(connection, tenant, expected + (transfer.length or 0))
         store.add(connection, transfer, _digest(token))
         return replaced
 
-    def _set_length(self, connection: Connection, transfer: Transfer, length: int) -> None:
+    def _set_length(self, connection: Connection, transfer: TusUpload, length: int) -> None:
         self._expect(connection, transfer, length)
         store.set_length(connection, transfer.id, length)
 
-    def _expect(self, connection: Connection, transfer: Transfer, length: int) -> None:
+    def _expect(self, connection: Connection, transfer: TusUpload, length: int) -> None:
         """That there is room for so many bytes in place of those that it has. Raises StorageFull."""
         tenant = tenants.hold(connection, transfer.tenant_id)
         _, expected = store.unfinished(connection, tenant.id, clock.now())
         self._uploads.expect(connection, tenant, expected - (transfer.length or transfer.offset) + length)
 
-    async def _settled(self, transfer: Transfer) -> Transfer:
+    async def _settled(self, transfer: TusUpload) -> TusUpload:
         """The transfer, a file by now when it is whole. One that can never be a file ends."""
         if not transfer.is_whole or transfer.cid is not None:
             return transfer
         try:
             file = await self._publish(transfer)
         except Problem as problem:
-            if problem.kind in _HOPELESS and not isinstance(problem, BlobMissing):  # another server may have the draft
+            if problem.kind in _HOPELESS and not isinstance(problem, BlobNotFound):  # another server may have the draft
                 await self._remove(transfer.id)
             raise
         await self._db.write(lambda connection: store.finish(connection, transfer.id, file.cid))
         await self._drafts.remove(transfer.id)
         return replace(transfer, cid=file.cid)
 
-    async def _publish(self, transfer: Transfer) -> File:
+    async def _publish(self, transfer: TusUpload) -> File:
         async with self._drafts.open(transfer.id, transfer.offset) as draft:
             tree = await self._tree(draft, transfer)
             head = await draft.read(0, min(HEAD, transfer.offset))
         pack_id = ids.random_bytes(16).hex()
         whole = self._drafts.whole(transfer.id, pack_id)
         receiver = self._content.received(whole, transfer.profile, pack_id, tree)
-        order = Order(transfer.tenant_id, transfer.profile, transfer.file_id, transfer.limit, transfer.mime_types)
-        part = Part(path_of(_filename(transfer.fields)), tree, head)
+        order = UploadRequestLimits(
+            transfer.tenant_id, transfer.profile, transfer.file_id, transfer.limit, transfer.mime_types
+        )
+        part = UploadedPart(path_of(_filename(transfer.fields)), tree, head)
         return await self._uploads.publish(order, receiver, [part], label_of(transfer.fields))
 
-    async def _tree(self, draft: Draft, transfer: Transfer) -> Tree:
+    async def _tree(self, draft: DraftFile, transfer: TusUpload) -> DagTree:
         leaves = await self._db.read(lambda connection: store.leaves(connection, transfer.id))
         rest = await draft.read(transfer.hashed, transfer.offset - transfer.hashed)
 
-        def build() -> Tree:
-            importer = Importer.resumed(transfer.profile, leaves)
+        def build() -> DagTree:
+            importer = UnixfsImporter.resumed(transfer.profile, leaves)
             importer.update(rest)
             return importer.finish()
 
@@ -208,9 +214,9 @@ class Transfers:
         await self._drafts.remove(transfer_id)
 
 
-def _begun(opening: Opening, label: Label, limit: int) -> Transfer:
+def _begun(opening: NewTusUpload, label: UploadMetadata, limit: int) -> TusUpload:
     now = clock.now()
-    return Transfer(
+    return TusUpload(
         id=ids.random_bytes(16).hex(),
         file_id=opening.file_id,
         tenant_id=opening.tenant_id,
@@ -218,7 +224,7 @@ def _begun(opening: Opening, label: Label, limit: int) -> Transfer:
         limit=limit,
         fields=opening.fields,
         mime_types=opening.mime_types,
-        profile=label.profile or said.profile(None),
+        profile=label.profile or metadata_parsing.profile(None),
         created_at=now,
         expires_at=now + LIFETIME,
     )

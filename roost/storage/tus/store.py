@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, metadata
-from roost.storage.tus.model import Transfer
+from roost.storage.tus.model import TusUpload
 from roost.storage.unixfs.profile import PROFILES
 
 transfers = sa.Table(
@@ -39,7 +39,7 @@ transfer_leaves = sa.Table(
 )
 
 
-def add(connection: Connection, transfer: Transfer, digest: bytes) -> None:
+def add(connection: Connection, transfer: TusUpload, digest: bytes) -> None:
     connection.execute(
         transfers.insert().values(
             id=transfer.id,
@@ -59,14 +59,14 @@ def add(connection: Connection, transfer: Transfer, digest: bytes) -> None:
     )
 
 
-def find(connection: Connection, file_id: str, digest: bytes, at: datetime) -> Transfer | None:
+def find(connection: Connection, file_id: str, digest: bytes, at: datetime) -> TusUpload | None:
     """The one of that token, unless its time is over."""
     query = transfers.select().where(transfers.c.digest == digest, transfers.c.file_id == file_id)
     row = connection.execute(query.where(transfers.c.expires_at > at)).first()
     return None if row is None else _transfer(row)
 
 
-def get(connection: Connection, transfer_id: str) -> Transfer | None:
+def get(connection: Connection, transfer_id: str) -> TusUpload | None:
     row = connection.execute(transfers.select().where(transfers.c.id == transfer_id)).first()
     return None if row is None else _transfer(row)
 
@@ -85,7 +85,7 @@ def set_length(connection: Connection, transfer_id: str, length: int) -> bool:
     return connection.execute(query.values(length=length)).rowcount == 1
 
 
-def advance(connection: Connection, before: Transfer, after: Transfer, digests: bytes) -> bool:
+def advance(connection: Connection, before: TusUpload, after: TusUpload, digests: bytes) -> bool:
     """Keep how far it came, with the digests of the leaves in between. False when it is somewhere else by now."""
     query = transfers.update().where(transfers.c.id == before.id, transfers.c.offset == before.offset)
     if connection.execute(query.values(offset=after.offset, hashed=after.hashed)).rowcount == 0:
@@ -123,8 +123,8 @@ def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
     return list(connection.execute(query.limit(limit)).scalars())
 
 
-def _transfer(row: Any) -> Transfer:
-    return Transfer(
+def _transfer(row: Any) -> TusUpload:
+    return TusUpload(
         id=row.id,
         file_id=row.file_id,
         tenant_id=row.tenant_id,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from roost.storage.unixfs import varint
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import BLOCK_LIMIT
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 _HEADER_LIMIT = 64 * 1024
 _CID_ROOM = 256  # bytes; a CID before its block is shorter
@@ -31,7 +31,7 @@ def frame(cid: Cid, length: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CarBlock:
     """A block of a CAR: `offset` is where its bytes are in the CAR."""
 
     cid: Cid
@@ -39,7 +39,7 @@ class Found:
     data: bytes
 
 
-class Reader:
+class CarReader:
     """Feed it a CAR in pieces; it gives the blocks that are whole. `roots` is there once the header has come."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Reader:
         self._held = bytearray()
         self._at = 0
 
-    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Found]:
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[CarBlock]:
         """Take the iterator to its end before feeding more. Raises Malformed."""
         self._held += data
         while (body := self._frame()) is not None:
@@ -58,13 +58,13 @@ class Reader:
             cid, begin = Cid.read(content)
             block = content[begin:]
             if not cid.names(block):
-                raise Malformed(f"A block of the CAR is not what its CID says: {cid}")
-            yield Found(cid, start + begin, block)
+                raise MalformedContent(f"A block of the CAR is not what its CID says: {cid}")
+            yield CarBlock(cid, start + begin, block)
 
     def finish(self) -> None:
         """Raises Malformed for a CAR that is cut off."""
         if self._held or self.roots is None:
-            raise Malformed("The CAR is cut off")
+            raise MalformedContent("The CAR is cut off")
 
     def _frame(self) -> tuple[int, bytes] | None:
         """Where the next frame's content is in the CAR, and the content, if it is whole."""
@@ -73,7 +73,7 @@ class Reader:
         length, begin = varint.decode(bytes(self._held[:9]))
         most = _HEADER_LIMIT if self.roots is None else BLOCK_LIMIT + _CID_ROOM
         if not 0 < length <= most:
-            raise Malformed("The CAR has an empty or too large section")
+            raise MalformedContent("The CAR has an empty or too large section")
         if len(self._held) < begin + length:
             return None
         content = bytes(self._held[begin : begin + length])
@@ -104,31 +104,31 @@ def _roots(body: bytes) -> Sequence[Cid]:
     try:
         return _read_roots(body)
     except IndexError:
-        raise Malformed("The CAR's header is cut off") from None
+        raise MalformedContent("The CAR's header is cut off") from None
 
 
 def _read_roots(body: bytes) -> Sequence[Cid]:
     if not body.startswith(b"\xa2" + _ROOTS):
-        raise Malformed("The CAR has no header of version 1")
+        raise MalformedContent("The CAR has no header of version 1")
     count, at = _length(body, 1 + len(_ROOTS), 4)
     roots: list[Cid] = []
     for _ in range(count):
         if body[at : at + 2] != _TAG_CID:
-            raise Malformed("The CAR names a root that is no CID")
+            raise MalformedContent("The CAR names a root that is no CID")
         size, at = _length(body, at + 2, 2)
         if body[at] != 0 or at + size > len(body):
-            raise Malformed("The CAR names a root that is no CID")
+            raise MalformedContent("The CAR names a root that is no CID")
         roots.append(Cid.exactly(body[at + 1 : at + size]))
         at += size
     if body[at:] != _VERSION:
-        raise Malformed("The CAR has no header of version 1")
+        raise MalformedContent("The CAR has no header of version 1")
     return roots
 
 
 def _length(body: bytes, at: int, major: int) -> tuple[int, int]:
     first = body[at]
     if first >> 5 != major or first & 31 > 26:
-        raise Malformed("The CAR's header is not what it should be")
+        raise MalformedContent("The CAR's header is not what it should be")
     number = first & 31
     if number < 24:
         return number, at + 1

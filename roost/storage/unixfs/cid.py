@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from roost.storage.unixfs import base, varint
-from roost.storage.unixfs.errors import InvalidCid, Malformed
+from roost.storage.unixfs import multibase, varint
+from roost.storage.unixfs.errors import InvalidCid, MalformedContent
 
 RAW = 0x55
 DAG_PB = 0x70
@@ -45,9 +45,9 @@ class Cid:
             raise InvalidCid
         try:
             if len(text) == 46 and text.startswith("Qm"):
-                return cls.exactly(base.decode58(text))
-            found = cls.exactly(base.decode(text))
-        except (ValueError, Malformed):
+                return cls.exactly(multibase.decode58(text))
+            found = cls.exactly(multibase.decode(text))
+        except (ValueError, MalformedContent):
             raise InvalidCid from None
         if found.version == 0:  # a version 0 has no alphabet in front
             raise InvalidCid
@@ -63,16 +63,16 @@ class Cid:
         """The CID that starts at `at`, and where what follows it starts. Raises Malformed."""
         if bytes(data[at : at + 2]) == _V0:
             if len(data) < at + 34:
-                raise Malformed("a CID is cut off")
+                raise MalformedContent("a CID is cut off")
             return cls(0, DAG_PB, SHA2_256, bytes(data[at + 2 : at + 34])), at + 34
         version, at = varint.decode(data, at)
         if version != 1:
-            raise Malformed("a CID of an unknown version")
+            raise MalformedContent("a CID of an unknown version")
         codec, at = varint.decode(data, at)
         algorithm, at = varint.decode(data, at)
         length, at = varint.decode(data, at)
         if length > _LONGEST_DIGEST or len(data) < at + length or (algorithm == SHA2_256 and length != DIGEST):
-            raise Malformed("a CID with a digest of a wrong length")
+            raise MalformedContent("a CID with a digest of a wrong length")
         return cls(1, codec, algorithm, bytes(data[at : at + length])), at + length
 
     @classmethod
@@ -80,7 +80,7 @@ class Cid:
         """The CID that these bytes are. Raises Malformed."""
         found, end = cls.read(data)
         if end != len(data):
-            raise Malformed("something follows the CID")
+            raise MalformedContent("something follows the CID")
         return found
 
     @property
@@ -91,7 +91,7 @@ class Cid:
         return self.multihash if self.version == 0 else b"\x01" + varint.encode(self.codec) + self.multihash
 
     def __str__(self) -> str:
-        return base.encode58(self.multihash) if self.version == 0 else "b" + base.encode32(bytes(self))
+        return multibase.encode58(self.multihash) if self.version == 0 else "b" + multibase.encode32(bytes(self))
 
     def v1(self) -> Self:
         """The same content by its version 1."""

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from roost.storage.unixfs import varint
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 BLOCK_LIMIT = 2 * 1024**2
 """Bytes: the largest block that peers exchange (ipfs/specs, bitswap)."""
@@ -19,7 +19,7 @@ _MOST_FIELDS = 2 * _MOST_LINKS
 """Of a message, whatever they are: each one costs more time than the two bytes that it may be written in."""
 
 
-class Kind(IntEnum):
+class UnixfsKind(IntEnum):
     RAW = 0
     DIRECTORY = 1
     FILE = 2
@@ -29,7 +29,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PBLink:
     """`size` is the cumulative size of the blocks below (Tsize), as far as whoever wrote it told the truth."""
 
     cid: Cid
@@ -38,10 +38,10 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Unixfs:
+class UnixfsData:
     """`sizes` are the content bytes below each link of a file; `hash` and `fanout` belong to shards."""
 
-    kind: Kind
+    kind: UnixfsKind
     data: bytes = b""
     size: int | None = None
     sizes: Sequence[int] = ()
@@ -50,12 +50,12 @@ class Unixfs:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    unixfs: Unixfs
-    links: Sequence[Link] = field(default=())
+class PBNode:
+    unixfs: UnixfsData
+    links: Sequence[PBLink] = field(default=())
 
 
-def encode(links: Iterable[Link], unixfs: Unixfs) -> bytes:
+def encode(links: Iterable[PBLink], unixfs: UnixfsData) -> bytes:
     out = bytearray()
     for link in links:
         out += _bytes(2, _bytes(1, bytes(link.cid)) + _bytes(2, link.name.encode()) + _number(3, link.size))
@@ -65,13 +65,13 @@ def encode(links: Iterable[Link], unixfs: Unixfs) -> bytes:
 def leaf_frame(length: int) -> tuple[bytes, bytes]:
     """What stands before and after the content in a leaf of `length` bytes that is a dag-pb node of its own."""
     size = _number(3, length)
-    before = _number(1, Kind.FILE) + (b"\x12" + varint.encode(length) if length else b"")
+    before = _number(1, UnixfsKind.FILE) + (b"\x12" + varint.encode(length) if length else b"")
     return b"\x0a" + varint.encode(len(before) + length + len(size)) + before, size
 
 
-def decode(block: bytes) -> Node:
+def decode(block: bytes) -> PBNode:
     """Raises Malformed."""
-    links: list[Link] = []
+    links: list[PBLink] = []
     data: bytes | None = None
     before = 0
     for number, value in _fields(block):
@@ -81,15 +81,15 @@ def decode(block: bytes) -> Node:
             case 1, bytes() if data is None:
                 data, before = value, len(links)
             case _:
-                raise Malformed("a dag-pb node with an unknown or repeated field")
+                raise MalformedContent("a dag-pb node with an unknown or repeated field")
         if len(links) > _MOST_LINKS:
-            raise Malformed("a dag-pb node with too many links")
+            raise MalformedContent("a dag-pb node with too many links")
     if data is None:
-        raise Malformed("a dag-pb node without UnixFS data")
-    return Node(_unixfs(data), links)
+        raise MalformedContent("a dag-pb node without UnixFS data")
+    return PBNode(_unixfs(data), links)
 
 
-def _data(unixfs: Unixfs) -> bytes:
+def _data(unixfs: UnixfsData) -> bytes:
     out = _number(1, unixfs.kind)
     out += _bytes(2, unixfs.data) if unixfs.data else b""
     out += _number(3, unixfs.size) if unixfs.size is not None else b""
@@ -111,7 +111,7 @@ def _fields(message: bytes) -> Iterable[tuple[int, bytes | int]]:
     at = count = 0
     while at < len(message):
         if (count := count + 1) > _MOST_FIELDS:
-            raise Malformed("a message with too many fields")
+            raise MalformedContent("a message with too many fields")
         key, at = varint.decode(message, at)
         value, at = varint.decode(message, at)
         match key & 7:
@@ -121,15 +121,15 @@ def _fields(message: bytes) -> Iterable[tuple[int, bytes | int]]:
                 yield key >> 3, message[at : at + value]
                 at += value
             case _:
-                raise Malformed("a field that is cut off or of an unknown type")
+                raise MalformedContent("a field that is cut off or of an unknown type")
 
 
-def _link(message: bytes) -> Link:
+def _link(message: bytes) -> PBLink:
     cid, name, size = None, "", 0
     last = 0
     for number, value in _fields(message):
         if number <= last:
-            raise Malformed("a link with fields out of order")
+            raise MalformedContent("a link with fields out of order")
         last = number
         match number, value:
             case 1, bytes():
@@ -139,21 +139,21 @@ def _link(message: bytes) -> Link:
             case 3, int():
                 size = value
             case _:
-                raise Malformed("a link with an unknown field")
+                raise MalformedContent("a link with an unknown field")
     if cid is None:
-        raise Malformed("a link to nothing")
-    return Link(cid, name, size)
+        raise MalformedContent("a link to nothing")
+    return PBLink(cid, name, size)
 
 
 def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise Malformed("a name that is not UTF-8") from None
+        raise MalformedContent("a name that is not UTF-8") from None
 
 
-def _unixfs(message: bytes) -> Unixfs:
-    kind: Kind | None = None
+def _unixfs(message: bytes) -> UnixfsData:
+    kind: UnixfsKind | None = None
     data, sizes = b"", list[int]()
     numbers: dict[int, int] = {}
     for number, value in _fields(message):
@@ -171,17 +171,17 @@ def _unixfs(message: bytes) -> Unixfs:
             case 8, bytes():
                 continue  # a modification time: it is part of the block and of no answer of ours
             case _:
-                raise Malformed("UnixFS data with an unknown field")
+                raise MalformedContent("UnixFS data with an unknown field")
     if kind is None:
-        raise Malformed("UnixFS data of no kind")
-    return Unixfs(kind, data, numbers.get(3), sizes, numbers.get(5), numbers.get(6))
+        raise MalformedContent("UnixFS data of no kind")
+    return UnixfsData(kind, data, numbers.get(3), sizes, numbers.get(5), numbers.get(6))
 
 
-def _kind(value: int) -> Kind:
+def _kind(value: int) -> UnixfsKind:
     try:
-        return Kind(value)
+        return UnixfsKind(value)
     except ValueError:
-        raise Malformed("UnixFS data of an unknown kind") from None
+        raise MalformedContent("UnixFS data of an unknown kind") from None
 
 
 def _packed(data: bytes) -> list[int]:
@@ -191,5 +191,5 @@ def _packed(data: bytes) -> list[int]:
         value, at = varint.decode(data, at)
         found.append(value)
         if len(found) > _MOST_LINKS:
-            raise Malformed("a message with too many fields")
+            raise MalformedContent("a message with too many fields")
     return found

@@ -1,20 +1,20 @@
 """What can be wrong with content that came from outside."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class Malformed(Problem):
+class MalformedContent(Problem):
     """Bytes that are not what they claim to be; the message says in what they fail."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Malformed content"
 
 
-class InvalidCid(Malformed):
+class InvalidCid(MalformedContent):
     message = "Invalid CID"
 
 
-class InvalidName(Malformed):
+class InvalidEntryName(MalformedContent):
     """A name that no folder may hold."""
 
     message = "Invalid file name"

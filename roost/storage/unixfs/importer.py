@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
-from roost.storage.unixfs.profile import Profile
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.profile import ImportProfile
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DagBlock:
     """A block that is kept as it is: an inner node of a file, or a folder."""
 
     cid: Cid
@@ -23,7 +23,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Tree:
+class DagTree:
     """A whole file or folder.
 
     cid, size: the root, and how many bytes of content are below it. tsize: the same with all nodes (dag-pb Tsize).
@@ -36,11 +36,11 @@ class Tree:
     size: int
     tsize: int
     leaves: bytes = b""
-    nodes: Sequence[Block] = ()
+    nodes: Sequence[DagBlock] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Subtree:
     """A finished part of the tree: its root, the content below it, and the bytes of all its blocks."""
 
     cid: Cid
@@ -48,14 +48,14 @@ class _Part:
     tsize: int
 
 
-class Importer:
+class UnixfsImporter:
     """`update` with the bytes of one file, then `finish` once."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ImportProfile) -> None:
         self._profile = profile
         self._leaves = bytearray()
-        self._nodes: list[Block] = []
-        self._levels: list[list[_Part]] = [[]]
+        self._nodes: list[DagBlock] = []
+        self._levels: list[list[_Subtree]] = [[]]
         self._size = 0
         self._filled = 0
         self._hash = hashlib.sha256()
@@ -72,7 +72,7 @@ class Importer:
         return bytes(self._leaves)
 
     @classmethod
-    def resumed(cls, profile: Profile, leaves: bytes) -> "Importer":
+    def resumed(cls, profile: ImportProfile, leaves: bytes) -> "UnixfsImporter":
         """An importer that has seen the content of these whole leaves; what came after them has to be fed again."""
         self = cls(profile)
         for at in range(0, len(leaves), DIGEST):
@@ -93,7 +93,7 @@ class Importer:
                 self._filled += len(part)
                 at += len(part)
 
-    def finish(self) -> Tree:
+    def finish(self) -> DagTree:
         if self._filled or not self._leaves:
             self._end_leaf()
         level = 0
@@ -101,7 +101,7 @@ class Importer:
             self._close(level)
             level += 1
         root = self._levels[level][0]
-        return Tree(root.cid, root.size, root.tsize, bytes(self._leaves), self._nodes)
+        return DagTree(root.cid, root.size, root.tsize, bytes(self._leaves), self._nodes)
 
     def _end_leaf(self) -> None:
         if not self._profile.raw:
@@ -118,9 +118,9 @@ class Importer:
         codec, stored = RAW, length
         if not self._profile.raw:
             codec, stored = DAG_PB, length + sum(map(len, dagpb.leaf_frame(length)))
-        self._add(0, _Part(Cid(self._profile.version, codec, SHA2_256, digest), length, stored))
+        self._add(0, _Subtree(Cid(self._profile.version, codec, SHA2_256, digest), length, stored))
 
-    def _add(self, level: int, part: _Part) -> None:
+    def _add(self, level: int, part: _Subtree) -> None:
         """A full node is closed only when one more comes: a file that just fills it has it as its root."""
         if level == len(self._levels):
             self._levels.append([])
@@ -132,8 +132,8 @@ class Importer:
         parts = self._levels[level]
         self._levels[level] = []
         sizes = [part.size for part in parts]
-        links = [Link(part.cid, "", part.tsize) for part in parts]
-        data = dagpb.encode(links, Unixfs(Kind.FILE, size=sum(sizes), sizes=sizes))
-        block = Block(Cid.of(DAG_PB, data, self._profile.version), data)
+        links = [PBLink(part.cid, "", part.tsize) for part in parts]
+        data = dagpb.encode(links, UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
+        block = DagBlock(Cid.of(DAG_PB, data, self._profile.version), data)
         self._nodes.append(block)
-        self._add(level + 1, _Part(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))
+        self._add(level + 1, _Subtree(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))

@@ -5,13 +5,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 _KIB = 1024
 
 
 @dataclass(frozen=True)
-class Profile:
+class ImportProfile:
     """chunk: bytes of a leaf. width: links of an inner node. raw: leaves are the bytes alone, not nodes.
 
     shard_by_block: a folder is sharded when its block is larger than 256 KiB; else when its names and CIDs are.
@@ -25,16 +25,16 @@ class Profile:
     shard_by_block: bool = False
 
 
-V1 = Profile("v1", 1, 256 * _KIB, 174, raw=True)
-UNIXFS_V1_2025 = Profile("unixfs-v1-2025", 1, _KIB * _KIB, 1024, raw=True, shard_by_block=True)
-V0 = Profile("v0", 0, 256 * _KIB, 174, raw=False)
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (V1, UNIXFS_V1_2025, V0)}
+V1 = ImportProfile("v1", 1, 256 * _KIB, 174, raw=True)
+UNIXFS_V1_2025 = ImportProfile("unixfs-v1-2025", 1, _KIB * _KIB, 1024, raw=True, shard_by_block=True)
+V0 = ImportProfile("v0", 0, 256 * _KIB, 174, raw=False)
+PROFILES: Mapping[str, ImportProfile] = {profile.name: profile for profile in (V1, UNIXFS_V1_2025, V0)}
 SHARD_ABOVE = 256 * _KIB
 
 
-def named(name: str) -> Profile:
+def named(name: str) -> ImportProfile:
     """Raises Malformed."""
     try:
         return PROFILES[name]
     except KeyError:
-        raise Malformed(f"cid_version must be one of {', '.join(PROFILES)}") from None
+        raise MalformedContent(f"cid_version must be one of {', '.join(PROFILES)}") from None

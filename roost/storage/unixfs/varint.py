@@ -1,6 +1,6 @@
 """Unsigned varints as CIDs, CARs and protocol buffers use them (multiformats/unsigned-varint: at most 9 bytes)."""
 
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 _LONGEST = 9
 
@@ -19,11 +19,11 @@ def decode(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
     number = 0
     for place in range(_LONGEST):
         if at + place >= len(data):
-            raise Malformed("a number is cut off")
+            raise MalformedContent("a number is cut off")
         byte = data[at + place]
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             if byte == 0 and place:
-                raise Malformed("a number is not in its shortest form")
+                raise MalformedContent("a number is not in its shortest form")
             return number, at + place + 1
-    raise Malformed("a number is too long")
+    raise MalformedContent("a number is too long")

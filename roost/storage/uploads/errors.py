@@ -1,24 +1,24 @@
 """What can go wrong with uploads, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidUpload(Problem):
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "Invalid upload"
 
 
 class UploadTooLarge(Problem):
-    kind = Kind.TOO_LARGE
+    kind = ProblemKind.TOO_LARGE
     message = "The upload is too large"
 
 
 class TooManyFiles(Problem):
-    kind = Kind.TOO_LARGE
+    kind = ProblemKind.TOO_LARGE
     message = "Too many files"
 
 
-class TypeRefused(InvalidUpload):
+class MimeTypeRefused(InvalidUpload):
     """A signed address says which types may be uploaded."""
 
     message = "Presigned URL does not grant permissions to upload detected MIME type"

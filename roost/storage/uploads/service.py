@@ -10,32 +10,39 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from roost.core.daemon_thread import aside
 from roost.core.db import Database
-from roost.core.threads import aside
 from roost.identity import tenants
 from roost.identity.model import Tenant
-from roost.storage.content.cars import CarReceiver
-from roost.storage.content.receiver import Receiver
-from roost.storage.content.service import Content
-from roost.storage.files.errors import FileThere, StorageFull
+from roost.storage.content.car_receiver import CarReceiver
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.service import ContentService
+from roost.storage.files.errors import FileIdTaken, StorageQuotaExceeded
 from roost.storage.files.model import NAME_LIMIT, File
-from roost.storage.files.service import Arrival, Files
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.service import Groups
+from roost.storage.files.service import FileService, NewFile
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import Kind
-from roost.storage.unixfs.folder import Entry
-from roost.storage.unixfs.importer import Tree
-from roost.storage.uploads import sniff
-from roost.storage.uploads.errors import InvalidUpload, TooManyFiles, TypeRefused, UploadTooLarge
-from roost.storage.uploads.model import DIRECTORY, FILES_LIMIT, Label, Order, Part, SizeLimits
-from roost.storage.uploads.names import path_of
+from roost.storage.unixfs.dagpb import UnixfsKind
+from roost.storage.unixfs.directory import DirectoryEntry
+from roost.storage.unixfs.importer import DagTree
+from roost.storage.uploads import mime_sniffing
+from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
+from roost.storage.uploads.model import (
+    DIRECTORY,
+    FILES_LIMIT,
+    SizeLimits,
+    UploadedPart,
+    UploadMetadata,
+    UploadRequestLimits,
+)
+from roost.storage.uploads.upload_paths import path_of
 
-_Folder = dict[str, "Tree | _Folder"]
+_Folder = dict[str, "DagTree | _Folder"]
 
 
-class Uploads:
-    def __init__(self, db: Database, content: Content, files: Files, limits: SizeLimits) -> None:
+class UploadService:
+    def __init__(self, db: Database, content: ContentService, files: FileService, limits: SizeLimits) -> None:
         self._db = db
         self._content = content
         self._files = files
@@ -55,15 +62,21 @@ class Uploads:
         self._files.capacity.check(connection, tenant, size)
 
     @asynccontextmanager
-    async def begin(self, order: Order) -> AsyncGenerator["Upload"]:
+    async def begin(self, order: UploadRequestLimits) -> AsyncGenerator["UploadInProgress"]:
         """An upload to write into; what is not finished at the end of the context is gone. Raises BlobFailed."""
         limit, room = await self._db.read(lambda connection: self._bounds(connection, order.tenant_id))
         if order.max_size is not None:
             limit = min(limit, order.max_size)
         async with self._content.receive(order.profile) as receiver:
-            yield Upload(self, order, receiver, limit, room)
+            yield UploadInProgress(self, order, receiver, limit, room)
 
-    async def publish(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
+    async def publish(
+        self,
+        order: UploadRequestLimits,
+        receiver: ContentReceiver,
+        parts: Sequence[UploadedPart],
+        label: UploadMetadata,
+    ) -> File:
         """The file, or folder, of parts that are all in the receiver.
 
         Raises InvalidUpload, UploadTooLarge, TypeRefused, GroupMissing, StorageFull, Malformed, BlobFailed.
@@ -76,11 +89,17 @@ class Uploads:
             receiver, trees = await self._content.again.under(receiver, label.profile or order.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = await aside(lambda: _arranged(receiver, parts, wrap=label.wrap))
-        kind = sniff.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
+        kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
         arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
         return await self._committed(receiver, order, arrival)
 
-    async def _publish_car(self, order: Order, receiver: Receiver, parts: Sequence[Part], label: Label) -> File:
+    async def _publish_car(
+        self,
+        order: UploadRequestLimits,
+        receiver: ContentReceiver,
+        parts: Sequence[UploadedPart],
+        label: UploadMetadata,
+    ) -> File:
         if len(parts) > 1:
             raise InvalidUpload("A CAR is one file")
         car = await self._content.again.as_car(receiver)
@@ -88,16 +107,18 @@ class Uploads:
         limit = await self.limit(order.tenant_id)
         if kept.size > min(limit, limit if order.max_size is None else order.max_size):
             raise UploadTooLarge  # few blocks, each of which is in it very often
-        kind = DIRECTORY if kept.kind in {Kind.DIRECTORY, Kind.SHARD} else sniff.UNKNOWN
+        kind = DIRECTORY if kept.kind in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD} else mime_sniffing.UNKNOWN
         arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
         return await self._committed(car, order, arrival)
 
-    async def _committed(self, receiver: Receiver | CarReceiver, order: Order, arrival: Arrival) -> File:
+    async def _committed(
+        self, receiver: ContentReceiver | CarReceiver, order: UploadRequestLimits, arrival: NewFile
+    ) -> File:
         """What turns out to be nobody's goes at once: until a sweep, much of it could come."""
         pack_id = receiver.pack_id
         try:
             file = await receiver.commit(lambda connection: self._add(connection, order, arrival, pack_id))
-        except (GroupMissing, FileThere, StorageFull):
+        except (GroupNotFound, FileIdTaken, StorageQuotaExceeded):
             await self._content.discard(pack_id)
             raise
         if not file.is_duplicate:
@@ -110,23 +131,30 @@ class Uploads:
         tenant = tenants.get(connection, tenant_id)
         return self._limits[tenant.plan], self._files.capacity.room(connection, tenant)
 
-    def _add(self, connection: Connection, order: Order, arrival: Arrival, pack_id: str) -> File:
+    def _add(self, connection: Connection, order: UploadRequestLimits, arrival: NewFile, pack_id: str) -> File:
         tenants.hold(connection, order.tenant_id)  # the group stays until the file is in it
         group_id = arrival.note.group_id
-        if group_id and not Groups.find(connection, order.tenant_id, arrival.network, group_id):
-            raise GroupMissing
+        if group_id and not GroupService.find(connection, order.tenant_id, arrival.network, group_id):
+            raise GroupNotFound
         return self._files.add(connection, arrival, pack_id, order.file_id)
 
 
-class Upload:
+class UploadInProgress:
     """Got from `Uploads.begin`. `write` the bytes of a file, `end_file`, and so on; then `finish` once."""
 
-    def __init__(self, uploads: Uploads, order: Order, receiver: Receiver, limit: int, room: int | None) -> None:
+    def __init__(
+        self,
+        uploads: UploadService,
+        order: UploadRequestLimits,
+        receiver: ContentReceiver,
+        limit: int,
+        room: int | None,
+    ) -> None:
         self._uploads = uploads
         self._order = order
         self._receiver = receiver
         self._head = bytearray()
-        self._parts: list[Part] = []
+        self._parts: list[UploadedPart] = []
         self._room = room
         self.limit = limit
 
@@ -141,34 +169,36 @@ class Upload:
         if size > self.limit:
             raise UploadTooLarge
         if self._room is not None and size > self._room:
-            raise StorageFull
-        if not self._parts and len(self._head) < sniff.HEAD:
-            self._head += data[: sniff.HEAD - len(self._head)]
+            raise StorageQuotaExceeded
+        if not self._parts and len(self._head) < mime_sniffing.HEAD:
+            self._head += data[: mime_sniffing.HEAD - len(self._head)]
         await self._receiver.write(data)
 
-    async def end_file(self, filename: str) -> Part:
+    async def end_file(self, filename: str) -> UploadedPart:
         """The file that ends here, `folder/a.txt` for one in a folder. Raises InvalidUpload, TooManyFiles."""
         if len(self._parts) == FILES_LIMIT:
             raise TooManyFiles
         path = path_of(filename)
-        part = Part(path, await self._receiver.end_file(), b"" if self._parts else bytes(self._head))
+        part = UploadedPart(path, await self._receiver.end_file(), b"" if self._parts else bytes(self._head))
         self._parts.append(part)
         return part
 
-    async def finish(self, label: Label) -> File:
+    async def finish(self, label: UploadMetadata) -> File:
         """Raises InvalidUpload, TypeRefused, GroupMissing, StorageFull, BlobFailed."""
         return await self._uploads.publish(self._order, self._receiver, self._parts, label)
 
 
-def _arrival(order: Order, label: Label, name: str, cid: Cid, size: int, kind: str, files: int) -> Arrival:
+def _arrival(
+    order: UploadRequestLimits, label: UploadMetadata, name: str, cid: Cid, size: int, kind: str, files: int
+) -> NewFile:
     """Raises TypeRefused."""
-    if order.mime_types and not sniff.allows(order.mime_types, kind):
-        raise TypeRefused(f"{TypeRefused.message}: {kind}")
+    if order.mime_types and not mime_sniffing.allows(order.mime_types, kind):
+        raise MimeTypeRefused(f"{MimeTypeRefused.message}: {kind}")
     note = label.note if label.note.name else replace(label.note, name=name[:NAME_LIMIT])
-    return Arrival(order.tenant_id, label.network, str(cid), size, kind, note, files)
+    return NewFile(order.tenant_id, label.network, str(cid), size, kind, note, files)
 
 
-def _arranged(receiver: Receiver, parts: Sequence[Part], *, wrap: bool) -> tuple[Tree, str]:
+def _arranged(receiver: ContentReceiver, parts: Sequence[UploadedPart], *, wrap: bool) -> tuple[DagTree, str]:
     """The root of an upload and its name: the one file, or the one folder that all files are in."""
     top: _Folder = {}
     folders = sum(_place(top, part) for part in parts)
@@ -177,19 +207,19 @@ def _arranged(receiver: Receiver, parts: Sequence[Part], *, wrap: bool) -> tuple
     (name, root), *others = top.items()
     if others:
         raise InvalidUpload("All files of an upload have to be in one folder")
-    if isinstance(root, Tree):
+    if isinstance(root, DagTree):
         return (_folded(receiver, top) if wrap else root), name
     return _folded(receiver, root), name
 
 
-def _place(top: _Folder, part: Part) -> int:
+def _place(top: _Folder, part: UploadedPart) -> int:
     """How many folders are new with it."""
     *folders, name = part.path
     at, new = top, 0
     for folder in folders:
         new += folder not in at
         below = at.setdefault(folder, {})
-        if isinstance(below, Tree):
+        if isinstance(below, DagTree):
             raise InvalidUpload("A name is there twice")
         at = below
     if name in at:
@@ -198,10 +228,10 @@ def _place(top: _Folder, part: Part) -> int:
     return new
 
 
-def _folded(receiver: Receiver, inside: Mapping[str, "Tree | _Folder"]) -> Tree:
+def _folded(receiver: ContentReceiver, inside: Mapping[str, "DagTree | _Folder"]) -> DagTree:
     """A folder with all that is below it. Raises InvalidName, Malformed."""
-    entries: list[Entry] = []
+    entries: list[DirectoryEntry] = []
     for name, below in inside.items():
-        tree = below if isinstance(below, Tree) else _folded(receiver, below)
-        entries.append(Entry(name, tree.cid, tree.size, tree.tsize))
+        tree = below if isinstance(below, DagTree) else _folded(receiver, below)
+        entries.append(DirectoryEntry(name, tree.cid, tree.size, tree.tsize))
     return receiver.add_folder(entries)

@@ -5,83 +5,92 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.identity.door import OrgReader, OrgWriter
-from roost.storage.webhooks import wire
-from roost.storage.webhooks.sending import Sending
-from roost.storage.webhooks.service import Webhooks
-from roost.web.provide import provide
-from roost.web.wire import Data
+from roost.identity.authenticator import OrgReader, OrgWriter
+from roost.storage.webhooks import schemas
+from roost.storage.webhooks.sender import WebhookSender
+from roost.storage.webhooks.service import WebhookService
+from roost.web.schemas import DataEnvelope
+from roost.web.service_registry import provide
 
-Service = Annotated[Webhooks, Depends(provide(Webhooks))]
-Sender = Annotated[Sending, Depends(provide(Sending))]
+Service = Annotated[WebhookService, Depends(provide(WebhookService))]
+Sender = Annotated[WebhookSender, Depends(provide(WebhookSender))]
 WebhookId = Annotated[UUID, Path(alias="id")]
 DeliveryId = Annotated[UUID, Path(alias="delivery")]
 router = APIRouter(prefix="/v3/webhooks", tags=["webhooks"])
 
 
 @router.get("")
-async def list_webhooks(caller: OrgReader, webhooks: Service) -> Data[wire.WebhookList]:
+async def list_webhooks(caller: OrgReader, webhooks: Service) -> DataEnvelope[schemas.WebhookList]:
     """The tenant's webhooks, the oldest first."""
     found = await webhooks.list(caller.tenant_id)
-    return Data(data=wire.WebhookList(webhooks=[wire.webhook(one) for one in found]))
+    return DataEnvelope(data=schemas.WebhookList(webhooks=[schemas.webhook(one) for one in found]))
 
 
 @router.post("")
 async def create_webhook(
-    caller: OrgWriter, body: wire.CreateWebhook, webhooks: Service
-) -> Data[wire.WebhookWithSecret]:
+    caller: OrgWriter, body: schemas.CreateWebhookRequest, webhooks: Service
+) -> DataEnvelope[schemas.WebhookWithSecret]:
     """Have an address told what happens to files. The secret that signs is shown this once."""
-    return Data(data=wire.made(await webhooks.create(caller.tenant_id, body.url, body.wish())))
+    return DataEnvelope(data=schemas.made(await webhooks.create(caller.tenant_id, body.url, body.wish())))
 
 
 @router.get("/{id:uuid}")
-async def get_webhook(caller: OrgReader, webhook_id: WebhookId, webhooks: Service) -> Data[wire.WebhookRecord]:
+async def get_webhook(
+    caller: OrgReader, webhook_id: WebhookId, webhooks: Service
+) -> DataEnvelope[schemas.WebhookRecord]:
     """One webhook, without its secret."""
-    return Data(data=wire.webhook(await webhooks.get(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=schemas.webhook(await webhooks.get(caller.tenant_id, str(webhook_id))))
 
 
 @router.put("/{id:uuid}")
 async def update_webhook(
-    caller: OrgWriter, webhook_id: WebhookId, body: wire.UpdateWebhook, webhooks: Service
-) -> Data[wire.WebhookRecord]:
+    caller: OrgWriter, webhook_id: WebhookId, body: schemas.UpdateWebhookRequest, webhooks: Service
+) -> DataEnvelope[schemas.WebhookRecord]:
     """Change a webhook; what is left out stays. To enable one forgives it its failures."""
-    return Data(data=wire.webhook(await webhooks.update(caller.tenant_id, str(webhook_id), body.wish())))
+    return DataEnvelope(data=schemas.webhook(await webhooks.update(caller.tenant_id, str(webhook_id), body.wish())))
 
 
 @router.delete("/{id:uuid}")
-async def delete_webhook(caller: OrgWriter, webhook_id: WebhookId, webhooks: Service) -> Data[None]:
+async def delete_webhook(caller: OrgWriter, webhook_id: WebhookId, webhooks: Service) -> DataEnvelope[None]:
     """Delete a webhook; what waits for it is not sent."""
     await webhooks.delete(caller.tenant_id, str(webhook_id))
-    return Data(data=None)
+    return DataEnvelope(data=None)
 
 
 @router.post("/{id:uuid}/rotate_secret")
-async def rotate_secret(caller: OrgWriter, webhook_id: WebhookId, webhooks: Service) -> Data[wire.WebhookWithSecret]:
+async def rotate_secret(
+    caller: OrgWriter, webhook_id: WebhookId, webhooks: Service
+) -> DataEnvelope[schemas.WebhookWithSecret]:
     """Sign with a new secret, which is shown this once; the one before signs beside it for 24 hours."""
-    return Data(data=wire.made(await webhooks.rotate_secret(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=schemas.made(await webhooks.rotate_secret(caller.tenant_id, str(webhook_id))))
 
 
 @router.get("/{id:uuid}/deliveries")
 async def list_deliveries(
-    caller: OrgReader, webhook_id: WebhookId, chosen: Annotated[wire.Chosen, Query()], webhooks: Service
-) -> Data[wire.DeliveryList]:
+    caller: OrgReader,
+    webhook_id: WebhookId,
+    chosen: Annotated[schemas.DeliveryListParameters, Query()],
+    webhooks: Service,
+) -> DataEnvelope[schemas.DeliveryList]:
     """What a webhook was told in the last 7 days and what became of it, the newest first."""
     mine = (caller.tenant_id, str(webhook_id))
     page, token = await webhooks.deliveries(*mine, chosen.state, chosen.page_token, chosen.limit)
-    return Data(data=wire.deliveries(page, token))
+    return DataEnvelope(data=schemas.deliveries(page, token))
 
 
 @router.post("/{id:uuid}/deliveries/{delivery:uuid}/redeliver")
 async def redeliver(
     caller: OrgWriter, webhook_id: WebhookId, delivery_id: DeliveryId, webhooks: Service, sender: Sender
-) -> Data[wire.DeliveryRecord]:
+) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message again, now."""
     delivery = await webhooks.redeliver(caller.tenant_id, str(webhook_id), str(delivery_id))
     sender.wake()
-    return Data(data=wire.delivery(delivery))
+    return DataEnvelope(data=schemas.delivery(delivery))
 
 
 @router.post("/{id:uuid}/test")
-async def test_webhook(caller: OrgWriter, webhook_id: WebhookId, sender: Sender) -> Data[wire.DeliveryRecord]:
+async def test_webhook(
+    caller: OrgWriter, webhook_id: WebhookId, sender: Sender
+) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message of the type `webhook.test` once, also to a webhook that is disabled, and tell what came of it."""
-    return Data(data=wire.delivery(await sender.test(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=schemas.delivery(await sender.test(caller.tenant_id, str(webhook_id))))

@@ -1,37 +1,37 @@
 """What can go wrong with webhooks, in the words that clients show."""
 
-from roost.core.problem import Kind, Problem
+from roost.core.problem import Problem, ProblemKind
 
 
-class WebhookMissing(Problem):
+class WebhookNotFound(Problem):
     """There is none of that id, or it is another tenant's: the answer does not tell which."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Webhook not found"
 
 
-class DeliveryMissing(Problem):
-    kind = Kind.MISSING
+class DeliveryNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Delivery not found"
 
 
-class WebhookLimit(Problem):
-    kind = Kind.FORBIDDEN
+class WebhookLimitReached(Problem):
+    kind = ProblemKind.FORBIDDEN
     message = "Webhook limit reached"
 
 
-class InvalidEvents(Problem):
-    kind = Kind.INVALID
+class InvalidWebhookEvents(Problem):
+    kind = ProblemKind.INVALID
     message = "events are types of events"
 
 
-class NothingToChange(Problem):
-    kind = Kind.INVALID
+class EmptyWebhookUpdate(Problem):
+    kind = ProblemKind.INVALID
     message = "url, events, description or enabled is required"
 
 
-class TooBusy(Problem):
+class WebhookQueueFull(Problem):
     """As many messages are on their way to that webhook as may be."""
 
-    kind = Kind.LIMITED
+    kind = ProblemKind.LIMITED
     message = "Too many deliveries to this webhook at once"

@@ -10,17 +10,17 @@ from typing import Any
 
 from roost.core import clock
 from roost.core.sensitive import Sensitive
-from roost.storage.files.model import Change, File
+from roost.storage.files.model import File, FileEvent
 from roost.storage.webhooks.model import SECRET_PREFIX, TEST
 
 JSON = Any
 
 
-def event_type(change: Change, file: File) -> str:
+def event_type(change: FileEvent, file: File) -> str:
     return f"ipfs.{file.network}.{change}"
 
 
-def of_file(change: Change, file: File, before: File | None, at: datetime) -> str:
+def of_file(change: FileEvent, file: File, before: File | None, at: datetime) -> str:
     """The body of a message about a file; of an update, with the attributes that were others before it."""
     data: dict[str, JSON] = {"object": (now := _attributes(file))}
     if before is not None:

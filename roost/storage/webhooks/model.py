@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from roost.core.sensitive import Sensitive
-from roost.storage.content.model import Network
-from roost.storage.files.model import Change
-from roost.storage.webhooks.errors import InvalidEvents
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import FileEvent
+from roost.storage.webhooks.errors import InvalidWebhookEvents
 
 WEBHOOK_LIMIT = 20
 """Of a tenant."""
@@ -30,7 +30,7 @@ LEASE = timedelta(seconds=40)
 GIVEN_UP_AFTER = timedelta(days=5)
 """A webhook that takes nothing for so long is disabled."""
 TEST = "webhook.test"
-EVENTS: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in Network for change in Change)
+EVENTS: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
 """The types of events that a webhook can be told of."""
 
 _PAUSES: Sequence[timedelta] = (
@@ -43,14 +43,14 @@ ATTEMPTS = len(_PAUSES) + 1
 _GONE = 410
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
     DELIVERED = "delivered"
     FAILED = "failed"
 
 
-class Reason(StrEnum):
+class DisabledReason(StrEnum):
     """Why a webhook is disabled, where it was not its owner."""
 
     GONE = "gone"
@@ -67,7 +67,7 @@ class Webhook:
     description: str
     events: Sequence[str]
     enabled: bool
-    disabled_reason: Reason | None
+    disabled_reason: DisabledReason | None
     failing_since: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -77,7 +77,7 @@ class Webhook:
 
 
 @dataclass(frozen=True)
-class Event:
+class WebhookEvent:
     """`body` is what receivers get, to the byte, at every attempt."""
 
     id: str
@@ -88,7 +88,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class WebhookDelivery:
     """attempts: how often it was begun; also the fencing token. failures: of this round; a redelivery begins anew.
 
     status, error: of the last attempt, the one that there is. next_at: when it is tried next.
@@ -98,7 +98,7 @@ class Delivery:
     webhook_id: str
     event_id: str
     event_type: str
-    state: State
+    state: DeliveryState
     attempts: int
     failures: int
     status: int | None
@@ -110,17 +110,17 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Job:
+class DeliveryJob:
     """A delivery that this process has begun, and all that is needed to make it. secrets: id and envelope of each."""
 
-    delivery: Delivery
+    delivery: WebhookDelivery
     webhook: Webhook
     body: str
     secrets: Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeliveryOutcome:
     """How an attempt ended: by a status, or by an error where there was no answer."""
 
     status: int | None = None
@@ -132,37 +132,37 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DeliveryVerdict:
     """What an outcome means for the delivery and its webhook. next_at: None where it is over."""
 
-    state: State
+    state: DeliveryState
     next_at: datetime | None = None
-    disable: Reason | None = None
+    disable: DisabledReason | None = None
 
 
-def judge(job: Job, outcome: Outcome, now: datetime, chance: float) -> Verdict:
+def judge(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, chance: float) -> DeliveryVerdict:
     """`chance` between 0 and 1 spreads the attempts of those who failed together."""
     if outcome.taken:
-        return Verdict(State.DELIVERED)
+        return DeliveryVerdict(DeliveryState.DELIVERED)
     if outcome.status == _GONE:
-        return Verdict(State.FAILED, disable=Reason.GONE)
+        return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.GONE)
     failures = job.delivery.failures
     if failures < len(_PAUSES):
-        return Verdict(State.PENDING, now + _PAUSES[failures] * (1 + _JITTER * chance))
+        return DeliveryVerdict(DeliveryState.PENDING, now + _PAUSES[failures] * (1 + _JITTER * chance))
     since = job.webhook.failing_since
     too_long = since is not None and now - since >= GIVEN_UP_AFTER
-    return Verdict(State.FAILED, disable=Reason.FAILING if too_long else None)
+    return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.FAILING if too_long else None)
 
 
 def checked_events(given: Sequence[str]) -> Sequence[str]:
     """Types of events, each once, in the order of EVENTS. Raises InvalidEvents."""
     if not set(given) <= set(EVENTS):
-        raise InvalidEvents(f"events are some of {', '.join(EVENTS)}")
+        raise InvalidWebhookEvents(f"events are some of {', '.join(EVENTS)}")
     return tuple(event for event in EVENTS if event in given)
 
 
 @dataclass(frozen=True)
-class Made:
+class WebhookWithNewSecret:
     """A webhook with its newest secret, which is shown this once."""
 
     webhook: Webhook

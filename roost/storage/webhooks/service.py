@@ -9,33 +9,33 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids, place
+from roost.core import clock, ids, page_cursor
 from roost.core.db import Database
-from roost.core.place import Place
+from roost.core.page_cursor import PageCursor
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.courier.contract import Courier
+from roost.drivers.http_sender.contract import HttpSender
 from roost.identity import tenants
-from roost.storage.files.model import Change, File
+from roost.storage.files.model import File, FileEvent
 from roost.storage.webhooks import message, store
-from roost.storage.webhooks.errors import DeliveryMissing, NothingToChange, WebhookLimit, WebhookMissing
+from roost.storage.webhooks.errors import DeliveryNotFound, EmptyWebhookUpdate, WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.model import (
     OVERLAP,
     PAGE_LIMIT,
     SECRET_BYTES,
     SECRETS_LIMIT,
     WEBHOOK_LIMIT,
-    Delivery,
-    Event,
-    Made,
-    State,
+    DeliveryState,
     Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+    WebhookWithNewSecret,
     checked_events,
 )
 
 
 @dataclass(frozen=True)
-class Wish:
+class WebhookUpdate:
     """What a tenant says of a webhook; None stays as it is."""
 
     url: str | None = None
@@ -44,20 +44,20 @@ class Wish:
     enabled: bool | None = None
 
 
-class Webhooks:
-    def __init__(self, db: Database, sealer: Sealer, courier: Courier) -> None:
+class WebhookService:
+    def __init__(self, db: Database, sealer: Sealer, courier: HttpSender) -> None:
         self._db = db
         self._sealer = sealer
         self._courier = courier
 
-    def notice(self, connection: Connection, change: Change, file: File, before: File | None) -> None:
+    def notice(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
         """Put what happened to a file into the outbox, for every webhook that wants it, inside that transaction."""
         kind = message.event_type(change, file)
         wanting = [one for one in store.of_tenant(connection, file.tenant_id) if one.wants(kind)]
         if not wanting:
             return
         now = clock.now()
-        event = Event(ids.new_id(), file.tenant_id, kind, message.of_file(change, file, before, now), now)
+        event = WebhookEvent(ids.new_id(), file.tenant_id, kind, message.of_file(change, file, before, now), now)
         store.add_event(connection, event)
         store.add_deliveries(connection, [new_delivery(one.id, event) for one in wanting])
 
@@ -69,15 +69,15 @@ class Webhooks:
         """Raises WebhookMissing."""
         return await self._db.read(lambda connection: found(connection, tenant_id, webhook_id))
 
-    async def create(self, tenant_id: str, url: str, wish: Wish) -> Made:
+    async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
         """Raises UrlRefused, InvalidEvents, WebhookLimit."""
         self._courier.check(url)
         events = checked_events(wish.events or ())
 
-        def add(connection: Connection) -> Made:
+        def add(connection: Connection) -> WebhookWithNewSecret:
             tenants.hold(connection, tenant_id)
             if len(store.of_tenant(connection, tenant_id)) >= WEBHOOK_LIMIT:
-                raise WebhookLimit
+                raise WebhookLimitReached
             now, on = clock.now(), wish.enabled is not False
             made = Webhook(ids.new_id(), tenant_id, url, wish.description or "", events, on, None, None, now, now)
             store.add(connection, made)
@@ -85,10 +85,10 @@ class Webhooks:
 
         return await self._db.write(add)
 
-    async def update(self, tenant_id: str, webhook_id: str, wish: Wish) -> Webhook:
+    async def update(self, tenant_id: str, webhook_id: str, wish: WebhookUpdate) -> Webhook:
         """To enable one forgives it all failures. Raises UrlRefused, InvalidEvents, NothingToChange, WebhookMissing."""
-        if wish == Wish():
-            raise NothingToChange
+        if wish == WebhookUpdate():
+            raise EmptyWebhookUpdate
         if wish.url is not None:
             self._courier.check(wish.url)
         events = None if wish.events is None else checked_events(wish.events)
@@ -119,10 +119,10 @@ class Webhooks:
 
         await self._db.write(remove)
 
-    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> Made:
+    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> WebhookWithNewSecret:
         """A new secret; the one before signs beside it for a day. Raises WebhookMissing."""
 
-        def rotate(connection: Connection) -> Made:
+        def rotate(connection: Connection) -> WebhookWithNewSecret:
             tenants.hold(connection, tenant_id)
             webhook, now = found(connection, tenant_id, webhook_id), clock.now()
             store.retire_secrets(connection, webhook_id, now, now + OVERLAP, SECRETS_LIMIT - 1)
@@ -131,54 +131,54 @@ class Webhooks:
         return await self._db.write(rotate)
 
     async def deliveries(
-        self, tenant_id: str, webhook_id: str, state: State | None, token: str | None, limit: int
-    ) -> tuple[Sequence[Delivery], str | None]:
+        self, tenant_id: str, webhook_id: str, state: DeliveryState | None, token: str | None, limit: int
+    ) -> tuple[Sequence[WebhookDelivery], str | None]:
         """A page, the newest first, and the token of the next if there is one. Raises WebhookMissing, InvalidPage."""
-        after = Place.parse(token) if token else None
+        after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
 
-        def read(connection: Connection) -> Sequence[Delivery]:
+        def read(connection: Connection) -> Sequence[WebhookDelivery]:
             found(connection, tenant_id, webhook_id)
             return store.page(connection, webhook_id, state, after, limit + 1)
 
-        return place.page(await self._db.read(read), limit)
+        return page_cursor.page(await self._db.read(read), limit)
 
-    async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+    async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> WebhookDelivery:
         """Send a message again now, with all attempts before it. Raises WebhookMissing, DeliveryMissing."""
 
-        def renew(connection: Connection) -> Delivery:
+        def renew(connection: Connection) -> WebhookDelivery:
             found(connection, tenant_id, webhook_id)
             store.send_again(connection, webhook_id, delivery_id, clock.now())
             delivery = store.delivery(connection, webhook_id, delivery_id)
             if delivery is None:
-                raise DeliveryMissing
+                raise DeliveryNotFound
             return delivery
 
         return await self._db.write(renew)
 
-    def _renewed(self, connection: Connection, webhook: Webhook, at: datetime) -> Made:
+    def _renewed(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
         envelope = self._sealer.seal(secret.reveal(), store.PLACE.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
-        return Made(webhook, message.written(secret))
+        return WebhookWithNewSecret(webhook, message.written(secret))
 
 
 def found(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
     """Raises WebhookMissing."""
     webhook = store.get(connection, tenant_id, webhook_id, lock=lock)
     if webhook is None:
-        raise WebhookMissing
+        raise WebhookNotFound
     return webhook
 
 
-def new_delivery(webhook_id: str, event: Event, failures: int = 0) -> Delivery:
+def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
     """One that is due now. failures: as if so many attempts had failed."""
-    return Delivery(
+    return WebhookDelivery(
         id=ids.new_id(),
         webhook_id=webhook_id,
         event_id=event.id,
         event_type=event.type,
-        state=State.PENDING,
+        state=DeliveryState.PENDING,
         attempts=0,
         failures=failures,
         status=None,

@@ -12,8 +12,17 @@ from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, by_creation, metadata
 from roost.core.db.sealed import sealed_column
-from roost.core.place import Place
-from roost.storage.webhooks.model import Delivery, Event, Job, Outcome, Reason, State, Verdict, Webhook
+from roost.core.page_cursor import PageCursor
+from roost.storage.webhooks.model import (
+    DeliveryJob,
+    DeliveryOutcome,
+    DeliveryState,
+    DeliveryVerdict,
+    DisabledReason,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+)
 
 PLACE = "webhook_secrets/{webhook_id}/{id}"
 
@@ -136,7 +145,7 @@ def secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[A
     return connection.execute(query.order_by(webhook_secrets.c.created_at.desc(), webhook_secrets.c.id)).all()
 
 
-def add_event(connection: Connection, event: Event) -> None:
+def add_event(connection: Connection, event: WebhookEvent) -> None:
     connection.execute(
         events.insert().values(
             id=event.id, tenant_id=event.tenant_id, type=event.type, body=event.body, created_at=event.created_at
@@ -144,20 +153,20 @@ def add_event(connection: Connection, event: Event) -> None:
     )
 
 
-def add_deliveries(connection: Connection, added: Sequence[Delivery]) -> None:
+def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> None:
     names = [column.name for column in deliveries.columns]
     connection.execute(deliveries.insert(), [{name: getattr(one, name) for name in names} for one in added])
 
 
-def delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery | None:
+def delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
     row = connection.execute(query).first()
     return None if row is None else _delivery(row)
 
 
 def page(
-    connection: Connection, webhook_id: str, state: State | None, after: Place | None, limit: int
-) -> Sequence[Delivery]:
+    connection: Connection, webhook_id: str, state: DeliveryState | None, after: PageCursor | None, limit: int
+) -> Sequence[WebhookDelivery]:
     """The newest first, those beyond `after`."""
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
     if state is not None:
@@ -168,8 +177,8 @@ def page(
 
 def send_again(connection: Connection, webhook_id: str, delivery_id: str, at: datetime) -> None:
     """From the beginning, now; one that is on its way stays as it is."""
-    values = {"state": State.PENDING, "failures": 0, "next_at": at, "finished_at": None}
-    idle = (_d.webhook_id == webhook_id, _d.id == delivery_id, _d.state != State.SENDING)
+    values = {"state": DeliveryState.PENDING, "failures": 0, "next_at": at, "finished_at": None}
+    idle = (_d.webhook_id == webhook_id, _d.id == delivery_id, _d.state != DeliveryState.SENDING)
     connection.execute(deliveries.update().where(*idle).values(values))
 
 
@@ -183,7 +192,7 @@ def due(connection: Connection, at: datetime, but: Collection[str], limit: int) 
     return [(row.id, row.tenant_id) for row in rows]
 
 
-def claim(connection: Connection, webhook_id: str, at: datetime, until: datetime, limit: int) -> Sequence[Job]:
+def claim(connection: Connection, webhook_id: str, at: datetime, until: datetime, limit: int) -> Sequence[DeliveryJob]:
     """Take up to `limit` deliveries that are due, of a webhook that is enabled. Two processes never take the same."""
     enabled = sa.exists().where(webhooks.c.id == webhook_id, webhooks.c.enabled)
     query = sa.select(_d.id).where(_d.webhook_id == webhook_id, _d.finished_at.is_(None), _d.next_at <= at, enabled)
@@ -193,17 +202,19 @@ def claim(connection: Connection, webhook_id: str, at: datetime, until: datetime
 
 def begin(
     connection: Connection, webhook_id: str, ids: Collection[str], at: datetime, until: datetime
-) -> Sequence[Job]:
+) -> Sequence[DeliveryJob]:
     """An attempt at each of these deliveries of a webhook, with all that is needed to make it."""
-    begun = {"state": State.SENDING, "attempts": _d.attempts + 1, "attempted_at": at, "next_at": until}
+    begun = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at, "next_at": until}
     connection.execute(deliveries.update().where(_d.id.in_(ids)).values(begun))
     webhook = _webhook(connection.execute(webhooks.select().where(webhooks.c.id == webhook_id)).one())
     held = [(row.id, row.sealed) for row in secrets(connection, webhook_id, at)]
     query = sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id.in_(ids)).order_by(_d.created_at)
-    return [Job(_delivery(row), webhook, row.body, held) for row in connection.execute(query)]
+    return [DeliveryJob(_delivery(row), webhook, row.body, held) for row in connection.execute(query)]
 
 
-def record(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict, at: datetime) -> bool:
+def record(
+    connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
+) -> bool:
     """What became of an attempt; False, and nothing written, when another one began since."""
     over = verdict.next_at is None
     values: dict[str, Any] = {
@@ -214,7 +225,7 @@ def record(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict,
         "next_at": verdict.next_at or at,
         "finished_at": at if over else None,
     }
-    mine = (_d.id == job.delivery.id, _d.attempts == job.delivery.attempts, _d.state == State.SENDING)
+    mine = (_d.id == job.delivery.id, _d.attempts == job.delivery.attempts, _d.state == DeliveryState.SENDING)
     if connection.execute(deliveries.update().where(*mine).values(values)).rowcount != 1:
         return False
     _note(connection, job, outcome, verdict, at)
@@ -223,7 +234,7 @@ def record(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict,
 
 def release(connection: Connection, at: datetime) -> int:
     """Whatever is being sent is due again: who sent it is dead. How many there were."""
-    query = deliveries.update().where(_d.finished_at.is_(None), _d.state == State.SENDING)
+    query = deliveries.update().where(_d.finished_at.is_(None), _d.state == DeliveryState.SENDING)
     return connection.execute(query.values(next_at=at)).rowcount
 
 
@@ -238,7 +249,9 @@ def sweep(connection: Connection, before: datetime, limit: int) -> int:
     return gone + connection.execute(webhooks.delete().where(deleted, empty)).rowcount
 
 
-def _note(connection: Connection, job: Job, outcome: Outcome, verdict: Verdict, at: datetime) -> None:
+def _note(
+    connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
+) -> None:
     """What an attempt means for the webhook."""
     mine = webhooks.update().where(webhooks.c.id == job.webhook.id)
     if outcome.taken:
@@ -273,20 +286,20 @@ def _webhook(row: Any) -> Webhook:
         description=row.description,
         events=tuple(row.events),
         enabled=row.enabled,
-        disabled_reason=Reason(row.disabled_reason) if row.disabled_reason else None,
+        disabled_reason=DisabledReason(row.disabled_reason) if row.disabled_reason else None,
         failing_since=row.failing_since,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
 
-def _delivery(row: Any) -> Delivery:
-    return Delivery(
+def _delivery(row: Any) -> WebhookDelivery:
+    return WebhookDelivery(
         id=row.id,
         webhook_id=row.webhook_id,
         event_id=row.event_id,
         event_type=row.event_type,
-        state=State(row.state),
+        state=DeliveryState(row.state),
         attempts=row.attempts,
         failures=row.failures,
         status=row.status,

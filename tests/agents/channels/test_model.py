@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.agents.channels import model
-from roost.agents.channels.errors import InvalidAllowFrom, InvalidToken, MissingAppToken, MissingBotToken
-from roost.agents.channels.model import Channel, Order
+from roost.agents.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
+from roost.agents.channels.model import Channel, ChannelRequest
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS, ERROR_LIMIT, ChannelSetup, ChannelState, DmPolicy
 
 BOT = Sensitive("123456789:AAExampleTokenOfThirtyFiveLetters00")
-SLACK = Order(Sensitive(" xoxb-1-2-abc "), Sensitive("xapp-1-A-abc"))
+SLACK = ChannelRequest(Sensitive(" xoxb-1-2-abc "), Sensitive("xapp-1-A-abc"))
 
 
 def telegram(policy: DmPolicy = "open", *allow_from: str) -> Channel:
@@ -26,22 +26,22 @@ def test_a_first_order_has_defaults_and_loses_white_space() -> None:
         (),
         True,
     )
-    assert model.merged("telegram", Order(BOT, Sensitive("xapp-1")), None).app_token is None
+    assert model.merged("telegram", ChannelRequest(BOT, Sensitive("xapp-1")), None).app_token is None
 
 
 def test_what_was_not_said_stays_and_another_token_is_another_bot() -> None:
     present = telegram("pairing", "7")
-    assert model.merged("telegram", Order(bot_token=Sensitive("  ")), present) == present
-    emptied = model.merged("telegram", Order(allow_from=(), enabled=False), present)
+    assert model.merged("telegram", ChannelRequest(bot_token=Sensitive("  ")), present) == present
+    emptied = model.merged("telegram", ChannelRequest(allow_from=(), enabled=False), present)
     assert (emptied.allow_from, emptied.enabled, emptied.bot_name) == ((), False, "weather_bot")
-    assert model.merged("telegram", Order(Sensitive("1:other")), present).bot_name is None
+    assert model.merged("telegram", ChannelRequest(Sensitive("1:other")), present).bot_name is None
 
 
 def test_first_tokens_are_needed() -> None:
     with pytest.raises(MissingBotToken):
-        model.merged("whatsapp", Order(), None)
+        model.merged("whatsapp", ChannelRequest(), None)
     with pytest.raises(MissingAppToken):
-        model.merged("slack", Order(Sensitive("xoxb-1")), None)
+        model.merged("slack", ChannelRequest(Sensitive("xoxb-1")), None)
 
 
 @given(st.sampled_from(CHANNELS), st.text(max_size=80))
@@ -49,7 +49,7 @@ def test_no_token_breaks_out_of_an_address_or_a_header(name: str, text: str) -> 
     channel = Channel(name, Sensitive(text), None, "open", (), enabled=True)
     try:
         model.check(channel)
-    except InvalidToken:
+    except InvalidChannelToken:
         return
     assert text.isascii()
     assert text.isprintable()

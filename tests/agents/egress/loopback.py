@@ -11,10 +11,10 @@ import structlog
 from structlog.testing import LogCapture
 
 from roost.agents.egress.errors import NameNotResolved
-from roost.agents.egress.policy import Address, Policy
-from roost.agents.egress.proxy import EgressProxy, Limits
+from roost.agents.egress.policy import Address, EgressPolicy
+from roost.agents.egress.proxy import EgressLimits, EgressProxy
 
-OPEN = Policy(allow_private=[ip_network("127.0.0.0/8"), ip_network("::1/128")])
+OPEN = EgressPolicy(allow_private=[ip_network("127.0.0.0/8"), ip_network("::1/128")])
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -104,13 +104,13 @@ class Proxy:
 
 @asynccontextmanager
 async def proxying(
-    policy: Policy = OPEN, names: Names | None = None, limits: Limits | None = None, agent_id: str = "a1"
+    policy: EgressPolicy = OPEN, names: Names | None = None, limits: EgressLimits | None = None, agent_id: str = "a1"
 ) -> AsyncIterator[Proxy]:
     captured = LogCapture()
     log: Any = structlog.wrap_logger(
         None, processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(0)
     )
-    egress = EgressProxy(policy=policy, resolver=names or Names(), log=log, limits=limits or Limits())
+    egress = EgressProxy(policy=policy, resolver=names or Names(), log=log, limits=limits or EgressLimits())
 
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await egress.serve(agent_id, reader, writer)

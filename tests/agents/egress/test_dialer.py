@@ -6,18 +6,18 @@ from ipaddress import ip_address
 
 import pytest
 
-from roost.agents.egress.dialer import Dialer, is_own
+from roost.agents.egress.dialer import PublicDialer, is_own
 from roost.agents.egress.errors import (
     AddressRefused,
+    ConnectTimeout,
     EgressProblem,
     HostRefused,
+    HostUnreachable,
     NameNotResolved,
     PortRefused,
-    TooSlow,
-    Unreachable,
 )
-from roost.agents.egress.policy import Address, Policy
-from roost.agents.egress.target import parse
+from roost.agents.egress.host_port import parse
+from roost.agents.egress.policy import Address, EgressPolicy
 from tests.agents.egress.loopback import OPEN, Names, serving
 
 
@@ -26,7 +26,7 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def dialled(dialer: Dialer, authority: str) -> bytes:
+async def dialled(dialer: PublicDialer, authority: str) -> bytes:
     reader, writer = await dialer.dial("a1", parse(authority))
     try:
         return await reader.read()
@@ -72,7 +72,9 @@ async def watched() -> AsyncIterator[tuple[int, list[int]]]:
 async def test_one_private_answer_refuses_the_name_and_nothing_is_sent(answers: Sequence[str]) -> None:
     async with watched() as (port, came):
         with pytest.raises(AddressRefused) as caught:
-            await Dialer(Policy(), Names({"mixed.example": answers})).dial("a1", parse(f"mixed.example:{port}"))
+            await PublicDialer(EgressPolicy(), Names({"mixed.example": answers})).dial(
+                "a1", parse(f"mixed.example:{port}")
+            )
         assert not came
     assert "mixed.example" in caught.value.message
     assert not any(answer in caught.value.message for answer in answers)
@@ -83,7 +85,7 @@ async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
     names = Names()
     async with watched() as (port, came):
         with pytest.raises(AddressRefused):
-            await Dialer(Policy(), names).dial("a1", parse(f"{host}:{port}"))
+            await PublicDialer(EgressPolicy(), names).dial("a1", parse(f"{host}:{port}"))
         assert not came
     assert not names.asked
 
@@ -97,61 +99,61 @@ async def test_the_name_is_asked_for_once_and_the_answer_is_what_is_connected_to
 
     names = Rebinding({"x.example": ["127.0.0.1"]})
     async with serving(greet) as port:
-        assert await dialled(Dialer(OPEN, names), f"x.example:{port}") == b"hi"
+        assert await dialled(PublicDialer(OPEN, names), f"x.example:{port}") == b"hi"
     assert names.asked == ["x.example"]
 
 
 async def test_a_name_of_the_system_that_leads_to_loopback_cannot_be_pinned_elsewhere() -> None:
     """`localhost` would connect if the dialer handed the name on; its only answer here is refused."""
     async with watched() as (port, came):
-        with pytest.raises(Unreachable):
-            await Dialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial("a1", parse(f"localhost:{port}"))
+        with pytest.raises(HostUnreachable):
+            await PublicDialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial("a1", parse(f"localhost:{port}"))
         assert not came
 
 
 async def test_the_next_address_is_tried_when_one_refuses() -> None:
     async with serving(greet) as port:
-        dialer = Dialer(OPEN, Names({"x.example": ["127.0.0.66", "::1", "127.0.0.1"]}))
+        dialer = PublicDialer(OPEN, Names({"x.example": ["127.0.0.66", "::1", "127.0.0.1"]}))
         assert await dialled(dialer, f"x.example:{port}") == b"hi"
 
 
 async def test_the_next_address_is_tried_beside_one_that_is_silent() -> None:
     async with serving(greet) as port:
         with silent("127.0.0.2", port):
-            dialer = Dialer(OPEN, Names({"x.example": ["127.0.0.2", "127.0.0.1"]}))
+            dialer = PublicDialer(OPEN, Names({"x.example": ["127.0.0.2", "127.0.0.1"]}))
             assert await dialled(dialer, f"x.example:{port}") == b"hi"
 
 
 async def test_a_silent_address_is_given_up_on() -> None:
-    with silent("127.0.0.2") as port, pytest.raises(TooSlow):
-        await Dialer(OPEN, Names(), timeout=0.3).dial("a1", parse(f"127.0.0.2:{port}"))
+    with silent("127.0.0.2") as port, pytest.raises(ConnectTimeout):
+        await PublicDialer(OPEN, Names(), timeout=0.3).dial("a1", parse(f"127.0.0.2:{port}"))
 
 
 async def test_nobody_listens_and_nobody_is_known() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # taken, and not listening
-        with pytest.raises(Unreachable):
-            await Dialer(OPEN, Names()).dial("a1", parse(f"127.0.0.1:{free.getsockname()[1]}"))
+        with pytest.raises(HostUnreachable):
+            await PublicDialer(OPEN, Names()).dial("a1", parse(f"127.0.0.1:{free.getsockname()[1]}"))
     with pytest.raises(NameNotResolved):
-        await Dialer(OPEN, Names()).dial("a1", parse("nobody.example:80"))
-    with pytest.raises(Unreachable):
-        await Dialer(OPEN, Names({"empty.example": []})).dial("a1", parse("empty.example:80"))
+        await PublicDialer(OPEN, Names()).dial("a1", parse("nobody.example:80"))
+    with pytest.raises(HostUnreachable):
+        await PublicDialer(OPEN, Names({"empty.example": []})).dial("a1", parse("empty.example:80"))
 
 
 @pytest.mark.parametrize(
     ("policy", "authority", "problem"),
     [
-        (Policy(deny_hosts=["evil.example"]), "a.evil.example:443", HostRefused),
-        (Policy(allow_hosts=["good.example"]), "evil.example:443", HostRefused),
-        (Policy(), "mail.example:25", PortRefused),
+        (EgressPolicy(deny_hosts=["evil.example"]), "a.evil.example:443", HostRefused),
+        (EgressPolicy(allow_hosts=["good.example"]), "evil.example:443", HostRefused),
+        (EgressPolicy(), "mail.example:25", PortRefused),
     ],
 )
 async def test_the_policy_is_asked_before_any_name_server(
-    policy: Policy, authority: str, problem: type[EgressProblem]
+    policy: EgressPolicy, authority: str, problem: type[EgressProblem]
 ) -> None:
     names = Names()
     with pytest.raises(problem):
-        await Dialer(policy, names).dial("a1", parse(authority))
+        await PublicDialer(policy, names).dial("a1", parse(authority))
     assert not names.asked
 
 
@@ -161,9 +163,9 @@ async def test_the_public_address_of_this_machine_is_refused_unless_opened() -> 
 
     names = Names({"us.example": ["8.8.4.4"]})
     with pytest.raises(AddressRefused):
-        await Dialer(Policy(), names, is_own=own).dial("a1", parse("us.example:80"))
+        await PublicDialer(EgressPolicy(), names, is_own=own).dial("a1", parse("us.example:80"))
     async with serving(greet) as port:
-        opened = Dialer(OPEN, Names({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
+        opened = PublicDialer(OPEN, Names({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
         assert await dialled(opened, f"us.example:{port}") == b"hi"
 
 
@@ -182,32 +184,34 @@ async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None
         return False
 
     with pytest.raises(AddressRefused):
-        await Dialer(OPEN, Names({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial("a1", parse("many.example:9"))
+        await PublicDialer(OPEN, Names({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial(
+            "a1", parse("many.example:9")
+        )
     assert not asked
-    with pytest.raises(Unreachable):
-        await Dialer(OPEN, Names({"many.example": many}), is_own=own).dial("a1", parse("many.example:9"))
+    with pytest.raises(HostUnreachable):
+        await PublicDialer(OPEN, Names({"many.example": many}), is_own=own).dial("a1", parse("many.example:9"))
     assert len(asked) == 8
 
 
 async def test_a_name_that_the_operator_placed_is_not_asked_for() -> None:
     names = Names({"api.example": ["8.8.8.8"]})
     async with serving(greet) as port:
-        placed = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
-        assert await dialled(Dialer(placed, names), "api.example:443") == b"hi"
-        assert await dialled(Dialer(placed, names), "API.Example.:80") == b"hi"
-        same = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), None)})
-        assert await dialled(Dialer(same, names), f"api.example:{port}") == b"hi"
+        placed = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
+        assert await dialled(PublicDialer(placed, names), "api.example:443") == b"hi"
+        assert await dialled(PublicDialer(placed, names), "API.Example.:80") == b"hi"
+        same = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), None)})
+        assert await dialled(PublicDialer(same, names), f"api.example:{port}") == b"hi"
     assert not names.asked
 
 
 async def test_a_place_covers_its_name_alone() -> None:
     names = Names({"below.api.example": ["127.0.0.66"]})
     async with watched() as (port, came):
-        placed = Policy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
-        with pytest.raises(Unreachable):
-            await Dialer(placed, names).dial("a1", parse(f"below.api.example:{port}"))
+        placed = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
+        with pytest.raises(HostUnreachable):
+            await PublicDialer(placed, names).dial("a1", parse(f"below.api.example:{port}"))
         with pytest.raises(NameNotResolved):
-            await Dialer(placed, names).dial("a1", parse(f"xapi.example:{port}"))
+            await PublicDialer(placed, names).dial("a1", parse(f"xapi.example:{port}"))
         assert not came
     assert names.asked == ["below.api.example", "xapi.example"]
 
@@ -216,12 +220,12 @@ async def test_a_place_opens_nothing_by_itself() -> None:
     async with watched() as (port, came):
         place = {"api.example": (ip_address("127.0.0.1"), port)}
         with pytest.raises(AddressRefused):
-            await Dialer(Policy(hosts=place), Names()).dial("a1", parse("api.example:443"))
-        opened = Policy(allow_private=OPEN.allow_private, hosts=place, deny_hosts=["example"])
+            await PublicDialer(EgressPolicy(hosts=place), Names()).dial("a1", parse("api.example:443"))
+        opened = EgressPolicy(allow_private=OPEN.allow_private, hosts=place, deny_hosts=["example"])
         with pytest.raises(HostRefused):
-            await Dialer(opened, Names()).dial("a1", parse("api.example:443"))
+            await PublicDialer(opened, Names()).dial("a1", parse("api.example:443"))
         with pytest.raises(PortRefused):
-            await Dialer(Policy(allow_private=OPEN.allow_private, hosts=place), Names()).dial(
+            await PublicDialer(EgressPolicy(allow_private=OPEN.allow_private, hosts=place), Names()).dial(
                 "a1", parse("api.example:25")
             )
         assert not came

@@ -8,8 +8,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.agents.egress.policy import Policy
-from roost.agents.egress.proxy import Limits
+from roost.agents.egress.policy import EgressPolicy
+from roost.agents.egress.proxy import EgressLimits
 from roost.drivers.runtime.contract import Stream
 from tests.agents.egress.loopback import ESTABLISHED, OPEN, Names, Origin, Proxy, proxying, serving, until
 
@@ -91,7 +91,7 @@ async def test_each_hop_of_a_redirect_is_checked() -> None:
     inside = Origin()
     async with serving(inside, "127.0.0.2") as inner_port:
         away = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/latest/meta-data\r\nContent-Length: 0\r\n\r\n"
-        policy = Policy(allow_private=[ip_network("127.0.0.1/32")])
+        policy = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
         async with serving(Origin(away % inner_port)) as port, proxying(policy) as proxy:
             code, output = await curl(proxy, "-L", "-w", "%{http_code}", f"http://127.0.0.1:{port}/")
             second = await proxy.entry(2)
@@ -198,7 +198,7 @@ async def test_a_slow_upstream_slows_an_upload(framing: bytes) -> None:
 async def test_refusals(authority: str, status: int, reason: str, form: str) -> None:
     origin = Origin()
     names = Names({"localhost": ["127.0.0.1", "::1"], "mixed.example": ["8.8.8.8", "127.0.0.1"]})
-    policy = Policy(deny_hosts=["evil.example"])
+    policy = EgressPolicy(deny_hosts=["evil.example"])
     async with serving(origin) as port, proxying(policy, names) as proxy:
         target = authority.format(port=port)
         answer = await proxy.ask(form.format(target).encode())
@@ -323,7 +323,7 @@ async def test_an_answer_before_the_end_of_the_body_is_delivered() -> None:
 
 
 async def test_a_head_that_is_slow_or_large_is_answered_and_closed() -> None:
-    async with proxying(limits=Limits(head=0.1, goodbye=0.1)) as proxy:
+    async with proxying(limits=EgressLimits(head=0.1, goodbye=0.1)) as proxy:
         assert (await proxy.ask(b"CONNECT a.example:443 HT")).startswith(b"HTTP/1.1 408 ")
         assert (await proxy.ask(b"")).startswith(b"HTTP/1.1 408 ")
         large = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * 40_000
@@ -336,7 +336,7 @@ async def test_a_head_that_is_slow_or_large_is_answered_and_closed() -> None:
 async def test_an_idle_tunnel_ends_and_a_busy_one_does_not() -> None:
     async with (
         serving(echo) as port,
-        proxying(limits=Limits(idle=0.5)) as proxy,
+        proxying(limits=EgressLimits(idle=0.5)) as proxy,
         tunnel(proxy, port) as (idle, _),
         tunnel(proxy, port) as (reader, writer),
     ):
@@ -353,7 +353,7 @@ async def test_an_upstream_that_never_answers_is_a_gateway_timeout() -> None:
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with serving(never) as port, proxying(limits=Limits(idle=0.1)) as proxy:
+    async with serving(never) as port, proxying(limits=EgressLimits(idle=0.1)) as proxy:
         answer = await proxy.ask(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
     assert answer.startswith(b"HTTP/1.1 504 ")
 
@@ -377,7 +377,7 @@ async def test_an_upstream_that_leaves_without_an_answer_is_a_bad_gateway() -> N
 
 
 async def test_the_connections_of_an_agent_are_limited_and_come_free_again() -> None:
-    async with serving(echo) as port, proxying(limits=Limits(connections=8)) as proxy:
+    async with serving(echo) as port, proxying(limits=EgressLimits(connections=8)) as proxy:
         async with AsyncExitStack() as stack:
             for _ in range(8):
                 await stack.enter_async_context(tunnel(proxy, port))

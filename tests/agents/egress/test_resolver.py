@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roost.agents.egress.errors import NameNotResolved, TooSlow
+from roost.agents.egress.errors import ConnectTimeout, NameNotResolved
 from roost.agents.egress.resolver import SystemResolver
 
 
@@ -64,10 +64,10 @@ async def test_one_agent_whose_names_hang_does_not_keep_others_waiting() -> None
             slow = await asyncio.gather(
                 *(resolver.resolve("bad", f"slow{n}.example") for n in range(20)), return_exceptions=True
             )
-            assert all(isinstance(result, TooSlow) for result in slow)
+            assert all(isinstance(result, ConnectTimeout) for result in slow)
             assert len(hanging) == 2, "what nobody waits for any more still counts"
             assert await resolver.resolve("good", "fast.example") == [ip_address("1.1.1.1")]
-            with pytest.raises(TooSlow):
+            with pytest.raises(ConnectTimeout):
                 await resolver.resolve("bad", "fast.example")
         finally:
             release.set()
@@ -80,5 +80,5 @@ async def patiently(resolver: SystemResolver, agent_id: str, host: str) -> Any:
         while True:
             try:
                 return await resolver.resolve(agent_id, host)
-            except TooSlow:
+            except ConnectTimeout:
                 continue

@@ -9,9 +9,16 @@ from ipaddress import ip_address, ip_network
 import httpx2 as httpx
 import pytest
 
-from roost.agents.egress.dialer import Dialer
-from roost.agents.egress.errors import AddressRefused, BadRequest, EgressProblem, HostRefused, PortRefused, Unreachable
-from roost.agents.egress.policy import Policy
+from roost.agents.egress.dialer import PublicDialer
+from roost.agents.egress.errors import (
+    AddressRefused,
+    EgressProblem,
+    HostRefused,
+    HostUnreachable,
+    InvalidProxyRequest,
+    PortRefused,
+)
+from roost.agents.egress.policy import EgressPolicy
 from roost.agents.egress.transport import GuardedTransport
 from tests.agents.egress.loopback import OPEN, Names, Origin, serving
 from tests.agents.egress.test_dialer import silent, watched
@@ -20,13 +27,13 @@ from tests.platforms.tls import Authority
 
 @asynccontextmanager
 async def guarded(
-    policy: Policy = OPEN,
+    policy: EgressPolicy = OPEN,
     names: Mapping[str, Sequence[str]] | Names | None = None,
     trust: ssl.SSLContext | None = None,
     **options: bool,
 ) -> AsyncIterator[httpx.AsyncClient]:
     resolver = names if isinstance(names, Names) else Names(names)
-    transport = GuardedTransport(Dialer(policy, resolver), "a1", trust or ssl.create_default_context())
+    transport = GuardedTransport(PublicDialer(policy, resolver), "a1", trust or ssl.create_default_context())
     async with httpx.AsyncClient(transport=transport, **options) as client:
         yield client
 
@@ -45,14 +52,14 @@ async def test_what_is_not_public_is_refused_and_nothing_is_sent(host: str) -> N
         "mixed.example": ["8.8.8.8", "127.0.0.1"],
         "metadata.example": ["169.254.169.254"],
     }
-    async with watched() as (port, came), guarded(Policy(), names) as client:
+    async with watched() as (port, came), guarded(EgressPolicy(), names) as client:
         with pytest.raises(AddressRefused):
             await client.get(f"http://{host}:{port}/v1/models")
         assert not came
 
 
 async def test_the_operators_other_rules_count_too() -> None:
-    async with guarded(Policy(deny_hosts=["bad.example"])) as client:
+    async with guarded(EgressPolicy(deny_hosts=["bad.example"])) as client:
         with pytest.raises(HostRefused):
             await client.get("https://api.bad.example/")
         with pytest.raises(PortRefused):
@@ -62,7 +69,7 @@ async def test_the_operators_other_rules_count_too() -> None:
 @pytest.mark.parametrize("url", ["http://user:pass@x.example/", "http://x_%20y.example/"])
 async def test_what_is_no_plain_address_is_refused(url: str) -> None:
     async with guarded() as client:
-        with pytest.raises((BadRequest, httpx.InvalidURL)):
+        with pytest.raises((InvalidProxyRequest, httpx.InvalidURL)):
             await client.get(url)
 
 
@@ -78,7 +85,7 @@ async def test_a_request_goes_to_the_address_under_the_name() -> None:
 
 async def test_a_name_that_changes_its_answer_is_judged_at_every_request() -> None:
     names = Names({"x.example": ["127.0.0.1"]})
-    only = Policy(allow_private=[ip_network("127.0.0.1/32")])
+    only = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
     keeps = Origin(reply=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     async with serving(keeps) as port, guarded(only, names) as client:
         await client.get(f"http://x.example:{port}/")
@@ -93,7 +100,7 @@ async def test_every_hop_of_a_redirect_is_judged() -> None:
         away = Origin(
             reply=b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n" % inner
         )
-        only = Policy(allow_private=[ip_network("127.0.0.1/32")])
+        only = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
         async with serving(away) as port, guarded(only, follow_redirects=True) as client:
             with pytest.raises(AddressRefused):
                 await client.get(f"http://127.0.0.1:{port}/")
@@ -113,14 +120,14 @@ async def test_what_does_not_answer_ends_in_time_and_names_no_address() -> None:
         async with guarded(names={"x.example": ["127.0.0.2"], "y.example": ["127.0.0.66"]}) as client:
             with pytest.raises(EgressProblem, match=r"x\.example did not answer in time"):
                 await client.get(f"http://x.example:{port}/", timeout=httpx.Timeout(5, connect=0.05))
-            with pytest.raises(Unreachable, match=r"y\.example could not be reached"):
+            with pytest.raises(HostUnreachable, match=r"y\.example could not be reached"):
                 await client.get(f"http://y.example:{port}/")
 
 
 async def test_a_place_of_the_operators_has_its_own_port() -> None:
     origin = Origin()
     async with serving(origin) as port:
-        policy = Policy(allow_private=OPEN.allow_private, hosts={"x.example": (ip_address("127.0.0.1"), port)})
+        policy = EgressPolicy(allow_private=OPEN.allow_private, hosts={"x.example": (ip_address("127.0.0.1"), port)})
         async with guarded(policy) as client:
             assert (await client.get("http://x.example/")).text == "hello"
     assert b"\r\nHost: x.example\r\n" in origin.heads[0]

@@ -9,37 +9,37 @@ from pathlib import Path
 from typing import Any
 
 from roost import work
-from roost.agents.channels.book import Book
-from roost.agents.channels.intake import Intake
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
-from roost.agents.lifecycle.detail import Details
+from roost.agents.lifecycle.delete import DeleteWorkflow
+from roost.agents.lifecycle.details import AgentDetails
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.launch import Launch
-from roost.agents.lifecycle.model import Equipment, Order, Trust
-from roost.agents.lifecycle.reconcile import Reconciler
-from roost.agents.lifecycle.restart import Restart
-from roost.agents.lifecycle.start import Start
-from roost.agents.lifecycle.teardown import Teardown
-from roost.agents.lifecycle.update import Update
-from roost.agents.roster.model import Agent, Profile
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.lifecycle.launch import LaunchWorkflow
+from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
+from roost.agents.lifecycle.reconcile import AgentReconciler
+from roost.agents.lifecycle.restart import RestartWorkflow
+from roost.agents.lifecycle.start import StartWorkflow
+from roost.agents.lifecycle.update import UpdateWorkflow
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import RUN, subject
-from roost.agents.scripts.service import Scripts
-from roost.agents.secrets.service import Secrets
-from roost.agents.versions.service import Versions
+from roost.agents.scripts.service import ScriptService
+from roost.agents.secrets.service import SecretService
+from roost.agents.versions.service import VersionService
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.runtime.contract import Limits, Runtime
+from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
-from roost.identity.gateways import Gateways
-from roost.work import Work
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.work import OperationWorker
 
 DEADLINE = 20.0
 SEALER = Sealer(Sensitive(bytes(32)))
@@ -86,24 +86,24 @@ class House:
     def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float, build: float) -> None:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = Engine(), OpenRelays()
-        self.queue = Work(db, owner="server", lease=lease)
-        self.roster = Roster(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
-        self.gateways = Gateways(db, SEALER)
-        self.secrets = Secrets(db, SEALER, self.roster)
-        self.book = Book(db, SEALER, self.roster)
-        self.reach = Reach(self.roster, runtime, [self.engine])
+        self.queue = OperationWorker(db, owner="server", lease=lease)
+        self.roster = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+        self.gateways = GatewayTokens(db, SEALER)
+        self.secrets = SecretService(db, SEALER, self.roster)
+        self.book = ChannelRepository(db, SEALER, self.roster)
+        self.reach = AgentRuntimes(self.roster, runtime, [self.engine])
         self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
-        self.versions = Versions(self.roster, self.reach, _prepare)
-        self.scripts = Scripts(db, self.queue, self.roster, self.reach, _origin, _equip, build)
-        self.details = Details(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
-        parts = (self.roster, self.gateways, self.reach, self.secrets, Intake([]), self.book)
-        self.launch = Launch(db, self.queue, *parts)
-        self.restart = Restart(db, self.queue, self.roster, self.reach, self.details, self.versions)
-        self.teardown = Teardown(db, self.queue, self.roster, self.gateways, runtime, self.relays)
+        self.versions = VersionService(self.roster, self.reach, _prepare)
+        self.scripts = ScriptService(db, self.queue, self.roster, self.reach, _origin, _equip, build)
+        self.details = AgentDetails(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
+        parts = (self.roster, self.gateways, self.reach, self.secrets, ChannelValidator([]), self.book)
+        self.launch = LaunchWorkflow(db, self.queue, *parts)
+        self.restart = RestartWorkflow(db, self.queue, self.roster, self.reach, self.details, self.versions)
+        self.teardown = DeleteWorkflow(db, self.queue, self.roster, self.gateways, runtime, self.relays)
         parts = (self.roster, self.reach, runtime, self.relays, self.starter, self.versions, self.scripts)
-        self.start = Start(*parts, Limits(), Trust())
-        self.update = Update(db, self.queue, self.roster, self.reach, self.versions, self.start)
-        self.reconciler = Reconciler(
+        self.start = StartWorkflow(*parts, ContainerLimits(), TrustedAuthorities())
+        self.update = UpdateWorkflow(db, self.queue, self.roster, self.reach, self.versions, self.start)
+        self.reconciler = AgentReconciler(
             db, self.queue, self.roster, self.reach, runtime, self.relays, self.starter, every=every
         )
         self.queue.handle(model.START, self.start)
@@ -115,12 +115,12 @@ class House:
         return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure(c, tenant, plan)).id)
 
     async def create(self, name: str = "Ada", **order: Any) -> Agent:
-        return await self.launch.create(self.caller(), Order(Profile(name), **order))
+        return await self.launch.create(self.caller(), CreateAgent(AgentProfile(name), **order))
 
     async def admitted(self, name: str = "Ada") -> Agent:
         """An agent of which there is only the row."""
         tenant = self.caller().tenant_id
-        return await self.db.write(lambda c: self.roster.admit(c, tenant, Profile(name), "fake", "1.0.0"))
+        return await self.db.write(lambda c: self.roster.admit(c, tenant, AgentProfile(name), "fake", "1.0.0"))
 
     async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
         """An operation, once it is over."""
@@ -128,7 +128,7 @@ class House:
         self.queue.wake()
         return await self.queue.wait(added.id, DEADLINE)
 
-    def warden(self, agent_id: str) -> Warden:
+    def warden(self, agent_id: str) -> WardenClient:
         return self.reach.warden(agent_id)
 
     async def boxes(self) -> dict[str, int | None]:
@@ -184,8 +184,8 @@ def _origin(agent_id: str) -> str:
     return f"http://{agent_id}.agents.localhost"
 
 
-async def _equip(_agent: Agent) -> Equipment:
-    return Equipment(models=["scripted"], environment={"GIVEN": Sensitive("value of GIVEN")})
+async def _equip(_agent: Agent) -> StartupInputs:
+    return StartupInputs(models=["scripted"], environment={"GIVEN": Sensitive("value of GIVEN")})
 
 
 async def _prepare(*_: object) -> None:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from roost.agents.lifecycle.gateway import GatewayFailed
-from roost.agents.roster.model import Agent
-from roost.drivers.runtime.contract import BoxGone, BoxSpec
+from roost.agents.registry.model import Agent
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
 from tests.agents.lifecycle.house import House
 
 SETTINGS = ".roost/fake/settings.json"
@@ -15,7 +15,7 @@ SETTINGS = ".roost/fake/settings.json"
 async def boxed(home: House, name: str = "Ada") -> Agent:
     """An agent with a box, whose gateway was not started yet."""
     agent = await home.admitted(name)
-    await home.runtime.start(BoxSpec(agent.id))
+    await home.runtime.start(ContainerSpec(agent.id))
     return agent
 
 
@@ -82,5 +82,5 @@ async def test_one_that_does_not_answer_is_ended_in_time(home: House, monkeypatc
 async def test_without_a_box_there_is_no_gateway(home: House) -> None:
     agent = await home.admitted()
     assert not await home.starter.is_up(agent)
-    with pytest.raises(BoxGone):
+    with pytest.raises(ContainerNotRunning):
         await home.starter.start(agent)

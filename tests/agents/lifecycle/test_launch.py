@@ -4,21 +4,19 @@ import asyncio
 
 import pytest
 
-from roost.agents.channels.errors import InvalidToken, MissingBotToken, PlanTooSmall, UnsupportedChannel
-from roost.agents.channels.model import Order as ChannelOrder
+from roost.agents.channels.errors import ChannelPlanTooSmall, InvalidChannelToken, MissingBotToken, UnsupportedChannel
+from roost.agents.channels.model import ChannelRequest as ChannelOrder
 from roost.agents.lifecycle.errors import (
-    StartFailed,
-    TooManySkills,
+    AgentStartFailed,
     UnknownEngine,
-    UnknownSkill,
 )
-from roost.agents.lifecycle.model import Order
-from roost.agents.roster.errors import AgentLimitReached
-from roost.agents.roster.model import AgentState, Profile
-from roost.agents.secrets.errors import UnknownSecret
+from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.registry.errors import AgentLimitReached
+from roost.agents.registry.model import AgentProfile, AgentState
+from roost.agents.secrets.errors import SecretNotFound
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.contract import EngineMissing
+from roost.drivers.engine.contract import EngineNotInstalled
 from roost.identity.caller import Plan
 from tests.agents.lifecycle.house import House
 
@@ -42,7 +40,7 @@ async def test_several_at_once_are_several(home: House) -> None:
 
 
 async def test_a_gateway_that_exits_leaves_a_failed_agent_with_its_box(home: House) -> None:
-    with pytest.raises(StartFailed) as failure:
+    with pytest.raises(AgentStartFailed) as failure:
         await home.create("fail-start")
     agent = failure.value.agent
     assert agent.state is AgentState.FAILED
@@ -63,29 +61,27 @@ async def test_an_engine_has_to_be_installed(home: House) -> None:
     with pytest.raises(UnknownEngine):
         await home.create(engine="other")
     home.engine.remove("1.0.0")
-    with pytest.raises(EngineMissing):
+    with pytest.raises(EngineNotInstalled):
         await home.create()
     assert await home.roster.everyone() == []
 
 
 async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> None:
     caller = home.caller("small", Plan.FREE)
-    await home.launch.create(caller, Order(Profile("one")))
+    await home.launch.create(caller, CreateAgent(AgentProfile("one")))
     with pytest.raises(AgentLimitReached):
-        await home.launch.create(caller, Order(Profile("two")))
+        await home.launch.create(caller, CreateAgent(AgentProfile("two")))
     assert len(await home.boxes()) == 1
 
 
 @pytest.mark.parametrize(
     ("order", "problem"),
     [
-        ({"skill_cids": ["x"] * 11}, TooManySkills),
-        ({"skill_cids": ["x"]}, UnknownSkill),
-        ({"secret_ids": ["x"]}, UnknownSecret),
+        ({"secret_ids": ["x"]}, SecretNotFound),
         ({"channels": {"sms": BOT}}, UnsupportedChannel),
         ({"channels": {"telegram": ChannelOrder()}}, MissingBotToken),
         ({"channels": {"telegram": BOT, "sms": BOT}}, UnsupportedChannel),
-        ({"channels": {"telegram": ChannelOrder(Sensitive("1:x"))}}, InvalidToken),
+        ({"channels": {"telegram": ChannelOrder(Sensitive("1:x"))}}, InvalidChannelToken),
         ({"channels": {"whatsapp": BOT}}, UnsupportedChannel),
     ],
 )
@@ -96,6 +92,6 @@ async def test_what_cannot_be_met_is_refused(home: House, order: dict, problem: 
 
 
 async def test_channels_are_for_paid_plans(home: House) -> None:
-    order = Order(Profile("a"), channels={"telegram": BOT})
-    with pytest.raises(PlanTooSmall):
+    order = CreateAgent(AgentProfile("a"), channels={"telegram": BOT})
+    with pytest.raises(ChannelPlanTooSmall):
         await home.launch.create(home.caller("small", Plan.FREE), order)

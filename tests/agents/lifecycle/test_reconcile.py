@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.errors import StartFailed
-from roost.agents.roster.model import Agent, AgentState
+from roost.agents.lifecycle.errors import AgentStartFailed
+from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
-from roost.drivers.runtime.contract import BoxSpec, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
 from tests.agents.lifecycle.house import House, house, until
 
@@ -64,7 +64,7 @@ async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folde
 
 async def test_strays_are_ended_and_their_files_kept(database: Database, folder: Path) -> None:
     runtime = FakeRuntime(folder)
-    await runtime.start(BoxSpec("stray"))
+    await runtime.start(ContainerSpec("stray"))
     file = folder / "agents" / "stray" / "workspace" / "kept.txt"
     file.write_text("kept")
     async with house(database, folder, reconcile=True) as home:
@@ -107,7 +107,7 @@ async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_
 
 async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(database: Database, folder: Path) -> None:
     async with house(database, folder, reconcile=True) as home:
-        with pytest.raises(StartFailed) as failure:
+        with pytest.raises(AgentStartFailed) as failure:
             await home.create("fail-start")
         agent = failure.value.agent
         beside = await home.create("beside")
@@ -120,7 +120,7 @@ async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(data
 async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
     async with house(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
-        with pytest.raises(StartFailed):
+        with pytest.raises(AgentStartFailed):
             await first.create("fail-start")
         await first.queue.stop()
         await first.reconciler.stop()

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.errors import RestartFailed
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import AgentState
-from roost.agents.versions.errors import InvalidVersion
-from roost.drivers.engine.contract import InstallFailed
+from roost.agents.lifecycle.errors import AgentRestartFailed
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import AgentState
+from roost.agents.versions.errors import InvalidEngineVersion
+from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.fake import BROKEN
 from tests.agents.lifecycle.house import House
 
@@ -51,12 +51,12 @@ async def test_a_version_that_is_missing_is_installed_first(home: House) -> None
 
 async def test_an_install_that_fails_changes_nothing(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
-        raise InstallFailed("npm said https://user:password@registry is down")
+        raise EngineInstallFailed("npm said https://user:password@registry is down")
 
     agent = await home.create()
     gateway = await home.gateway_pid(agent)
     monkeypatch.setattr(home.engine, "install", broken)
-    with pytest.raises(RestartFailed):
+    with pytest.raises(AgentRestartFailed):
         await home.restart(agent.id, "1.1.0")
     kept = await home.roster.get(agent.id)
     assert (kept.state, kept.engine_version, kept.reason) == (AgentState.RUNNING, "1.0.0", None)
@@ -65,7 +65,7 @@ async def test_an_install_that_fails_changes_nothing(home: House, monkeypatch: p
 
 async def test_a_version_that_does_not_start_is_told(home: House) -> None:
     agent = await home.create()
-    with pytest.raises(RestartFailed):
+    with pytest.raises(AgentRestartFailed):
         await home.restart(agent.id, BROKEN)
     failed = await home.roster.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, BROKEN)
@@ -78,7 +78,7 @@ async def test_a_version_that_does_not_start_is_told(home: House) -> None:
 async def test_only_what_exists_is_a_version(home: House, version: str) -> None:
     agent = await home.create()
     gateway = await home.gateway_pid(agent)
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidEngineVersion):
         await home.restart(agent.id, version)
     assert await home.gateway_pid(agent) == gateway
     assert (await home.roster.get(agent.id)).engine_version == "1.0.0"
@@ -87,7 +87,7 @@ async def test_only_what_exists_is_a_version(home: House, version: str) -> None:
 async def test_one_that_does_not_come_up_again(home: House) -> None:
     agent = await home.create()
     home.engine.remove("1.0.0")
-    with pytest.raises(RestartFailed):
+    with pytest.raises(AgentRestartFailed):
         await home.restart(agent.id)
     assert (await home.roster.get(agent.id)).state is AgentState.FAILED
     home.engine.install("1.0.0", lambda *_: None)
@@ -110,5 +110,5 @@ async def test_several_at_once_end_with_one_gateway(home: House) -> None:
 
 
 async def test_nobody_cannot_be_restarted(home: House) -> None:
-    with pytest.raises(AgentGone):
+    with pytest.raises(AgentNotFound):
         await home.restart("nobody")

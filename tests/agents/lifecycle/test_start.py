@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from roost.agents.lifecycle.model import NEW_BOX, START
-from roost.agents.roster.model import AgentState
+from roost.agents.registry.model import AgentState
 from roost.core.db import Database
-from roost.work import State
+from roost.work import OperationState
 from tests.agents.lifecycle.house import House, house, until
 
 
 async def test_from_a_row_to_a_running_agent(home: House) -> None:
     agent = await home.admitted()
-    assert (await home.run(START, agent.id)).state is State.DONE
+    assert (await home.run(START, agent.id)).state is OperationState.DONE
     assert (await home.roster.get(agent.id)).state is AgentState.RUNNING
     assert await home.starter.is_up(agent)
 
@@ -37,14 +37,14 @@ async def test_a_new_box_keeps_the_files(home: House) -> None:
 
 
 async def test_an_agent_that_is_gone_is_nothing_to_do(home: House) -> None:
-    assert (await home.run(START, "nobody")).state is State.DONE
+    assert (await home.run(START, "nobody")).state is OperationState.DONE
     assert await home.boxes() == {}
 
 
 async def test_a_missing_engine_is_the_reason(home: House) -> None:
     agent = await home.admitted()
     home.engine.remove("1.0.0")
-    assert (await home.run(START, agent.id)).state is State.FAILED
+    assert (await home.run(START, agent.id)).state is OperationState.FAILED
     failed = await home.roster.get(agent.id)
     assert (failed.state, failed.reason) == (AgentState.FAILED, "fake 1.0.0 is not installed")
 
@@ -52,10 +52,10 @@ async def test_a_missing_engine_is_the_reason(home: House) -> None:
 async def test_what_nobody_expected_shows_nothing_of_the_inside(home: House) -> None:
     agent = await home.admitted()
     home.relays.broken.add(agent.id)
-    assert (await home.run(START, agent.id)).state is State.FAILED
+    assert (await home.run(START, agent.id)).state is OperationState.FAILED
     assert (await home.roster.get(agent.id)).reason == "Internal error"
     home.relays.broken.clear()
-    assert (await home.run(START, agent.id)).state is State.DONE
+    assert (await home.run(START, agent.id)).state is OperationState.DONE
     assert (await home.roster.get(agent.id)).reason is None
 
 
@@ -65,7 +65,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     starting = asyncio.create_task(home.run(START, agent.id))
     await until(lambda: _has_gateway(home, agent.id))
     await home.teardown.delete(agent.id)
-    assert (await starting).state is State.FAILED
+    assert (await starting).state is OperationState.FAILED
     assert await home.boxes() == {}
     assert await home.roster.everyone() == []
 
@@ -84,7 +84,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
             await first.queue.stop(grace=0)
         async with house(database, folder) as second:
             done = await cut_off
-            assert (done.state, done.attempts) == (State.DONE, 2)
+            assert (done.state, done.attempts) == (OperationState.DONE, 2)
             assert (await second.roster.get(agent.id)).state is AgentState.RUNNING
             assert await second.starter.is_up(agent)
             assert len(await second.boxes()) == 1

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.lifecycle.model import UPDATE, Updated
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import Agent, AgentState
-from roost.agents.versions.errors import InvalidVersion
+from roost.agents.lifecycle.model import UPDATE, UpdateResult
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.versions.errors import InvalidEngineVersion
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.engine.contract import InstallFailed
+from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.fake import BROKEN
-from roost.work import State
+from roost.work import OperationState
 from roost.work.store import operations
 from tests.agents.lifecycle.house import House, house, until
 
@@ -41,7 +41,7 @@ async def version(home: House, agent: Agent) -> str:
 async def test_to_the_newest(home: House, tag: str | None) -> None:
     agent = await with_memory(home)
     updated = await home.update(agent.id, tag)
-    assert updated == Updated(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
+    assert updated == UpdateResult(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
     after = await home.roster.get(agent.id)
     assert (after.state, after.engine_version) == (AgentState.RUNNING, "1.1.0")
     assert await version(home, agent) == "1.1.0"
@@ -52,7 +52,7 @@ async def test_again_is_nothing_to_do(home: House) -> None:
     agent = await home.create()
     await home.update(agent.id)
     gateway = await home.gateway_pid(agent)
-    assert await home.update(agent.id) == Updated(True, "1.1.0", "1.1.0", "Already at 1.1.0")
+    assert await home.update(agent.id) == UpdateResult(True, "1.1.0", "1.1.0", "Already at 1.1.0")
     assert await home.gateway_pid(agent) == gateway
 
 
@@ -76,7 +76,7 @@ async def test_one_state_is_kept_and_no_more(home: House) -> None:
 
 async def test_an_install_that_fails_leaves_the_gateway_as_it_is(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
-        raise InstallFailed("npm said https://user:password@registry is down")
+        raise EngineInstallFailed("npm said https://user:password@registry is down")
 
     agent = await home.create()
     gateway = await home.gateway_pid(agent)
@@ -106,7 +106,7 @@ async def test_a_failed_agent_can_be_updated(home: House) -> None:
 @pytest.mark.parametrize("tag", ["1.2.0", "newest", "../1.1.0"])
 async def test_only_what_exists_is_a_version(home: House, tag: str) -> None:
     agent = await home.create()
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidEngineVersion):
         await home.update(agent.id, tag)
 
 
@@ -118,9 +118,9 @@ async def test_several_at_once_end_at_that_version(home: House) -> None:
 
 
 async def test_nobody_cannot_be_updated(home: House) -> None:
-    with pytest.raises(AgentGone):
+    with pytest.raises(AgentNotFound):
         await home.update("nobody")
-    assert (await home.run(UPDATE, "nobody", {"to": "1.1.0"})).state is State.DONE
+    assert (await home.run(UPDATE, "nobody", {"to": "1.1.0"})).state is OperationState.DONE
 
 
 async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House) -> None:
@@ -129,7 +129,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     updating = asyncio.create_task(home.update(agent.id))
     await until(lambda: _runs_at(home, agent, "1.1.0"))
     await home.teardown.delete(agent.id)
-    with pytest.raises(AgentGone):
+    with pytest.raises(AgentNotFound):
         await updating
     assert await home.boxes() == {}
 
@@ -177,7 +177,7 @@ async def test_where_nothing_comes_up_again_the_agent_has_failed(home: House) ->
     home.engine.install(BROKEN, lambda *_: None)
     done = asyncio.create_task(home.run(UPDATE, agent.id, {"to": BROKEN}))
     home.engine.unfit = frozenset({"1.0.0"})
-    assert (await done).state is State.FAILED
+    assert (await done).state is OperationState.FAILED
     failed = await home.roster.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, "1.0.0")
     assert "did not hold" in (failed.reason or "")

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.logs.model import Filter, Level, Message, read
-from roost.drivers.runtime.warden import LogLine
+from roost.agents.logs.model import LogFilter, LogLevel, LogMessage, read
+from roost.drivers.runtime.warden_client import LogLine
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -95,14 +95,14 @@ def test_scripts_have_a_source_of_their_own(process: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "admitted"),
     [
-        (Filter(), True),
-        (Filter(Level.WARN), True),
-        (Filter(Level.ERROR), False),
-        (Filter(source="gateway"), True),
-        (Filter(source="gateway/ws"), True),
-        (Filter(source="gate"), False),
-        (Filter(source="gateway/ws/x"), False),
+        (LogFilter(), True),
+        (LogFilter(LogLevel.WARN), True),
+        (LogFilter(LogLevel.ERROR), False),
+        (LogFilter(source="gateway"), True),
+        (LogFilter(source="gateway/ws"), True),
+        (LogFilter(source="gate"), False),
+        (LogFilter(source="gateway/ws/x"), False),
     ],
 )
-def test_what_a_reader_wants(wanted: Filter, admitted: bool) -> None:
-    assert wanted.admits(Message(NOW, Level.WARN, "gateway/ws", "x")) is admitted
+def test_what_a_reader_wants(wanted: LogFilter, admitted: bool) -> None:
+    assert wanted.admits(LogMessage(NOW, LogLevel.WARN, "gateway/ws", "x")) is admitted

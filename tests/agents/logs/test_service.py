@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.logs.errors import TooManyReaders
-from roost.agents.logs.model import Filter, Level, Message
-from roost.agents.logs.service import READERS, Logs
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import Agent, AgentState, Profile
-from roost.agents.roster.reach import Reach
-from roost.agents.roster.service import Roster
+from roost.agents.logs.errors import TooManyLogReaders
+from roost.agents.logs.model import LogFilter, LogLevel, LogMessage
+from roost.agents.logs.service import READERS, LogService
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import Agent, AgentProfile, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.contract import BoxSpec
+from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -34,12 +34,12 @@ def dialect() -> str:
 class Rig:
     def __init__(self, db: Database, folder: Path) -> None:
         self.db, self.runtime = db, FakeRuntime(folder)
-        self.roster = Roster(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
-        self.reach = Reach(self.roster, self.runtime, [])
-        self.logs = Logs(self.roster, self.reach, self.private)
+        self.roster = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+        self.reach = AgentRuntimes(self.roster, self.runtime, [])
+        self.logs = LogService(self.roster, self.reach, self.private)
         owner = db.run(lambda c: tenants.ensure(c, "acme").id)
         self.values: list[Sensitive[str]] = []
-        self.agent: Agent = db.run(lambda c: self.roster.admit(c, owner, Profile("Ada"), "fake", "1"))
+        self.agent: Agent = db.run(lambda c: self.roster.admit(c, owner, AgentProfile("Ada"), "fake", "1"))
 
     async def private(self, agent_id: str) -> list[Sensitive[str]]:
         return [await self.roster.internal_token(agent_id), *self.values]
@@ -60,7 +60,7 @@ class Rig:
 @pytest.fixture
 async def rig(database: Database, tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(database, tmp_path / "data")
-    await made.runtime.start(BoxSpec(made.agent.id))
+    await made.runtime.start(ContainerSpec(made.agent.id))
     yield made
     await made.runtime.delete(made.agent.id)
 
@@ -112,7 +112,7 @@ async def test_without_a_box_the_reason_stands_for_the_log(rig: Rig) -> None:
 
 
 async def test_nobody_has_no_log(rig: Rig) -> None:
-    with pytest.raises(AgentGone):
+    with pytest.raises(AgentNotFound):
         await rig.logs.tail("nobody")
 
 
@@ -137,11 +137,11 @@ async def test_secrets_are_masked_by_their_values(rig: Rig) -> None:
 async def test_only_what_is_wanted(rig: Rig) -> None:
     await rig.wrote("plain", "ERROR gateway.run: broken", "WARNING other: odd", "[gateway/ws] open")
 
-    async def told(wanted: Filter) -> list[str]:
+    async def told(wanted: LogFilter) -> list[str]:
         return [line.partition(" ")[2] for line in (await rig.logs.tail(rig.agent.id, wanted)).split("\n")]
 
-    assert await told(Filter(Level.WARN)) == ["[gateway/run] ERROR broken", "[other] WARN odd"]
-    assert await told(Filter(source="gateway")) == [
+    assert await told(LogFilter(LogLevel.WARN)) == ["[gateway/run] ERROR broken", "[other] WARN odd"]
+    assert await told(LogFilter(source="gateway")) == [
         "[gateway] plain",
         "[gateway/run] ERROR broken",
         "[gateway/ws] open",
@@ -165,7 +165,7 @@ async def test_a_stream_goes_on_in_a_new_box(rig: Rig) -> None:
     with rig.logs.follow(rig.agent.id) as messages:
         assert [await text(messages), await text(messages)] == ["one", "over"]
         await rig.runtime.stop(rig.agent.id, grace=0)
-        await rig.runtime.start(BoxSpec(rig.agent.id))
+        await rig.runtime.start(ContainerSpec(rig.agent.id))
         await rig.wrote("two")
         assert [await text(messages), await text(messages)] == ["two", "over"]
 
@@ -174,7 +174,7 @@ async def test_a_stream_ends_with_its_agent(rig: Rig) -> None:
     with rig.logs.follow(rig.agent.id) as messages:
         rig.db.run(lambda connection: rig.roster.dismiss(connection, rig.agent.id))
         await rig.runtime.stop(rig.agent.id, grace=0)
-        with pytest.raises(AgentGone):
+        with pytest.raises(AgentNotFound):
             await text(messages)
 
 
@@ -182,12 +182,12 @@ async def test_so_many_follow_and_no_more(rig: Rig) -> None:
     with ExitStack() as streams:
         for _ in range(READERS):
             streams.enter_context(rig.logs.follow(rig.agent.id))
-        with pytest.raises(TooManyReaders):
+        with pytest.raises(TooManyLogReaders):
             streams.enter_context(rig.logs.follow(rig.agent.id))
     with rig.logs.follow(rig.agent.id):
         pass
 
 
-async def text(messages: AsyncIterator[Message]) -> str:
+async def text(messages: AsyncIterator[LogMessage]) -> str:
     async with asyncio.timeout(DEADLINE):
         return (await anext(messages)).message

@@ -13,14 +13,14 @@ from roost.core.db import Connection, Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, Upstream, UpstreamProblem
+from roost.drivers.model.contract import Json, ModelUpstream, UpstreamProblem
 from roost.identity import tenants
-from roost.identity.door import Door, Surface
-from roost.identity.gateways import Gateways
-from roost.identity.keys import Keys
-from roost.identity.platform import Platform
+from roost.identity.api_keys import ApiKeys
+from roost.identity.authenticator import Authenticator, HostKind
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.platform_tokens import PlatformTokens
 from roost.web import errors
-from roost.web.provide import Rooms
+from roost.web.service_registry import ServiceRegistry
 
 AGENT = "agent-1"
 
@@ -32,11 +32,11 @@ class House:
         self.database = database
         self.gateway = gateway
         sealer = Sealer(Sensitive(b"k" * 32))
-        self._keys = Keys(database, sealer)
-        self._gateways = Gateways(database, sealer)
-        rooms = Rooms()
-        platform = Platform(database, sealer, self._gateways)
-        for room in (gateway, Door(self._keys, self._gateways, platform)):
+        self._keys = ApiKeys(database, sealer)
+        self._gateways = GatewayTokens(database, sealer)
+        rooms = ServiceRegistry()
+        platform = PlatformTokens(database, sealer, self._gateways)
+        for room in (gateway, Authenticator(self._keys, self._gateways, platform)):
             rooms.add(room)
         self.app = FastAPI()
         self.app.state.rooms = rooms
@@ -53,15 +53,15 @@ class House:
         await self.database.write(furnish)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"surface": Surface.LOCAL}}, receive, send)
+        await self.app({**scope, "state": {"surface": HostKind.LOCAL}}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"surface": Surface.RELAY, "agent_host": AGENT}}, receive, send)
+        await self.app({**scope, "state": {"surface": HostKind.RELAY, "agent_host": AGENT}}, receive, send)
 
 
 @asynccontextmanager
 async def housed(
-    database: Database, upstreams: Sequence[Upstream], default: str | None = None, **limits: Any
+    database: Database, upstreams: Sequence[ModelUpstream], default: str | None = None, **limits: Any
 ) -> AsyncIterator[House]:
     gateway = ModelGateway(database, upstreams, default, **limits)
     house = House(database, gateway)
@@ -73,7 +73,7 @@ async def housed(
         await gateway.stop()
 
 
-class Puppet(Upstream):
+class Puppet(ModelUpstream):
     """An upstream whose every move a test sets.
 
     An answer stands still (a stream after its chunks) while it `holds`, a list of models while it `stalls`.

@@ -10,8 +10,8 @@ import pytest
 from roost.agents.models.model import AT_ONCE, LARGEST_BODY
 from roost.core.db import Database
 from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
-from roost.drivers.model.scripted import Scripted
-from roost.web.values import MOST
+from roost.drivers.model.scripted import ScriptedUpstream
+from roost.web.json_tokens import MOST
 from tests.agents.models.house import House, Puppet, housed, piece
 from tests.drivers.model.local import serving, until
 
@@ -33,7 +33,7 @@ class Rig:
 async def rig(database: Database) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         puppet = Puppet()
-        house = await stack.enter_async_context(housed(database, [puppet, Scripted()], idle=5.0))
+        house = await stack.enter_async_context(housed(database, [puppet, ScriptedUpstream()], idle=5.0))
         url = await stack.enter_async_context(serving(house))
         relay_url = await stack.enter_async_context(serving(house.relayed))
         headers = {"Authorization": f"Bearer {house.key.reveal()}"}
@@ -251,4 +251,4 @@ async def test_the_description_of_the_api_tells_bodies_and_answers(rig: Rig) -> 
     for path in (CHAT, "/v0/llm/v1/models", "/v0/llm/v1/models/{model}"):
         (operation,) = paths[path].values()
         schema = operation["responses"]["404"]["content"]["application/json"]["schema"]
-        assert schema == {"$ref": "#/components/schemas/FaultBody"}
+        assert schema == {"$ref": "#/components/schemas/OpenAIErrorBody"}

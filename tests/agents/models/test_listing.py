@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from roost.agents.models.listing import Listing
+from roost.agents.models.listing import ModelListing
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
 from tests.agents.models.house import Puppet
 
 
 async def test_many_who_ask_at_once_make_one_question() -> None:
     near = Puppet("near", ["a"])
-    listing = Listing(near)
+    listing = ModelListing(near)
     assert await asyncio.gather(*(listing.models() for _ in range(20))) == [["a"]] * 20
     assert near.asked == 1
 
@@ -18,11 +18,11 @@ async def test_one_that_is_too_slow_counts_as_unavailable() -> None:
     near = Puppet("near", ["a"])
     near.stalls = True
     with pytest.raises(UpstreamUnavailable, match="near does not list its models in time"):
-        await Listing(near, patience=0.01).models()
+        await ModelListing(near, patience=0.01).models()
 
 
 async def test_the_problem_tells_what_the_upstream_said() -> None:
     near = Puppet("near")
     near.serves = UpstreamRefused("no such page")
     with pytest.raises(UpstreamUnavailable, match="near does not list its models: no such page"):
-        await Listing(near).models()
+        await ModelListing(near).models()

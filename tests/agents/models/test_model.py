@@ -1,12 +1,12 @@
-from roost.agents.models.model import MOST_OFFERED, NONE_KNOWN, ModelInfo, Offer, Usage
+from roost.agents.models.model import MOST_OFFERED, NONE_KNOWN, ModelInfo, ModelOffer, ModelUsage
 
 
 def test_an_engine_is_told_of_one_model_at_least_and_of_so_many_at_most() -> None:
     many = [ModelInfo(f"m{number}", "near") for number in range(MOST_OFFERED + 1)]
-    assert Offer(many, complete=True).ids == [model.id for model in many[:-1]]
-    assert Offer((), complete=False).ids == [NONE_KNOWN]
+    assert ModelOffer(many, complete=True).ids == [model.id for model in many[:-1]]
+    assert ModelOffer((), complete=False).ids == [NONE_KNOWN]
 
 
 def test_usages_of_one_key_add_up() -> None:
-    one = Usage("t", "a", "near/m", "2026-01-01", 1, 2, 3)
-    assert one + one == Usage("t", "a", "near/m", "2026-01-01", 2, 4, 6)
+    one = ModelUsage("t", "a", "near/m", "2026-01-01", 1, 2, 3)
+    assert one + one == ModelUsage("t", "a", "near/m", "2026-01-01", 2, 4, 6)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from roost.agents.models.errors import Silent, UnknownModel
-from roost.agents.models.model import ModelInfo, Usage
-from roost.agents.models.service import Answer, ModelGateway
+from roost.agents.models.errors import UnknownModel, UpstreamTimeout
+from roost.agents.models.model import ModelInfo, ModelUsage
+from roost.agents.models.service import CompletionStream, ModelGateway
 from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.model.chat import ChatRequest
@@ -42,7 +42,7 @@ def _streamed(model: str = "one", **more: Any) -> ChatRequest:
     return _request(model, stream=True, **more)
 
 
-async def _all(answer: Answer) -> Sequence[dict[str, Any]]:
+async def _all(answer: CompletionStream) -> Sequence[dict[str, Any]]:
     try:
         return [chunk async for chunk in answer]
     finally:
@@ -78,7 +78,7 @@ async def test_every_answer_is_counted_for_its_caller(gateway: ModelGateway, pup
     await _all(await gateway.stream(AGENT, _streamed("puppet/one")))
     await gateway.complete(TENANT, _request("two"))
     assert await _counted(gateway) == [("", "puppet/two", 1, 10, 3), ("a", "puppet/one", 2, 20, 6)]
-    assert await gateway.usage("t", "a") == [Usage("t", "a", "puppet/one", _today(), 2, 20, 6)]
+    assert await gateway.usage("t", "a") == [ModelUsage("t", "a", "puppet/one", _today(), 2, 20, 6)]
     assert await gateway.usage("other") == []
 
 
@@ -144,7 +144,7 @@ async def test_what_goes_wrong_later_comes_after_the_pieces(gateway: ModelGatewa
     assert (await _counted(gateway))[0][2] == 1
 
 
-async def _noting(answer: Answer, seen: list[Any]) -> AsyncIterator[Any]:
+async def _noting(answer: CompletionStream, seen: list[Any]) -> AsyncIterator[Any]:
     async for chunk in answer:
         seen.append(chunk)
         yield chunk
@@ -153,11 +153,11 @@ async def _noting(answer: Answer, seen: list[Any]) -> AsyncIterator[Any]:
 async def test_an_upstream_that_falls_silent_is_given_up(gateway: ModelGateway, puppet: Puppet) -> None:
     puppet.holds = True
     answer = await gateway.stream(AGENT, _streamed())
-    with pytest.raises(Silent):
+    with pytest.raises(UpstreamTimeout):
         await _all(answer)
     assert puppet.left == 1
     puppet.chunks = []
-    with pytest.raises(Silent):
+    with pytest.raises(UpstreamTimeout):
         await gateway.stream(AGENT, _streamed())
     assert puppet.left == 2
 

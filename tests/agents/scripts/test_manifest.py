@@ -5,11 +5,11 @@ import json
 import pytest
 
 from roost.agents.scripts import manifest
-from roost.agents.scripts.errors import BadManifest
-from roost.agents.scripts.manifest import Scripts
+from roost.agents.scripts.errors import InvalidManifest
+from roost.agents.scripts.manifest import ManifestScripts
 
 
-def parse(scripts: object) -> Scripts:
+def parse(scripts: object) -> ManifestScripts:
     return manifest.parse(json.dumps({"version": 1, "scripts": scripts}).encode(), "a.agents.localhost:8642")
 
 
@@ -53,7 +53,7 @@ def test_no_scripts(scripts: object) -> None:
     ids=range(16),
 )
 def test_what_is_no_manifest_has_a_reason(raw: bytes, reason: str) -> None:
-    with pytest.raises(BadManifest, match=reason):
+    with pytest.raises(InvalidManifest, match=reason):
         manifest.parse(raw, "a.agents.localhost:8642")
 
 

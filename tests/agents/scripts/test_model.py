@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 import pytest
 
 from roost.agents.scripts import model
-from roost.agents.scripts.model import BUILD, START, Script, ScriptState
-from roost.drivers.runtime.warden import Process
+from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
+from roost.drivers.runtime.warden_client import ProcessStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-RUNNING = Script(ScriptState.RUNNING)
+RUNNING = ScriptStatus(ScriptState.RUNNING)
 
 
-def started(state: str, code: int | None = None) -> Mapping[str, Process]:
-    return {"start": Process(state, 7 if state == "running" else None, code, NOW, 1)}  # type: ignore[arg-type] - a literal
+def started(state: str, code: int | None = None) -> Mapping[str, ProcessStatus]:
+    return {"start": ProcessStatus(state, 7 if state == "running" else None, code, NOW, 1)}  # type: ignore[arg-type] - a literal
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def started(state: str, code: int | None = None) -> Mapping[str, Process]:
     ],
 )
 def test_a_start_script_that_was_launched(
-    processes: Mapping[str, Process] | None, state: ScriptState, reason: str | None
+    processes: Mapping[str, ProcessStatus] | None, state: ScriptState, reason: str | None
 ) -> None:
     seen = model.seen(START, RUNNING, processes)
     assert (seen.state, seen.reason) == (state, reason)
@@ -38,7 +38,7 @@ def test_a_start_script_that_was_launched(
 def test_what_is_over_stays_as_it_was(state: ScriptState) -> None:
     for name in (BUILD, START):
         for processes in (None, started("running")):
-            assert model.seen(name, Script(state), processes) == Script(state)
+            assert model.seen(name, ScriptStatus(state), processes) == ScriptStatus(state)
 
 
 def test_a_build_is_what_was_noted_while_there_is_a_box() -> None:

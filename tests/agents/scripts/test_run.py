@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from roost.agents.roster.model import Agent
-from roost.agents.scripts.model import Script, ScriptState
+from roost.agents.registry.model import Agent
+from roost.agents.scripts.model import ScriptState, ScriptStatus
 from roost.core.db import Database
 from tests.agents.lifecycle.house import House, house, until
 
@@ -20,14 +20,14 @@ PENDING, RUNNING, SUCCESS, FAILED = (
 )
 
 
-async def run(home: House, agent: Agent, manifest: object, *, anew: bool = True) -> Mapping[str, Script]:
+async def run(home: House, agent: Agent, manifest: object, *, anew: bool = True) -> Mapping[str, ScriptStatus]:
     """Write the manifest, have its scripts run, and see how they are when the operation is over."""
     raw = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
     await home.warden(agent.id).write("manifest.json", raw)
     return await again(home, agent, anew=anew)
 
 
-async def again(home: House, agent: Agent, *, anew: bool) -> Mapping[str, Script]:
+async def again(home: House, agent: Agent, *, anew: bool) -> Mapping[str, ScriptStatus]:
     await home.db.write(lambda connection: home.scripts.enqueue(connection, agent.id, anew=anew))
     home.queue.wake()
     await home.quiet(agent)

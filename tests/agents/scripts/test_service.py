@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from roost.agents.roster.errors import AgentGone
+from roost.agents.registry.errors import AgentNotFound
 from roost.agents.scripts.errors import ScriptLaunchFailed
 from roost.agents.scripts.model import RUN, ScriptState, subject
-from roost.work import State, add
+from roost.work import OperationState, add
 from tests.agents.lifecycle.house import House, until
 
 
@@ -61,7 +61,7 @@ async def test_without_a_box_there_is_no_retry(home: House) -> None:
     await home.runtime.stop(agent.id, grace=0)
     with pytest.raises(ScriptLaunchFailed):
         await home.scripts.retry(agent.id)
-    with pytest.raises(AgentGone):
+    with pytest.raises(AgentNotFound):
         await home.scripts.retry("nobody")
 
 
@@ -74,7 +74,7 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> Non
     await home.quiet(agent)
     run = await home.db.write(lambda connection: add(connection, RUN, subject("nobody")).id)
     home.queue.wake()
-    assert (await home.queue.wait(run, 10)).state is State.DONE
+    assert (await home.queue.wait(run, 10)).state is OperationState.DONE
 
 
 async def _builds(home: House, agent_id: str) -> bool:

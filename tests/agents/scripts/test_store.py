@@ -2,17 +2,17 @@
 
 import pytest
 
-from roost.agents.roster.model import Agent, Profile
-from roost.agents.roster.service import Roster
+from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import store
-from roost.agents.scripts.model import BUILD, START, Script, ScriptState
+from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
 from roost.core import clock
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from tests.agents.lifecycle.house import SEALER
 
-DONE = Script(ScriptState.SUCCESS, None, 0, "d" * 64, clock.now(), clock.now())
+DONE = ScriptStatus(ScriptState.SUCCESS, None, 0, "d" * 64, clock.now(), clock.now())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -21,28 +21,28 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def roster(database: Database) -> Roster:
-    return Roster(database, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+def roster(database: Database) -> AgentRepository:
+    return AgentRepository(database, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
 
 
 @pytest.fixture
-def agent(database: Database, roster: Roster) -> Agent:
+def agent(database: Database, roster: AgentRepository) -> Agent:
     tenant = database.run(lambda c: tenants.ensure(c, "acme", Plan.PAID)).id
-    return database.run(lambda c: roster.admit(c, tenant, Profile("Ada"), "fake", "1.0.0"))
+    return database.run(lambda c: roster.admit(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
 
 
 def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent) -> None:
     assert database.run(lambda c: store.of_agent(c, agent.id)) == {}
-    running = Script(ScriptState.RUNNING, started_at=clock.now())
-    for script in (Script(ScriptState.PENDING), running, DONE):
+    running = ScriptStatus(ScriptState.RUNNING, started_at=clock.now())
+    for script in (ScriptStatus(ScriptState.PENDING), running, DONE):
         assert database.run(lambda c, script=script: store.save(c, agent.id, BUILD, script))
         assert database.run(lambda c: store.of_agent(c, agent.id)) == {BUILD: script}
     assert database.run(lambda c: store.save(c, agent.id, START, running))
-    assert database.run(lambda c: store.save(c, agent.id, BUILD, Script()))
+    assert database.run(lambda c: store.save(c, agent.id, BUILD, ScriptStatus()))
     assert database.run(lambda c: store.of_agent(c, agent.id)) == {START: running}
 
 
-def test_an_agent_that_goes_takes_its_scripts_along(database: Database, roster: Roster, agent: Agent) -> None:
+def test_an_agent_that_goes_takes_its_scripts_along(database: Database, roster: AgentRepository, agent: Agent) -> None:
     database.run(lambda c: store.save(c, agent.id, BUILD, DONE))
     database.run(lambda c: roster.erase(c, agent.id))
     assert database.run(lambda c: store.of_agent(c, agent.id)) == {}

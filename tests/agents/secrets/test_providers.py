@@ -2,8 +2,8 @@
 
 import re
 
-from roost.agents.secrets.names import is_refused
 from roost.agents.secrets.providers import HELD, PROVIDER_OF, PROVIDERS
+from roost.agents.secrets.refused_names import is_refused
 
 
 def test_no_id_and_no_name_is_there_twice() -> None:

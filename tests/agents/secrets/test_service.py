@@ -5,26 +5,26 @@ from collections.abc import Awaitable
 
 import pytest
 
-from roost.agents.roster.errors import AgentGone
-from roost.agents.roster.model import AgentState, Profile
-from roost.agents.roster.service import Roster
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import AgentProfile, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets import model, store
-from roost.agents.secrets.delivery import Delivery
+from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.errors import (
     ConflictingSecrets,
-    DuplicateName,
+    DuplicateSecretName,
     InvalidSecret,
     SecretAttached,
     SecretLimitReached,
+    SecretNotFound,
     SecretsNotConfigured,
-    UnknownSecret,
     UnreadableSecret,
 )
 from roost.agents.secrets.model import ProviderKey, Secret, SecretKind
-from roost.agents.secrets.service import Secrets
+from roost.agents.secrets.service import SecretService
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.core.seal import KeyMissing, KeySet, Sealer
+from roost.core.seal import Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -37,8 +37,8 @@ class Office:
 
     def __init__(self, db: Database, sealer: Sealer | None = None) -> None:
         self.db, sealer = db, sealer or Sealer(KEY)
-        self.roster = Roster(db, sealer, dict.fromkeys(Plan, 20))
-        self.secrets, self.delivery = Secrets(db, sealer, self.roster), Delivery(db, sealer)
+        self.roster = AgentRepository(db, sealer, dict.fromkeys(Plan, 20))
+        self.secrets, self.delivery = SecretService(db, sealer, self.roster), SecretEnvironment(db, sealer)
         self.tenant = self.of("acme")
 
     def of(self, tenant: str) -> str:
@@ -46,7 +46,7 @@ class Office:
 
     def agent(self, state: AgentState = AgentState.RUNNING) -> str:
         def add(connection) -> str:
-            agent = self.roster.admit(connection, self.tenant, Profile("a"), "fake", "1")
+            agent = self.roster.admit(connection, self.tenant, AgentProfile("a"), "fake", "1")
             self.roster.move(connection, agent.id, state)
             return agent.id
 
@@ -66,7 +66,7 @@ class Office:
     def dismiss(self, agent: str) -> None:
         def go(connection) -> None:
             self.roster.dismiss(connection, agent)
-            Secrets.release(connection, agent)
+            SecretService.release(connection, agent)
 
         self.db.run(go)
 
@@ -98,7 +98,7 @@ async def test_a_secret_is_listed_without_its_value_and_a_variable_with_it(offic
 async def test_of_many_with_one_name_one_is_made(office: Office) -> None:
     outcomes = await asyncio.gather(*(outcome(office.add("SAME")) for _ in range(12)))
     assert outcomes.count(None) == 1
-    assert outcomes.count(DuplicateName) == 11
+    assert outcomes.count(DuplicateSecretName) == 11
     await office.add("SAME", tenant=office.of("other"))
 
 
@@ -126,7 +126,7 @@ async def test_another_tenants_secret_is_not_there(office: Office) -> None:
         office.attach(agent, await office.add("MINE"), theirs),
         office.secrets.detach(agent, theirs.id),
     ):
-        assert await outcome(doing) is UnknownSecret
+        assert await outcome(doing) is SecretNotFound
     assert await office.names(agent) == []
 
 
@@ -136,7 +136,7 @@ async def test_attaching_twice_is_once(office: Office) -> None:
     assert await office.attach(agent, secret, await office.add("B")) == 1
     assert await office.names(agent) == ["A", "B"]
     await office.secrets.detach(agent, secret.id)
-    assert await outcome(office.secrets.detach(agent, secret.id)) is UnknownSecret
+    assert await outcome(office.secrets.detach(agent, secret.id)) is SecretNotFound
     assert await office.names(agent) == ["B"]
 
 
@@ -166,7 +166,7 @@ async def test_deleting_and_attaching_at_once_end_consistently(office: Office) -
         deleted, attached = await asyncio.gather(
             outcome(office.secrets.delete(office.tenant, secret.id)), outcome(office.attach(agent, secret))
         )
-        assert (deleted, attached) in {(None, UnknownSecret), (SecretAttached, None)}
+        assert (deleted, attached) in {(None, SecretNotFound), (SecretAttached, None)}
         assert bool(await office.names(agent)) is (attached is None)
 
 
@@ -175,7 +175,7 @@ async def test_an_agent_that_goes_lets_go_at_once(office: Office) -> None:
     await office.attach(agent, secret)
     assert await outcome(office.secrets.delete(office.tenant, secret.id)) is SecretAttached
     office.dismiss(agent)  # its erasure is still to come
-    assert await outcome(office.attach(agent, secret)) is AgentGone
+    assert await outcome(office.attach(agent, secret)) is AgentNotFound
     await office.secrets.delete(office.tenant, secret.id)
 
 
@@ -269,11 +269,11 @@ async def test_an_older_version_put_back_does_not_open(office: Office) -> None:
 
 
 async def test_without_a_key_nothing_is_kept(database: Database) -> None:
-    keys = [KeySet((KEY,))]
+    keys = [SealingKeys((KEY,))]
 
-    def source() -> KeySet:
+    def source() -> SealingKeys:
         if not keys:
-            raise KeyMissing
+            raise SealingKeyMissing
         return keys[0]
 
     office = Office(database, Sealer(source=source))

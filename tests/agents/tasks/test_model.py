@@ -5,16 +5,25 @@ from typing import Any
 import pytest
 
 from roost.agents.tasks import model
-from roost.agents.tasks.errors import InvalidParameters, UnknownTask
-from roost.drivers.engine.abilities.tasks import Delivery, Every, Payload, TaskChange
+from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.drivers.engine.abilities.tasks import IntervalSchedule, TaskChange, TaskDelivery, TaskPayload
 
 GOOD: dict[str, Any] = {"name": "n", "schedule": "every 1h", "payload": "do it"}
 
 
 def test_the_least_of_a_task() -> None:
     spec = model.spec(GOOD)
-    assert (spec.name, spec.schedule, spec.payload) == ("n", Every(3_600_000), Payload("agentTurn", "do it"))
-    assert (spec.enabled, spec.delivery, spec.session_target, spec.wake_mode) == (True, Delivery(), "isolated", "now")
+    assert (spec.name, spec.schedule, spec.payload) == (
+        "n",
+        IntervalSchedule(3_600_000),
+        TaskPayload("agentTurn", "do it"),
+    )
+    assert (spec.enabled, spec.delivery, spec.session_target, spec.wake_mode) == (
+        True,
+        TaskDelivery(),
+        "isolated",
+        "now",
+    )
 
 
 def test_all_of_a_task() -> None:
@@ -22,27 +31,27 @@ def test_all_of_a_task() -> None:
     delivery = {"mode": "announce", "channel": "telegram", "to": "1", "best_effort": True}
     rest = {"description": "d", "enabled": False, "session_target": "isolated", "wake_mode": "next-heartbeat"}
     spec = model.spec({**GOOD, "payload": turn, "delivery": delivery, **rest})
-    assert spec.payload == Payload("agentTurn", "do it", "m", "low", 5)
-    assert spec.delivery == Delivery("announce", "telegram", "1", best_effort=True)
+    assert spec.payload == TaskPayload("agentTurn", "do it", "m", "low", 5)
+    assert spec.delivery == TaskDelivery("announce", "telegram", "1", best_effort=True)
     assert (spec.description, spec.enabled, spec.wake_mode) == ("d", False, "next-heartbeat")
 
 
 def test_an_event_goes_to_the_main_session() -> None:
     spec = model.spec({**GOOD, "payload": {"kind": "systemEvent", "text": "wake up"}})
-    assert (spec.payload, spec.session_target) == (Payload("systemEvent", "wake up"), "main")
+    assert (spec.payload, spec.session_target) == (TaskPayload("systemEvent", "wake up"), "main")
 
 
 def test_a_change_says_nothing_of_the_rest() -> None:
     assert model.change({}) == TaskChange()
     assert model.change({"enabled": False, "name": None}) == TaskChange(enabled=False)
     turned = model.change({"payload": {"kind": "systemEvent", "text": "x"}})
-    assert turned == TaskChange(payload=Payload("systemEvent", "x"), session_target="main")
+    assert turned == TaskChange(payload=TaskPayload("systemEvent", "x"), session_target="main")
 
 
 @pytest.mark.parametrize("field", ["name", "schedule", "payload"])
 def test_what_is_required(field: str) -> None:
     for empty in (None, "", {}, [], 0, False):
-        with pytest.raises(InvalidParameters):
+        with pytest.raises(InvalidTaskParameters):
             model.spec({**GOOD, field: empty})
 
 
@@ -66,11 +75,11 @@ def test_what_is_required(field: str) -> None:
     ids=str,
 )
 def test_what_is_malformed(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameters):
+    with pytest.raises(InvalidTaskParameters):
         model.spec({**GOOD, **wrong})
 
 
 @pytest.mark.parametrize("task_id", ["", "a/b", "..", "x" * 65, "a b", "ä", "a?b"])
 def test_what_is_no_id_is_not_there(task_id: str) -> None:
-    with pytest.raises(UnknownTask):
+    with pytest.raises(TaskNotFound):
         model.checked_id(task_id)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.agents.tasks.schedules import Impossible, schedule
+from roost.agents.tasks.schedules import InvalidSchedule, schedule
 from roost.core import clock
-from roost.drivers.engine.abilities.tasks import At, Cron, Every
+from roost.drivers.engine.abilities.tasks import CronSchedule, IntervalSchedule, OneTimeSchedule
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -19,24 +19,24 @@ def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("0 9 * * 1-5", Cron("0 9 * * 1-5")),
-        ("  0   9 * *  MON-FRI ", Cron("0 9 * * MON-FRI")),
-        ("0 9 * * * Europe/Berlin", Cron("0 9 * * *", "Europe/Berlin")),
-        ("0 9 * * * UTC", Cron("0 9 * * *")),
-        ("0 9 29 2 *", Cron("0 9 29 2 *")),
-        ("@hourly", Cron("0 * * * *")),
-        ("@Weekly America/New_York", Cron("0 0 * * 0", "America/New_York")),
-        ("every 10m", Every(600_000)),
-        ("Every hour", Every(3_600_000)),
-        ("every 90 seconds", Every(90_000)),
-        ("every 2 weeks", Every(1_209_600_000)),
-        ("2026-03-01T12:00:01Z", At(NOW + timedelta(seconds=1))),
-        ("2026-03-01T13:30", At(NOW + timedelta(minutes=90))),
-        ("2026-03-01T14:30:00+02:00", At(NOW + timedelta(minutes=30))),
-        ({"kind": "cron", "expr": "*/5 * * * *", "tz": "Asia/Kolkata"}, Cron("*/5 * * * *", "Asia/Kolkata")),
-        ({"kind": "cron", "expr": "0 * * * *", "stagger_ms": 1000}, Cron("0 * * * *", "UTC", 1000)),
-        ({"kind": "every", "every_ms": 60_000}, Every(60_000)),
-        ({"kind": "at", "at": "2026-04-01T00:00:00Z"}, At(datetime(2026, 4, 1, tzinfo=UTC))),
+        ("0 9 * * 1-5", CronSchedule("0 9 * * 1-5")),
+        ("  0   9 * *  MON-FRI ", CronSchedule("0 9 * * MON-FRI")),
+        ("0 9 * * * Europe/Berlin", CronSchedule("0 9 * * *", "Europe/Berlin")),
+        ("0 9 * * * UTC", CronSchedule("0 9 * * *")),
+        ("0 9 29 2 *", CronSchedule("0 9 29 2 *")),
+        ("@hourly", CronSchedule("0 * * * *")),
+        ("@Weekly America/New_York", CronSchedule("0 0 * * 0", "America/New_York")),
+        ("every 10m", IntervalSchedule(600_000)),
+        ("Every hour", IntervalSchedule(3_600_000)),
+        ("every 90 seconds", IntervalSchedule(90_000)),
+        ("every 2 weeks", IntervalSchedule(1_209_600_000)),
+        ("2026-03-01T12:00:01Z", OneTimeSchedule(NOW + timedelta(seconds=1))),
+        ("2026-03-01T13:30", OneTimeSchedule(NOW + timedelta(minutes=90))),
+        ("2026-03-01T14:30:00+02:00", OneTimeSchedule(NOW + timedelta(minutes=30))),
+        ({"kind": "cron", "expr": "*/5 * * * *", "tz": "Asia/Kolkata"}, CronSchedule("*/5 * * * *", "Asia/Kolkata")),
+        ({"kind": "cron", "expr": "0 * * * *", "stagger_ms": 1000}, CronSchedule("0 * * * *", "UTC", 1000)),
+        ({"kind": "every", "every_ms": 60_000}, IntervalSchedule(60_000)),
+        ({"kind": "at", "at": "2026-04-01T00:00:00Z"}, OneTimeSchedule(datetime(2026, 4, 1, tzinfo=UTC))),
     ],
     ids=str,
 )
@@ -71,5 +71,5 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
     ids=str,
 )
 def test_what_cannot_be_is_refused(said: object) -> None:
-    with pytest.raises(Impossible):
+    with pytest.raises(InvalidSchedule):
         schedule(said)

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from roost.agents.versions import model
-from roost.agents.versions.errors import InvalidVersion, NotInstalled, TooManyVersions, UnknownVersions
-from roost.agents.versions.model import Check
-from roost.agents.versions.service import Versions
-from roost.drivers.engine.contract import InstallFailed, Progress
+from roost.agents.versions.errors import (
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionInstallFailed,
+    VersionRegistryUnavailable,
+)
+from roost.agents.versions.model import VersionCheck
+from roost.agents.versions.service import VersionService
+from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake import BROKEN, FakeEngine
 from tests.agents.lifecycle.house import House
 
@@ -29,14 +34,14 @@ class Engine(FakeEngine):
     def available(self) -> Sequence[str]:
         self.asked += 1
         if self.away:
-            raise InstallFailed("no registry")
+            raise EngineInstallFailed("no registry")
         return self.offered
 
     def install(self, version: str, progress: Progress) -> None:
         self.installs += 1
         self.go_on.wait(10)
         if self.broken:
-            raise InstallFailed("no space")
+            raise EngineInstallFailed("no space")
         super().install(version, progress)
 
 
@@ -46,51 +51,51 @@ def engine() -> Engine:
 
 
 @pytest.fixture
-def versions(home: House) -> Versions:
+def versions(home: House) -> VersionService:
     return home.versions
 
 
-async def test_what_an_agent_can_be_restarted_at(home: House, versions: Versions) -> None:
+async def test_what_an_agent_can_be_restarted_at(home: House, versions: VersionService) -> None:
     agent = await home.create()
     choices = await versions.of_agent(agent.id)
     assert (choices.engine, choices.current) == ("fake", "1.0.0")
     assert list(choices.versions) == ["1.1.0", BROKEN, "1.0.0"]
     assert choices.per_engine == {"fake": choices.versions}
-    assert await versions.check(agent.id) == Check("1.0.0", "1.1.0")
+    assert await versions.check(agent.id) == VersionCheck("1.0.0", "1.1.0")
     assert await versions.of_new_agents() == choices
 
 
-async def test_the_registry_is_asked_once_in_a_while(versions: Versions, engine: Engine) -> None:
+async def test_the_registry_is_asked_once_in_a_while(versions: VersionService, engine: Engine) -> None:
     await asyncio.gather(*(versions.latest(engine, "1.0.0") for _ in range(20)))
     await versions.latest(engine, "1.0.0")
     assert engine.asked == 1
 
 
-async def test_without_a_registry_there_is_what_is_installed(versions: Versions, engine: Engine) -> None:
+async def test_without_a_registry_there_is_what_is_installed(versions: VersionService, engine: Engine) -> None:
     engine.away = True
     assert await versions.latest(engine, "1.0.0") == "1.0.0"
     await versions.require(engine, "1.0.0")
-    with pytest.raises(UnknownVersions):
+    with pytest.raises(VersionRegistryUnavailable):
         await versions.require(engine, "1.1.0")
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidEngineVersion):
         await versions.require(engine, "no version")
 
 
-async def test_pre_releases_are_no_update(versions: Versions, engine: Engine) -> None:
+async def test_pre_releases_are_no_update(versions: VersionService, engine: Engine) -> None:
     engine.offered = ("2.0.0-beta.1", "1.1.0")
     assert await versions.latest(engine, "1.0.0") == "1.1.0"
     assert await versions.latest(engine, "1.2.0") == "1.2.0"
 
 
-async def test_more_versions_than_the_machine_should_hold(versions: Versions, engine: Engine) -> None:
+async def test_more_versions_than_the_machine_should_hold(versions: VersionService, engine: Engine) -> None:
     engine.offered = tuple(f"1.0.{number}" for number in range(20))
     engine._installed |= {f"1.0.{number}" for number in range(model.VERSIONS_LIMIT)}
     await versions.require(engine, "1.0.3")
-    with pytest.raises(TooManyVersions):
+    with pytest.raises(TooManyEngineVersions):
         await versions.require(engine, "1.0.19")
 
 
-async def test_one_install_for_all_who_ask(versions: Versions, engine: Engine) -> None:
+async def test_one_install_for_all_who_ask(versions: VersionService, engine: Engine) -> None:
     engine.go_on.clear()
     asking = [asyncio.create_task(versions.install(engine, "1.1.0")) for _ in range(5)]
     await asyncio.sleep(0)
@@ -100,9 +105,9 @@ async def test_one_install_for_all_who_ask(versions: Versions, engine: Engine) -
     assert (engine.installs, "1.1.0" in engine.installed()) == (1, True)
 
 
-async def test_an_install_that_fails_can_be_tried_again(versions: Versions, engine: Engine) -> None:
+async def test_an_install_that_fails_can_be_tried_again(versions: VersionService, engine: Engine) -> None:
     engine.broken = True
-    with pytest.raises(NotInstalled) as raised:
+    with pytest.raises(VersionInstallFailed) as raised:
         await versions.install(engine, "1.1.0")
     assert "no space" not in raised.value.message
     engine.broken = False

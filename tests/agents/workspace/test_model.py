@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from roost.agents.workspace.errors import FileTooLarge, InvalidContent, InvalidFilename, InvalidPath
+from roost.agents.workspace.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
 from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decoded
 
 
@@ -35,7 +35,7 @@ def test_good_paths(path: str, relative: str) -> None:
     ],
 )
 def test_bad_paths(path: str) -> None:
-    with pytest.raises(InvalidPath):
+    with pytest.raises(InvalidFilePath):
         checked_path(path)
 
 
@@ -78,10 +78,10 @@ def test_base64_is_strict_and_bounded() -> None:
     assert decoded("") == b""
     assert decoded(base64.b64encode(b"hello").decode()) == b"hello"
     for bad in ("data:text/plain;base64,aGk=", "aGk", "aG k=", "aGk=\n", "é", "a" + " " * 1000):
-        with pytest.raises(InvalidContent):
+        with pytest.raises(InvalidFileContent):
             decoded(bad)
     assert len(decoded(base64.b64encode(bytes(FILE_LIMIT)).decode())) == FILE_LIMIT
-    with pytest.raises(FileTooLarge):
+    with pytest.raises(WorkspaceFileTooLarge):
         decoded(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
-    with pytest.raises(FileTooLarge):
+    with pytest.raises(WorkspaceFileTooLarge):
         decoded("A" * (FILE_LIMIT * 2))

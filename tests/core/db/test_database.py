@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.core.db import Connection, Database
-from roost.core.db.database import CannotWrite
+from roost.core.db.database import DatabaseWriteFailed
 
 _things = sa.Table(
     "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)
@@ -222,7 +222,7 @@ async def test_a_full_disk_is_told_and_nothing_is_half_written(db: Database) -> 
         for number in range(10_000):
             _add(number)(connection)
 
-    with pytest.raises(CannotWrite):
+    with pytest.raises(DatabaseWriteFailed):
         await db.write(fill)
     assert await db.read(_count) == 0
     await db.write(_add(1))

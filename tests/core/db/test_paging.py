@@ -5,7 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost.core.db import Connection, Database, UtcTime, by_creation
-from roost.core.place import Place, page
+from roost.core.page_cursor import PageCursor, page
 
 NOW = datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC)
 ROWS = [("b", NOW), ("a", NOW), ("d", NOW), ("c", NOW + timedelta(microseconds=1)), ("e", NOW - timedelta(days=1))]
@@ -26,7 +26,7 @@ def filled(database: Database) -> Database:
     return database
 
 
-def look(database: Database, after: Place | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
+def look(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
     query = by_creation(sa.select(things), things.c.created_at, things.c.id, after, ascending=ascending).limit(limit)
     return database.run(lambda connection: connection.execute(query).all())
 
@@ -36,7 +36,7 @@ def test_pages_follow_on_each_other_also_within_one_moment(filled: Database, asc
     seen: list[str] = []
     token: str | None = ""
     while token is not None:
-        after = Place.parse(token) if token else None
+        after = PageCursor.parse(token) if token else None
         rows, token = page(look(filled, after, 3, ascending=ascending), 2)
         assert len(rows) <= 2
         seen += [row.id for row in rows]
@@ -44,5 +44,5 @@ def test_pages_follow_on_each_other_also_within_one_moment(filled: Database, asc
 
 
 def test_a_place_whose_row_is_gone_leads_on_all_the_same(filled: Database) -> None:
-    rows = look(filled, Place(NOW, "c"), 10, ascending=False)
+    rows = look(filled, PageCursor(NOW, "c"), 10, ascending=False)
     assert [row.id for row in rows] == ["b", "a", "e"]

@@ -11,13 +11,13 @@ from roost.core.db import Database, metadata, sealed
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
-from roost.identity.gateways import Gateways
+from roost.identity.gateway_tokens import GatewayTokens
 
 OLD, NEW = Sensitive(bytes(range(32))), Sensitive(bytes(range(1, 33)))
 
 
 def fill(database: Database, count: int, key: Sensitive[bytes] = OLD, prefix: str = "a") -> None:
-    gateways = Gateways(database, Sealer(key))
+    gateways = GatewayTokens(database, Sealer(key))
 
     def add(connection: sa.Connection) -> None:
         tenant = tenants.ensure(connection, "acme")
@@ -65,7 +65,7 @@ async def test_page_by_page_all_is_renewed_and_what_does_not_open_is_skipped(
         if not done.more:
             break
     assert (renewed, skip, done.more) == (5, 4, False)
-    gateways = Gateways(database, Sealer(NEW))
+    gateways = GatewayTokens(database, Sealer(NEW))
     for number in range(5):
         assert (await gateways.read(f"a{number}")).reveal().startswith("rst_gw_")
 

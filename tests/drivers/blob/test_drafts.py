@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.blob.contract import BlobFailed, BlobMissing
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
-from roost.drivers.blob.memory import MemoryStore
+from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.blob.memory_store import MemoryStore
 
 KEY, OBJECT = "ab" * 16, "cd" * 16
 
@@ -20,17 +20,17 @@ def blobs(tmp_path: Path) -> FolderStore:
 
 
 @pytest.fixture
-def drafts(tmp_path: Path, blobs: FolderStore) -> Drafts:
-    return Drafts(tmp_path / "drafts", blobs)
+def drafts(tmp_path: Path, blobs: FolderStore) -> DraftStore:
+    return DraftStore(tmp_path / "drafts", blobs)
 
 
-async def append(drafts: Drafts, size: int, data: bytes) -> None:
+async def append(drafts: DraftStore, size: int, data: bytes) -> None:
     async with drafts.open(KEY, size) as draft:
         await draft.write(data)
         await draft.sync()
 
 
-async def test_it_grows_in_several_sittings(drafts: Drafts, blobs: FolderStore) -> None:
+async def test_it_grows_in_several_sittings(drafts: DraftStore, blobs: FolderStore) -> None:
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
     await append(drafts, 3, b"two")
@@ -43,26 +43,26 @@ async def test_it_grows_in_several_sittings(drafts: Drafts, blobs: FolderStore) 
     assert await blobs.read(OBJECT, 0, 6) == b"onetwo"
 
 
-async def test_what_was_not_acknowledged_is_cut_off(drafts: Drafts) -> None:
+async def test_what_was_not_acknowledged_is_cut_off(drafts: DraftStore) -> None:
     await drafts.create(KEY)
     await append(drafts, 0, b"one and more")
     await append(drafts, 3, b"!")
     async with drafts.open(KEY, 4) as draft:
         assert await draft.read(0, 4) == b"one!"
-        with pytest.raises(BlobMissing):
+        with pytest.raises(BlobNotFound):
             await draft.read(0, 5)
 
 
-async def test_one_that_is_shorter_than_acknowledged_is_missing(drafts: Drafts) -> None:
+async def test_one_that_is_shorter_than_acknowledged_is_missing(drafts: DraftStore) -> None:
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
     for key, size in ((KEY, 4), (OBJECT, 0), ("../x", 0)):
-        with pytest.raises(BlobMissing):
+        with pytest.raises(BlobNotFound):
             async with drafts.open(key, size):
                 pass
 
 
-async def test_a_cut_off_write_ends_before_the_file_is_closed(drafts: Drafts) -> None:
+async def test_a_cut_off_write_ends_before_the_file_is_closed(drafts: DraftStore) -> None:
     await drafts.create(KEY)
     async with drafts.open(KEY, 0) as draft:
         writing = asyncio.create_task(draft.write(b"x" * 10_000_000))
@@ -70,21 +70,21 @@ async def test_a_cut_off_write_ends_before_the_file_is_closed(drafts: Drafts) ->
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-    with pytest.raises(BlobFailed):
+    with pytest.raises(BlobStoreFailed):
         await draft.write(b"x")
     await append(drafts, 0, b"again")
 
 
 async def test_every_store_takes_one(tmp_path: Path) -> None:
     blobs = MemoryStore()
-    drafts = Drafts(tmp_path, blobs)
+    drafts = DraftStore(tmp_path, blobs)
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
     await drafts.whole(KEY, OBJECT).commit()
     assert await blobs.read(OBJECT, 0, 3) == b"one"
 
 
-async def test_old_ones_are_swept(drafts: Drafts) -> None:
+async def test_old_ones_are_swept(drafts: DraftStore) -> None:
     await drafts.create(KEY)
     assert await drafts.sweep(timedelta(hours=1)) == 0
     assert await drafts.sweep(timedelta(seconds=-1)) == 1

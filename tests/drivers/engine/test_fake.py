@@ -3,7 +3,7 @@ import json
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.contract import EngineMissing, GatewaySetup, InvalidVersion
+from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
 from roost.drivers.engine.fake import FakeEngine
 
 
@@ -14,9 +14,9 @@ def test_versions_come_and_go() -> None:
     assert engine.installed() == ["1.1.0", "1.0.0"]
     engine.remove("1.1.0")
     engine.remove("1.1.0")
-    with pytest.raises(EngineMissing):
+    with pytest.raises(EngineNotInstalled):
         engine.mounts("1.1.0")
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidVersionName):
         engine.install("2.0.0", lambda _text, _done: None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from roost.drivers.engine import http
 from roost.drivers.engine.contract import Dial, EngineFailed
-from roost.drivers.runtime.contract import BoxGone, Stream
+from roost.drivers.runtime.contract import ContainerNotRunning, Stream
 
 
 @asynccontextmanager
@@ -36,7 +36,7 @@ async def serving(*parts: bytes) -> AsyncIterator[tuple[Dial, list[bytes]]]:
 
 async def test_an_answer_in_pieces_is_put_together() -> None:
     async with serving(b"HTTP/1.0 20", b"0 OK\r\nA: b\r\n\r", b'\n{"a"', b": 1}") as (dial, requests):
-        assert await http.get(dial, 1, "/x", {"A": "b"}) == http.Answer(200, b'{"a": 1}')
+        assert await http.get(dial, 1, "/x", {"A": "b"}) == http.HttpResponse(200, b'{"a": 1}')
         assert requests == [b"GET /x HTTP/1.0\r\nHost: 127.0.0.1\r\nA: b\r\n\r\n"]
 
 
@@ -71,7 +71,7 @@ async def test_only_a_json_object_counts_as_an_answer(answer: bytes, message: st
 
 async def test_a_gateway_that_does_not_listen_is_not_ready() -> None:
     async def gone(_port: int) -> Stream:
-        raise BoxGone
+        raise ContainerNotRunning
 
     assert await http.answers(gone, 1, "/") is False
 

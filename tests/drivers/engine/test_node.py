@@ -6,7 +6,7 @@ import pytest
 
 from roost import config
 from roost.drivers.engine import node
-from roost.drivers.engine.contract import EngineMissing
+from roost.drivers.engine.contract import EngineNotInstalled
 
 LOCK = Path(node.__file__).with_name("node.txt").read_text()
 
@@ -17,7 +17,7 @@ def test_the_lock_is_of_the_version_that_is_used() -> None:
 
 
 def test_a_missing_node_is_told(tmp_path: Path) -> None:
-    with pytest.raises(EngineMissing, match=node.VERSION):
+    with pytest.raises(EngineNotInstalled, match=node.VERSION):
         node.folder(tmp_path)
 
 

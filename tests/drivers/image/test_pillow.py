@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator
 import pytest
 from PIL import Image
 
-from roost.drivers.image.contract import Wanted
-from roost.drivers.image.pillow import PillowImages
+from roost.drivers.image.contract import ImageOptions
+from roost.drivers.image.pillow import PillowRenderer
 
-SMALL = Wanted(width=2)
+SMALL = ImageOptions(width=2)
 
 
 @pytest.fixture
-async def images() -> AsyncIterator[PillowImages]:
-    made = PillowImages()
+async def images() -> AsyncIterator[PillowRenderer]:
+    made = PillowRenderer()
     yield made
     await made.close()
 
@@ -30,7 +30,7 @@ def source() -> bytes:
     return out.getvalue()
 
 
-async def test_one_that_ended_while_it_was_idle_is_replaced(images: PillowImages, source: bytes) -> None:
+async def test_one_that_ended_while_it_was_idle_is_replaced(images: PillowRenderer, source: bytes) -> None:
     await images.render(source, SMALL)
     (idle,) = images._idle
     os.kill(idle.pid, signal.SIGKILL)
@@ -39,7 +39,7 @@ async def test_one_that_ended_while_it_was_idle_is_replaced(images: PillowImages
     assert (await images.render(source, SMALL)).data
 
 
-async def test_its_time_is_that_of_one_image(images: PillowImages, source: bytes) -> None:
+async def test_its_time_is_that_of_one_image(images: PillowRenderer, source: bytes) -> None:
     await images.render(source, SMALL)
     (idle,) = images._idle
     _, most = resource.prlimit(idle.pid, resource.RLIMIT_CPU)

@@ -5,7 +5,7 @@ import pytest
 
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, UpstreamUnavailable
-from roost.drivers.model.openai import OpenAI
+from roost.drivers.model.openai import OpenAIUpstream
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving
 
 
@@ -14,7 +14,7 @@ def _settings(url: str, *models: str) -> ModelSettings:
 
 
 async def test_named_models_are_not_asked_for() -> None:
-    upstream = OpenAI(_settings("http://127.0.0.1:9", "b", "a"))
+    upstream = OpenAIUpstream(_settings("http://127.0.0.1:9", "b", "a"))
     assert list(await upstream.models()) == ["b", "a"]
     await upstream.close()
 
@@ -27,7 +27,7 @@ async def test_both_directions_go_through_as_they_are() -> None:
         "response_format": {"type": "json_object"},
     }
     async with serving(provider) as url:
-        upstream = OpenAI(_settings(url))
+        upstream = OpenAIUpstream(_settings(url))
         answer = await upstream.complete(ChatRequest.model_validate(sent))
         assert provider.bodies == [sent]
         assert answer["x_extra"] == "kept"
@@ -49,14 +49,14 @@ async def test_both_directions_go_through_as_they_are() -> None:
 async def test_only_ids_are_taken_from_a_list(body: object, models: list[str]) -> None:
     text = json.dumps(body)
     async with raw(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()) as url:
-        upstream = OpenAI(_settings(url))
+        upstream = OpenAIUpstream(_settings(url))
         assert await upstream.models() == models
         await upstream.close()
 
 
 async def test_a_list_that_is_no_object_is_unavailable() -> None:
     async with raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]") as url:
-        upstream = OpenAI(_settings(url))
+        upstream = OpenAIUpstream(_settings(url))
         with pytest.raises(UpstreamUnavailable):
             await upstream.models()
         await upstream.close()
@@ -65,6 +65,6 @@ async def test_a_list_that_is_no_object_is_unavailable() -> None:
 async def test_preferred_models_come_first_in_the_order_of_preference() -> None:
     text = json.dumps({"data": [{"id": model} for model in ("tts-1", "gpt-4o-mini", "gpt-5", "gpt-4o")]})
     async with raw(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()) as url:
-        upstream = OpenAI(replace(_settings(url), prefer=("gpt-[0-9]", "gpt-*")))
+        upstream = OpenAIUpstream(replace(_settings(url), prefer=("gpt-[0-9]", "gpt-*")))
         assert await upstream.models() == ["gpt-5", "gpt-4o-mini", "gpt-4o", "tts-1"]
         await upstream.close()

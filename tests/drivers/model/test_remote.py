@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from structlog.testing import capture_logs
 
-from roost.core.problem import Unavailable
+from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import (
@@ -21,8 +21,8 @@ from roost.drivers.model.contract import (
     UpstreamTooLarge,
     UpstreamUnavailable,
 )
-from roost.drivers.model.openai import OpenAI
-from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT, Remote
+from roost.drivers.model.openai import OpenAIUpstream
+from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT, ProviderEndpointClient
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -30,8 +30,8 @@ PIECE = json.dumps({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_
 LAST = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
 
-def _upstream(url: str, key: Sensitive[str] | None = KEY, idle: float = 120.0) -> OpenAI:
-    return OpenAI(ModelSettings("far", "openai", f"{url}/v1", key), idle=idle)
+def _upstream(url: str, key: Sensitive[str] | None = KEY, idle: float = 120.0) -> OpenAIUpstream:
+    return OpenAIUpstream(ModelSettings("far", "openai", f"{url}/v1", key), idle=idle)
 
 
 async def _refused(response: Response) -> UpstreamProblem:
@@ -258,9 +258,9 @@ async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
 async def test_what_a_transport_refuses_is_told_by_its_own_words() -> None:
     class Guard(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            raise Unavailable(f"{request.url.host} is refused")
+            raise ServiceUnavailable(f"{request.url.host} is refused")
 
-    remote = Remote(ModelSettings("far", "openai", "http://inside.example/v1"), {}, transport=Guard())
+    remote = ProviderEndpointClient(ModelSettings("far", "openai", "http://inside.example/v1"), {}, transport=Guard())
     with pytest.raises(UpstreamUnavailable, match=r"\(far\): inside\.example is refused"):
         await remote.get("/models")
     await remote.close()

@@ -6,7 +6,7 @@ import pytest
 
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import UpstreamRefused
-from roost.drivers.model.scripted import Scripted, plan
+from roost.drivers.model.scripted import ScriptedUpstream, plan
 
 GREETING = "I am Roost's scripted stand-in model, not a language model."
 RUNTIME = "\n\nRuntime: agent=main | session=agent:main:openai:6398 | host=vm | os=Linux (x64) | capabilities=details"
@@ -129,25 +129,25 @@ def test_slow_takes_a_number_of_words(count: str) -> None:
 
 async def test_slow_takes_its_time() -> None:
     began = time.monotonic()
-    chunks = [chunk async for chunk in Scripted().stream(_request(("user", "/slow 4")))]
+    chunks = [chunk async for chunk in ScriptedUpstream().stream(_request(("user", "/slow 4")))]
     assert time.monotonic() - began >= 0.2
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "1 2 3 4"
 
 
 async def test_the_same_question_has_the_same_answer() -> None:
-    one, again = [await Scripted().complete(_request(("user", "hello"))) for _ in range(2)]
-    other = await Scripted().complete(_request(("user", "hello!")))
+    one, again = [await ScriptedUpstream().complete(_request(("user", "hello"))) for _ in range(2)]
+    other = await ScriptedUpstream().complete(_request(("user", "hello!")))
     assert {**one, "created": 0} == {**again, "created": 0}
     assert one["id"] != other["id"]
 
 
 async def test_a_stream_has_the_id_of_the_whole_answer() -> None:
-    whole = await Scripted().complete(_request(("user", "hello")))
-    chunk = await anext(Scripted().stream(_request(("user", "hello"), stream=True, stream_options={"x": 1})))
+    whole = await ScriptedUpstream().complete(_request(("user", "hello")))
+    chunk = await anext(ScriptedUpstream().stream(_request(("user", "hello"), stream=True, stream_options={"x": 1})))
     assert chunk["id"] == whole["id"]
 
 
 async def test_another_model_is_refused_with_the_code_that_clients_know() -> None:
     with pytest.raises(UpstreamRefused) as refused:
-        await Scripted().complete(_request(("user", "hello")).directed("gpt"))
+        await ScriptedUpstream().complete(_request(("user", "hello")).directed("gpt"))
     assert refused.value.extra == {"code": "model_not_found"}

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.egress.dialer import Dialer
-from roost.agents.egress.policy import Address, Policy
+from roost.agents.egress.dialer import PublicDialer
+from roost.agents.egress.host_port import parse
+from roost.agents.egress.policy import Address, EgressPolicy
 from roost.agents.egress.resolver import SystemResolver
-from roost.agents.egress.target import parse
 from roost.core.db import Database
 from roost.drivers.network.contract import (
-    NotThere,
-    Refused,
+    ContentNotAtSource,
+    NetworkRefused,
     SourceFailed,
 )
-from roost.drivers.network.kubo import Kubo
+from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.none import NoNetwork
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.pins.model import Ask, Status
+from roost.storage.pins.model import PinRequest, PinState
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1
@@ -48,8 +48,8 @@ async def test_content_comes_from_a_peer_over_bitswap(database: Database, tmp_pa
     async with two_nodes(tmp_path) as (ours, theirs):
         cid = await theirs.add(CONTENT)
         async with counter(database, place, network=through_kubo(ours.url, "bearer:secret")) as desk:
-            pin = await desk.pins.add(place.tenant_id, Ask(cid, hosts=(ELSEWHERE, theirs.address)))
-            assert await desk.until(pin, Status.PINNED, Status.EXPIRED) is Status.PINNED
+            pin = await desk.pins.add(place.tenant_id, PinRequest(cid, hosts=(ELSEWHERE, theirs.address)))
+            assert await desk.until(pin, PinState.PINNED, PinState.EXPIRED) is PinState.PINNED
             assert await desk.read(cid) == CONTENT
             assert list(await desk.pins.delegates()) == [ours.address]
             assert not await ours.has(str(Cid.parse(cid).v1()))  # it was fetched, not kept there
@@ -58,7 +58,7 @@ async def test_content_comes_from_a_peer_over_bitswap(database: Database, tmp_pa
 async def test_what_no_peer_has_is_not_waited_for(tmp_path: Path) -> None:
     async with kubo(tmp_path / "ours") as ours:
         (source,) = through_kubo(ours.url, idle=0.5).sources()
-        with pytest.raises(NotThere):
+        with pytest.raises(ContentNotAtSource):
             await read(source)
         async with asyncio.timeout(10):
             while not (await ours.ask("abandoned"))["abandoned"]:
@@ -90,10 +90,10 @@ async def test_what_breaks_off_is_not_announced(tmp_path: Path) -> None:
         network = through_kubo(ours.url)
         with pytest.raises(ContentDamaged):
             await network.announce(str(FOLDER), damaged)
-        with pytest.raises(Refused, match="EOF"):
+        with pytest.raises(NetworkRefused, match="EOF"):
             await network.announce(str(FOLDER), lambda: _pieces(FOLDER_CAR[:-1]))
         assert not await network.has(str(FOLDER))
-        with pytest.raises(Refused, match="did not pin"):
+        with pytest.raises(NetworkRefused, match="did not pin"):
             await network.announce(CID, lambda: _pieces(FOLDER_CAR))
         assert not await network.has(CID)
 
@@ -109,7 +109,7 @@ async def test_content_cannot_end_its_part_of_the_form(tmp_path: Path) -> None:
 async def test_a_node_that_does_not_know_us_or_is_not_there(tmp_path: Path) -> None:
     async with kubo(tmp_path / "ours", "bearer:secret") as ours:
         stranger, url = through_kubo(ours.url, "bearer:guess"), ours.url
-        with pytest.raises(Refused, match="403"):
+        with pytest.raises(NetworkRefused, match="403"):
             await stranger.announce(CID, lambda: _pieces(CAR))
         with pytest.raises(SourceFailed, match="403"):
             await read(stranger.sources()[0])
@@ -123,13 +123,13 @@ async def test_a_node_that_does_not_know_us_or_is_not_there(tmp_path: Path) -> N
 async def test_a_name_and_a_password(tmp_path: Path) -> None:
     async with kubo(tmp_path / "ours", "basic:me:pass:word") as ours:
         assert not await through_kubo(ours.url, "basic:me:pass:word").has(CID)
-        with pytest.raises(Refused, match="403"):
+        with pytest.raises(NetworkRefused, match="403"):
             await through_kubo(ours.url, "basic:me:pass").has(CID)
 
 
 async def test_only_addresses_that_others_may_know_are_told(tmp_path: Path) -> None:
     async with kubo(tmp_path / "ours") as ours:
-        network = Kubo(ours.url, None, trustless(), locate, Policy().admits_address)
+        network = KuboNetwork(ours.url, None, trustless(), locate, EgressPolicy().admits_address)
         assert await network.addresses() == []
 
 
@@ -145,13 +145,13 @@ async def test_only_addresses_that_others_may_know_are_told(tmp_path: Path) -> N
 )
 async def test_peers_are_looked_up_and_judged_on_our_side(host: str) -> None:
     resolver = SystemResolver()
-    dialer = Dialer(Policy(), resolver)
+    dialer = PublicDialer(EgressPolicy(), resolver)
 
     async def guarded(name: str, port: int) -> tuple[Sequence[Address], int]:
         return await dialer.places("network", parse(f"[{name}]" if ":" in name else name, port))
 
     async with gateway({CID: CAR}) as server:
-        (source,) = Kubo(server.url, None, NoNetwork(), guarded, lambda _: True).sources((host,))
+        (source,) = KuboNetwork(server.url, None, NoNetwork(), guarded, lambda _: True).sources((host,))
         assert await read(source) == CAR
         assert [path.partition("?")[0] for path in server.asked] == ["/api/v0/dag/export"]
     resolver.close()
@@ -163,7 +163,7 @@ async def test_a_name_is_connected_to_by_its_number() -> None:
         return [ipaddress.ip_address("192.0.2.7"), ipaddress.ip_address("2001:db8::7")], 4002
 
     async with gateway({CID: CAR}) as server:
-        await read(Kubo(server.url, None, NoNetwork(), elsewhere, lambda _: True).sources((ELSEWHERE,))[0])
+        await read(KuboNetwork(server.url, None, NoNetwork(), elsewhere, lambda _: True).sources((ELSEWHERE,))[0])
         assert [path for path in server.asked if "swarm/connect" in path] == [
             "/api/v0/swarm/connect?arg=%2Fip4%2F192.0.2.7%2Ftcp%2F4002%2Fp2p%2F12D3KooWA",
             "/api/v0/swarm/connect?arg=%2Fip6%2F2001%3Adb8%3A%3A7%2Ftcp%2F4002%2Fp2p%2F12D3KooWA",

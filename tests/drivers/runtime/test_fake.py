@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.contract import BoxSpec
+from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from tests.conformance.runtimes import AGENT, Ground, ground, sleeper, sleeping, until
 
@@ -33,7 +33,7 @@ async def test_its_folders_are_where_they_are_on_the_host(place: Ground) -> None
 
 
 async def test_two_boxes_may_use_one_port_where_the_kernel_lets_them(place: Ground) -> None:
-    wardens = [await place.box(BoxSpec(name, relays={8799: "api"})) for name in ("one", "two")]
+    wardens = [await place.box(ContainerSpec(name, relays={8799: "api"})) for name in ("one", "two")]
     spaces = {(await warden.exec(["readlink", "/proc/self/ns/net"])).stdout for warden in wardens}
     if len(spaces) == 1:
         pytest.skip("the kernel allows no network of one's own here")
@@ -59,7 +59,7 @@ async def test_a_warden_of_another_folder_is_none_of_its_business(place: Ground,
 
 
 async def test_a_box_ends_no_command_of_another(place: Ground) -> None:
-    one, two = [await place.box(BoxSpec(name)) for name in ("one", "two")]
+    one, two = [await place.box(ContainerSpec(name)) for name in ("one", "two")]
     durations = [sleeper() for _ in range(3)]
     spared = [asyncio.create_task(one.exec(["sleep", duration])) for duration in durations]
     await until(lambda: all(map(sleeping, durations)))

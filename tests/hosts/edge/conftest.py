@@ -2,10 +2,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.hosts.edge.gate import Bounds
+from roost.hosts.edge.dependencies import ProxyLimits
 from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, running_site
 
-QUICK = Bounds(
+QUICK = ProxyLimits(
     first_head=0.5,
     keep_alive=1,
     linger=0.3,

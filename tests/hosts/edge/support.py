@@ -14,12 +14,12 @@ import uvicorn
 import uvloop
 
 from roost.core.sensitive import Sensitive
-from roost.hosts.address import Addresses
-from roost.hosts.edge.gate import Bounds, Gate
-from roost.hosts.edge.protocol import EdgeProtocol, edge_protocol
-from roost.identity.door import Entry, find
+from roost.hosts.address import HostAddresses
+from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
+from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
+from roost.identity.authenticator import AuthRequest, find
 from roost.identity.errors import MissingCredential, Unauthorised
-from roost.web.access import Passage
+from roost.web.access_log import AccessRecord
 
 TOKEN = "rst_gw_" + "ab" * 32
 INTERNAL = "Bearer internal-credential"
@@ -61,14 +61,14 @@ class Site:
     """One running server. What the gate does can be changed while it runs."""
 
     port: int = 0
-    passages: list[Passage] = field(default_factory=list)
+    passages: list[AccessRecord] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=lambda: {AGENT: TOKEN})
     upstreams: dict[str, tuple[str, int]] = field(default_factory=dict)
     dial: Callable[[str], Awaitable[Any]] | None = None
     dials: int = 0
     loop: asyncio.AbstractEventLoop | None = None
     gateways: list[asyncio.Server] = field(default_factory=list)
-    protocol: type[EdgeProtocol] | None = None
+    protocol: type[EdgeHttpProtocol] | None = None
     listener: Callable[[str], None] | None = None
 
     @property
@@ -124,7 +124,7 @@ class Site:
     def connect(self, timeout: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    async def _admit(self, entry: Entry) -> None:
+    async def _admit(self, entry: AuthRequest) -> None:
         credential = find(entry.headers, entry.query)
         if credential is None:
             raise MissingCredential
@@ -143,9 +143,9 @@ class Site:
     def _subscribe(self, listener: Callable[[str], None]) -> None:
         self.listener = listener
 
-    def gate(self, bounds: Bounds, **more: Any) -> Gate:
-        return Gate(
-            addresses=Addresses("localhost", self.port),
+    def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
+        return ProxyDependencies(
+            addresses=HostAddresses("localhost", self.port),
             admit=self._admit,
             dial=self._dial,
             credential=self._credential,
@@ -158,7 +158,7 @@ class Site:
 
 @contextlib.contextmanager
 def running_site(
-    bounds: Bounds | None = None,
+    bounds: ProxyLimits | None = None,
     *,
     app: Any = hello_app,
     loop_factory: Any = uvloop.new_event_loop,
@@ -167,7 +167,7 @@ def running_site(
 ) -> Iterator[Site]:
     listening = socket.create_server(("127.0.0.1", 0))
     site = make(port=listening.getsockname()[1])
-    site.protocol = edge_protocol(site.gate(bounds or Bounds(), **more))
+    site.protocol = edge_protocol(site.gate(bounds or ProxyLimits(), **more))
     config = uvicorn.Config(
         app,
         http=site.protocol,

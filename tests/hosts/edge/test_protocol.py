@@ -16,14 +16,14 @@ import pytest
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.hosts.edge.gate import Bounds, Gate
-from roost.hosts.front import front
+from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
+from roost.hosts.middleware import front
 from roost.identity import tenants
+from roost.identity.api_keys import ApiKeys
+from roost.identity.authenticator import Authenticator, AuthRequest
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.door import Door, Entry
-from roost.identity.gateways import Gateways
-from roost.identity.keys import Keys
-from roost.identity.platform import Platform
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.platform_tokens import PlatformTokens
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
@@ -203,23 +203,23 @@ def test_a_trusted_proxy_is_believed_about_the_client() -> None:
 
 
 @pytest.fixture
-def door_site(database: Database) -> Iterator[tuple[Site, Gateways, str]]:
+def door_site(database: Database) -> Iterator[tuple[Site, GatewayTokens, str]]:
     """A server whose gate is the real door over a real database."""
     sealer = Sealer(Sensitive(bytes(32)))
-    gateways = Gateways(database, sealer)
+    gateways = GatewayTokens(database, sealer)
     tenant = database.run(lambda connection: tenants.ensure(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
-    door = Door(Keys(database, sealer), gateways, Platform(database, sealer, gateways))
+    door = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
 
     class Guarded(Site):
-        def gate(self, bounds: Bounds, **more: Any) -> Gate:
+        def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
             return replace(super().gate(bounds, **more), admit=door.holder, subscribe=gateways.subscribe)
 
     with running_site(make=Guarded) as site:
         yield site, gateways, token
 
 
-def test_the_door_decides(door_site: tuple[Site, Gateways, str]) -> None:
+def test_the_door_decides(door_site: tuple[Site, GatewayTokens, str]) -> None:
     site, gateways, token = door_site
     with site.connect() as sock:
         wire = Wire(sock)
@@ -233,7 +233,7 @@ def test_the_door_decides(door_site: tuple[Site, Gateways, str]) -> None:
         assert wire.reply().status == 200
 
 
-def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, Gateways, str]) -> None:
+def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, GatewayTokens, str]) -> None:
     site, gateways, token = door_site
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -264,7 +264,7 @@ def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, Gateways
     ],
 )
 def test_a_cookie_counts_on_the_agents_own_pages_only(
-    door_site: tuple[Site, Gateways, str], line: str, headers: str, status: int
+    door_site: tuple[Site, GatewayTokens, str], line: str, headers: str, status: int
 ) -> None:
     site, _, token = door_site
     site.serve(echo, tell=False)
@@ -278,7 +278,7 @@ def test_a_cookie_counts_on_the_agents_own_pages_only(
 # What stands before the application
 
 
-async def admitted(entry: Entry) -> Caller:
+async def admitted(entry: AuthRequest) -> Caller:
     """Everybody is."""
     return Caller(CallerKind.SERVICE, entry.peer)
 

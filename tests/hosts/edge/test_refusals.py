@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from roost.core.problem import Limited
-from roost.drivers.runtime.contract import BoxGone
+from roost.core.problem import TooManyRequests
+from roost.drivers.runtime.contract import ContainerNotRunning
 from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, echo, request
 
 # Refusals
@@ -56,7 +56,7 @@ def test_what_only_looks_like_the_platform_is_the_agents(site: Site, wire: Wire,
 
 def test_an_agent_that_does_not_run_is_503(site: Site, wire: Wire) -> None:
     async def gone(_agent_id: str) -> None:
-        raise BoxGone
+        raise ContainerNotRunning
 
     site.dial = gone
     wire.send(request(host=site.host))
@@ -65,7 +65,7 @@ def test_an_agent_that_does_not_run_is_503(site: Site, wire: Wire) -> None:
 
 def test_a_problem_of_the_gate_keeps_its_headers(site: Site, wire: Wire) -> None:
     async def limited(_agent_id: str) -> None:
-        raise Limited(retry_after=7)
+        raise TooManyRequests(retry_after=7)
 
     site.dial = limited
     wire.send(request(host=site.host))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from roost.core.db import Database
-from roost.drivers.image.pillow import PillowImages
+from roost.drivers.image.pillow import PillowRenderer
 from tests.hosts.storage_gateway.visits import Visits, visits
 from tests.storage.house import house
 
@@ -17,6 +17,6 @@ def dialect() -> str:
 
 @pytest.fixture
 async def visit(database: Database, tmp_path: Path) -> AsyncIterator[Visits]:
-    images = PillowImages()
+    images = PillowRenderer()
     yield await visits(database, house(database, tmp_path), images)
     await images.close()

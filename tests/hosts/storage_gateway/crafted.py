@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from roost.storage.content import service
-from roost.storage.content.model import Hold, Network
+from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.hosts.storage_gateway.visits import Visits
 from tests.storage.cars import Blocks
 
@@ -18,14 +18,14 @@ async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
     async with visit.house.content.receive_car() as pack:
         await pack.write(b"".join(car.written([root], blocks)))
         kept = await pack.end()
-        hold = Hold(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, Network.PUBLIC)
+        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold(connection, hold))
     return kept.cid
 
 
-async def folder(visit: Visits, links: Sequence[Link]) -> Cid:
+async def folder(visit: Visits, links: Sequence[PBLink]) -> Cid:
     """A folder of these links, which lead to `LEAF`."""
-    node = dagpb.encode(links, Unixfs(Kind.DIRECTORY))
+    node = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
     cid = Cid.of(DAG_PB, node)
     return await put(visit, cid, [(cid, node), (LEAF, b"x")])
 
@@ -35,6 +35,6 @@ async def tower(visit: Visits, height: int, names: Sequence[str]) -> Cid:
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
-        node = dagpb.encode([Link(below, name, 1) for name in names], Unixfs(Kind.DIRECTORY))
+        node = dagpb.encode([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.of(DAG_PB, node), node))
     return await put(visit, blocks[-1][0], blocks)

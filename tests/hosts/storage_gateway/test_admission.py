@@ -3,9 +3,9 @@
 import pytest
 
 from roost.core import clock
-from roost.storage.content.model import Network
-from roost.storage.gateways.model import ControlKind
-from roost.storage.links.model import Window
+from roost.storage.content.model import ContentNetwork
+from roost.storage.gateways.model import AccessControlKind
+from roost.storage.signed_urls.model import ValidityPeriod
 from roost.storage.unixfs.cid import DAG_PB, Cid
 from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
 
@@ -14,7 +14,7 @@ FORMS = ("", "/", "/plain.txt", "?format=raw", "?format=car", "/plain.txt?format
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_private_content_is_as_if_it_were_not_there(visit: Visits, method: str) -> None:
-    private = await visit.folder(NAMES, Network.PRIVATE)
+    private = await visit.folder(NAMES, ContentNetwork.PRIVATE)
     nowhere = Cid.of(DAG_PB, b"nowhere")
     for form in FORMS:
         for fields in ({}, {"range": "bytes=0-1"}, {"if_none_match": f'"{private}"'}):
@@ -35,10 +35,10 @@ async def test_a_restricted_gateway_serves_its_owner_only(visit: Visits) -> None
 
 async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: Visits) -> None:
     theirs = await visit.file(b"theirs", tenant=visit.house.other_id)
-    private = await visit.file(b"private", Network.PRIVATE)
+    private = await visit.file(b"private", ContentNetwork.PRIVATE)
     tenant, gateway = visit.house.tenant_id, visit.ids["mine-gate"]
     _, token = await visit.gateways.add_token(tenant, gateway)
-    await visit.gateways.allow(tenant, gateway, ControlKind.HOST, "app.example.com")
+    await visit.gateways.allow(tenant, gateway, AccessControlKind.HOST, "app.example.com")
     refused = await visit.get(f"/ipfs/{theirs}")
     assert (refused.status, refused.body[:12]) == (401, b"ERR_ID:00024")
     for target, fields in (
@@ -56,11 +56,11 @@ async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: 
 async def test_addresses_can_be_let_in(visit: Visits) -> None:
     cid = await visit.file(b"hello")
     tenant, gateway = visit.house.tenant_id, visit.ids["mine-gate"]
-    control = await visit.gateways.allow(tenant, gateway, ControlKind.ADDRESS, "192.0.2.0/24")
+    control = await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "192.0.2.0/24")
     assert (await visit.get(f"/ipfs/{cid}")).status == 401
-    await visit.gateways.allow(tenant, gateway, ControlKind.ADDRESS, "127.0.0.0/8")
+    await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "127.0.0.0/8")
     assert (await visit.get(f"/ipfs/{cid}")).status == 200
-    await visit.gateways.withdraw(tenant, gateway, ControlKind.ADDRESS, control.id)
+    await visit.gateways.withdraw(tenant, gateway, AccessControlKind.ADDRESS, control.id)
 
 
 async def test_a_gateway_that_is_not_there(visit: Visits) -> None:
@@ -75,7 +75,7 @@ async def test_a_gateway_that_is_not_there(visit: Visits) -> None:
 
 async def linked(visit: Visits, url: str, expires: int = 60, date: int | None = None, tenant: str = "") -> str:
     """The target of a signed link to that address of `mine-gate`."""
-    window = Window(int(clock.now().timestamp()) if date is None else date, expires)
+    window = ValidityPeriod(int(clock.now().timestamp()) if date is None else date, expires)
     signed = await visit.links.download(
         tenant or visit.house.tenant_id, f"http://mine-gate.gateways.localhost:8642{url}", window
     )
@@ -83,7 +83,7 @@ async def linked(visit: Visits, url: str, expires: int = 60, date: int | None = 
 
 
 async def test_a_link_leads_to_one_private_file(visit: Visits) -> None:
-    cid = await visit.file(BIG, Network.PRIVATE)
+    cid = await visit.file(BIG, ContentNetwork.PRIVATE)
     target = await linked(visit, f"/files/{cid}?filename=a.bin")
     sent = await visit.get(target)
     assert (sent.status, sent.body) == (200, BIG)
@@ -97,8 +97,8 @@ async def test_a_link_leads_to_one_private_file(visit: Visits) -> None:
 
 
 async def test_a_link_counts_as_it_was_signed_only(visit: Visits) -> None:
-    cid = await visit.file(b"private", Network.PRIVATE)
-    other = await visit.file(b"other", Network.PRIVATE)
+    cid = await visit.file(b"private", ContentNetwork.PRIVATE)
+    other = await visit.file(b"other", ContentNetwork.PRIVATE)
     target = await linked(visit, f"/files/{cid}")
     now = int(clock.now().timestamp())
     for wrong in (
@@ -118,9 +118,9 @@ async def test_a_link_counts_as_it_was_signed_only(visit: Visits) -> None:
 
 
 async def test_a_link_to_what_is_not_there_tells_nothing_more(visit: Visits) -> None:
-    theirs = await visit.file(b"theirs", Network.PRIVATE, visit.house.other_id)
+    theirs = await visit.file(b"theirs", ContentNetwork.PRIVATE, visit.house.other_id)
     public = await visit.file(b"public")
-    folder = await visit.folder(NAMES, Network.PRIVATE)
+    folder = await visit.folder(NAMES, ContentNetwork.PRIVATE)
     for cid in (theirs, public, Cid.of(DAG_PB, b"nowhere"), folder):
         assert (await visit.get(await linked(visit, f"/files/{cid}"))).status == 404
     assert (await visit.get(await linked(visit, f"/files/{folder}/plain.txt"))).status == 200

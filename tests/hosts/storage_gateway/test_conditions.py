@@ -1,6 +1,6 @@
 import pytest
 
-from roost.hosts.storage_gateway.conditions import Part, Unsatisfiable, is_another, is_known, parts
+from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable, is_another, is_known, parts
 
 ETAG = '"cid"'
 
@@ -42,7 +42,7 @@ ETAG = '"cid"'
     ],
 )
 def test_which_bytes(asked: str, wanted: list[tuple[int, int]]) -> None:
-    assert list(parts(asked, None, ETAG, 100)) == [Part(*one) for one in wanted]
+    assert list(parts(asked, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
 
 
 def test_as_many_as_are_served() -> None:
@@ -53,7 +53,7 @@ def test_as_many_as_are_served() -> None:
     ("asked", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=100-,200-300", 100), ("bytes=0-", 0)]
 )
 def test_beyond_the_end(asked: str, size: int) -> None:
-    with pytest.raises(Unsatisfiable):
+    with pytest.raises(RangeNotSatisfiable):
         parts(asked, None, ETAG, size)
 
 

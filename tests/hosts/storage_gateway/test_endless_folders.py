@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.hosts.storage_gateway.crafted import LEAF, put
 from tests.hosts.storage_gateway.visits import Visits
 
 
-async def shards(visit: Visits, lowest: Sequence[Link], height: int) -> Cid:
+async def shards(visit: Visits, lowest: Sequence[PBLink], height: int) -> Cid:
     """Shards, each linked from all 256 places of the one above; the lowest has these links."""
     blocks = [(LEAF, b"x")]
     links = lowest
     for _ in range(height + 1):
-        node = dagpb.encode(links, Unixfs(Kind.SHARD, hash=0x22, fanout=256))
+        node = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
         blocks.append((Cid.of(DAG_PB, node), node))
-        links = [Link(blocks[-1][0], f"{place:02X}", 1) for place in range(256)]
+        links = [PBLink(blocks[-1][0], f"{place:02X}", 1) for place in range(256)]
     return await put(visit, blocks[-1][0], blocks)
 
 
@@ -29,7 +29,7 @@ async def test_a_page_of_empty_shards_is_refused(visit: Visits) -> None:
 
 
 async def test_a_page_has_so_many_signs(visit: Visits) -> None:
-    cid = await shards(visit, [Link(LEAF, "00" + "n" * 1_000_000, 1)], 2)
+    cid = await shards(visit, [PBLink(LEAF, "00" + "n" * 1_000_000, 1)], 2)
     sent = await visit.get(f"/ipfs/{cid}/")
     assert sent.status == 200
     assert len(sent.body) < 5_000_000
@@ -37,6 +37,6 @@ async def test_a_page_has_so_many_signs(visit: Visits) -> None:
 
 
 async def test_a_page_has_so_many_entries(visit: Visits) -> None:
-    cid = await shards(visit, [Link(LEAF, "00a.txt", 1)], 2)
+    cid = await shards(visit, [PBLink(LEAF, "00a.txt", 1)], 2)
     sent = await visit.get(f"/ipfs/{cid}/")
     assert b"The first 5,000 entries are shown." in sent.body

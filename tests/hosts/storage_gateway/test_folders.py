@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from roost.hosts.storage_gateway import listing
-from roost.storage.content.model import Network, Scope
+from roost.hosts.storage_gateway import directory_listing
+from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.unixfs import car
-from roost.storage.unixfs.dagpb import Kind, Link
+from roost.storage.unixfs.dagpb import PBLink, UnixfsKind
 from tests.hosts.storage_gateway import crafted
 from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
 
@@ -16,11 +16,11 @@ MANY = {f"file {number:05}.txt": b"same" for number in range(10_000)}
 
 async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
     root = await visit.folder({**MANY, "last": b"other"})
-    stat = await visit.house.reader.stat(Scope(Network.PUBLIC), root)
-    assert stat.kind is Kind.SHARD
+    stat = await visit.house.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)
+    assert stat.kind is UnixfsKind.SHARD
     sent = await visit.get(f"/ipfs/{root}/")
     assert sent.status == 200
-    assert len(re.findall(b"<tr>", sent.body)) == listing.MOST
+    assert len(re.findall(b"<tr>", sent.body)) == directory_listing.MOST
     assert b"The first 5,000 entries are shown." in sent.body
     assert sent.headers["content-length"] == str(len(sent.body))
     assert len(sent.body) < 2_000_000
@@ -28,7 +28,7 @@ async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
     inside = await visit.get(f"/ipfs/{root}/file%2009999.txt")
     assert (inside.body, len(inside.headers["x-ipfs-roots"].split(","))) == (b"same", 2)  # shards are no segments
     assert (await visit.get(f"/ipfs/{root}/no%20such")).status == 404
-    reader = car.Reader()
+    reader = car.CarReader()
     proof = list(reader.feed((await visit.get(f"/ipfs/{root}/last?format=car&dag-scope=block")).body))
     assert (proof[0].cid, proof[-1].data) == (root, b"other")
 
@@ -36,7 +36,7 @@ async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
 async def test_an_index_is_found_among_many(visit: Visits) -> None:
     many = {f"{number}{'-' * 100}": b"same" for number in range(2000)}
     root = await visit.folder({**many, "index.html": b"<!doctype html><p>hi"})
-    assert (await visit.house.reader.stat(Scope(Network.PUBLIC), root)).kind is Kind.SHARD
+    assert (await visit.house.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)).kind is UnixfsKind.SHARD
     sent = await visit.get("/", f"{root}.ipfs.mine-gate")
     assert (sent.status, sent.body) == (200, b"<!doctype html><p>hi")
 
@@ -53,7 +53,7 @@ async def test_a_page_of_a_hostile_folder_leads_nowhere_else(visit: Visits) -> N
         "\0",
         "x" * 5000,
     ]
-    root = await crafted.folder(visit, [Link(crafted.LEAF, name, 1) for name in names])
+    root = await crafted.folder(visit, [PBLink(crafted.LEAF, name, 1) for name in names])
     sent = await visit.get(f"/ipfs/{root}/")
     page = sent.body.decode()
     assert "<script" not in page

@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from tests.hosts.asgi import Sent
 from tests.hosts.storage_gateway.test_admission import linked
 from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
@@ -125,14 +125,14 @@ async def test_dates_say_nothing_of_what_never_changes(visit: Visits) -> None:
 
 
 async def test_damage_in_a_part_ends_the_answer_before_it_begins(visit: Visits) -> None:
-    pack, trees = await visit.house.keep(BIG, network=Network.PUBLIC)
+    pack, trees = await visit.house.keep(BIG, network=ContentNetwork.PUBLIC)
     visit.house.damage(pack, 10)
     sent = await visit.get(f"/ipfs/{trees[0].cid}?filename=a.bin", range="bytes=0-20,2000000-2000001")
     assert sent.status == 500
 
 
 async def test_a_signed_link_gives_parts_too(visit: Visits) -> None:
-    cid = await visit.file(BIG, Network.PRIVATE)
+    cid = await visit.file(BIG, ContentNetwork.PRIVATE)
     sent = await visit.get(await linked(visit, f"/files/{cid}"), range="bytes=0-1,5-6")
     assert [data for _, _, data in taken_apart(sent)] == [BIG[:2], BIG[5:7]]
     assert sent.headers["cache-control"] == "private, no-cache"

@@ -8,24 +8,24 @@ from typing import Any
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.image.contract import Images
-from roost.hosts.address import Addresses
-from roost.hosts.dispatch import Dispatch
-from roost.hosts.storage_gateway.answers import Answers
-from roost.hosts.storage_gateway.gateway import StorageGatewayHost
-from roost.hosts.storage_gateway.pictures import Pictures
-from roost.hosts.storage_gateway.shelf import Shelf
-from roost.storage.analytics.counter import Counter
+from roost.drivers.image.contract import ImageRenderer
+from roost.hosts.address import HostAddresses
+from roost.hosts.host_router import HostRouter
+from roost.hosts.storage_gateway.application import StorageGatewayApp
+from roost.hosts.storage_gateway.content_responses import ContentResponses
+from roost.hosts.storage_gateway.disk_cache import DiskCache
+from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content import service
-from roost.storage.content.model import Hold, Network
-from roost.storage.files.model import Note
-from roost.storage.gateways.service import Gateways
-from roost.storage.links.service import Links
-from roost.storage.serve.service import Serving
-from roost.storage.signatures.service import Signatures
-from roost.storage.swaps.service import Swaps
+from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.files.model import FileMetadata
+from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.serve.service import GatewayResolver
+from roost.storage.signatures.service import SignatureService
+from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V1, Profile
+from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.hosts.asgi import Sent, call
 from tests.storage.house import House, entry
 
@@ -49,13 +49,13 @@ class Visits:
     """A house with two tenants, each with a gateway: `mine-gate` and `their-gate`."""
 
     house: House
-    gateways: Gateways
-    swaps: Swaps
-    signatures: Signatures
-    links: Links
+    gateways: StorageGatewayService
+    swaps: SwapService
+    signatures: SignatureService
+    links: SignedUrlService
     app: Any
     ids: dict[str, str]
-    counter: Counter
+    counter: GatewayHitCounter
 
     async def get(self, target: str, gateway: str = "mine-gate", *, method: str = "GET", **headers: str) -> Sent:
         fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
@@ -63,16 +63,16 @@ class Visits:
         return await call(self.app, target, method=method, host=host, headers=fields, stays=True)
 
     async def folder(
-        self, files: Mapping[str, bytes], network: Network = Network.PUBLIC, tenant: str | None = None
+        self, files: Mapping[str, bytes], network: ContentNetwork = ContentNetwork.PUBLIC, tenant: str | None = None
     ) -> Cid:
         return (await self.nested({"": files}, network, tenant))[-1]
 
     async def nested(
         self,
         folders: Mapping[str, Mapping[str, bytes]],
-        network: Network = Network.PUBLIC,
+        network: ContentNetwork = ContentNetwork.PUBLIC,
         tenant: str | None = None,
-        profile: Profile = V1,
+        profile: ImportProfile = V1,
     ) -> list[Cid]:
         """The folders' CIDs; the last holds those before it, under their names."""
         below: list[Any] = []
@@ -86,23 +86,25 @@ class Visits:
                 tree = pack.add_folder(entries)
                 below.append(entry(name, tree))
                 cids.append(tree.cid)
-            hold = Hold(pack.pack_id, f"file/{pack.pack_id}", tenant or self.house.tenant_id, network)
+            hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", tenant or self.house.tenant_id, network)
             await pack.commit(lambda connection: service.hold(connection, hold))
         return cids
 
-    async def file(self, data: bytes, network: Network = Network.PUBLIC, tenant: str | None = None) -> Cid:
-        file = await self.house.file(data, Note(), network=network, tenant_id=tenant)
+    async def file(
+        self, data: bytes, network: ContentNetwork = ContentNetwork.PUBLIC, tenant: str | None = None
+    ) -> Cid:
+        file = await self.house.file(data, FileMetadata(), network=network, tenant_id=tenant)
         return Cid.parse(file.cid)
 
 
-async def visits(db: Database, house: House, images: Images) -> Visits:
-    gateways = Gateways(db, lambda name: f"http://{name}.gateways.localhost:8642")
+async def visits(db: Database, house: House, images: ImageRenderer) -> Visits:
+    gateways = StorageGatewayService(db, lambda name: f"http://{name}.gateways.localhost:8642")
     made = [await gateways.create(house.tenant_id, "mine-gate"), await gateways.create(house.other_id, "their-gate")]
-    links = Links(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
-    swaps, signatures = Swaps(db, gateways), Signatures(db)
-    pictures = Pictures(house.reader, images, Shelf(house.folder / "images", 10_000_000))
-    counter = Counter(db, 90)
-    serving = Serving(gateways, swaps, signatures, links, house.reader)
-    host = StorageGatewayHost(others, serving, Answers(house.reader, pictures), counter)
-    app = Dispatch(host, Addresses("localhost", 8642))
+    links = SignedUrlService(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
+    swaps, signatures = SwapService(db, gateways), SignatureService(db)
+    pictures = ImageResizer(house.reader, images, DiskCache(house.folder / "images", 10_000_000))
+    counter = GatewayHitCounter(db, 90)
+    serving = GatewayResolver(gateways, swaps, signatures, links, house.reader)
+    host = StorageGatewayApp(others, serving, ContentResponses(house.reader, pictures), counter)
+    app = HostRouter(host, HostAddresses("localhost", 8642))
     return Visits(house, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)

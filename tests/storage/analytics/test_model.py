@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from roost.storage.analytics import model
-from roost.storage.analytics.model import OTHER, UNKNOWN, Line, Tally, Visit
-from roost.storage.content.model import Network
+from roost.storage.analytics.model import OTHER, UNKNOWN, Hit, HitAggregate, HitCount
+from roost.storage.content.model import ContentNetwork
 from roost.storage.unixfs.cid import Cid
 
 TODAY = date(2026, 3, 4)
@@ -48,23 +48,26 @@ def test_what_visitors_say_is_cleaned(sent: str, kept: str) -> None:
     assert model.cleaned(sent, 200) == kept
 
 
-def visit(cid: Cid | None = CID, name: str = "a.txt") -> Visit:
-    return Visit(TODAY.toordinal(), "tenant", "gateway", Network.PUBLIC, cid, name, 200, "curl", "https://a.example")
+def visit(cid: Cid | None = CID, name: str = "a.txt") -> Hit:
+    return Hit(
+        TODAY.toordinal(), "tenant", "gateway", ContentNetwork.PUBLIC, cid, name, 200, "curl", "https://a.example"
+    )
 
 
 def test_a_visit_is_a_line() -> None:
     line = model.line(visit(), "file.bin")
-    assert line == Line("tenant", TODAY, "gateway", str(CID), "a.txt", 200, "curl", "https://a.example")
+    assert line == HitAggregate("tenant", TODAY, "gateway", str(CID), "a.txt", 200, "curl", "https://a.example")
     assert model.line(visit(name=""), "file.bin").file_name == "file.bin"
     assert model.line(visit(name=""), None).file_name == UNKNOWN
     assert model.line(visit().plainer(), None) == line.of_gateway()
 
 
-def lines(number: int) -> dict[Line, Tally]:
+def lines(number: int) -> dict[HitAggregate, HitCount]:
     """Each of another user agent, the later the more requests."""
     made = model.line(visit(), None)
     return {
-        Line(**{**vars(made), "user_agent": str(one), "cid": f"cid{one}"}): Tally(one + 1, 10) for one in range(number)
+        HitAggregate(**{**vars(made), "user_agent": str(one), "cid": f"cid{one}"}): HitCount(one + 1, 10)
+        for one in range(number)
     }
 
 
@@ -90,7 +93,7 @@ def test_what_is_asked_for_most_is_told_apart(monkeypatch: pytest.MonkeyPatch) -
 def test_lines_differ_by_all_that_they_tell() -> None:
     first = model.line(visit(), None)
     others = [
-        Line(**{**vars(first), field: value})
+        HitAggregate(**{**vars(first), field: value})
         for field, value in {"gateway_id": "x", "cid": "x", "file_name": "x", "status": 206, "referer": "x"}.items()
     ]
     assert len({line.digest for line in (first, *others)}) == 6

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.storage.content import service
-from roost.storage.content.archive import Archive
-from roost.storage.content.errors import NotAFolder, TooDeep, TooManyShards
-from roost.storage.content.model import Hold, Network, Scope
-from roost.storage.content.reader import Reader
+from roost.storage.content.errors import ContentNotAFolder, TooDeep, TooManyShards
+from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.tar_archive import TarArchive
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.errors import MalformedContent
 from tests.storage.house import House
 
 Block = tuple[Cid, bytes]
-PUBLIC = Scope(Network.PUBLIC, None)
+PUBLIC = ContentScope(ContentNetwork.PUBLIC, None)
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def dialect() -> str:
     return "sqlite"
 
 
-def shard(*links: Link) -> Block:
-    block = dagpb.encode(links, Unixfs(Kind.SHARD, hash=0x22, fanout=256))
+def shard(*links: PBLink) -> Block:
+    block = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
     return Cid.of(DAG_PB, block), block
 
 
@@ -37,13 +37,15 @@ def shards(leaf: Block, depth: int) -> Sequence[Block]:
     """The leaf below that many shards, each linked from all 256 places of the one above."""
     blocks = [leaf]
     for _ in range(depth):
-        blocks.append(shard(*(Link(blocks[-1][0], f"{place:02X}", 1) for place in range(256))))
+        blocks.append(shard(*(PBLink(blocks[-1][0], f"{place:02X}", 1) for place in range(256))))
     return blocks
 
 
 def file(links: Sequence[tuple[Cid, int]]) -> Block:
     sizes = [size for _, size in links]
-    block = dagpb.encode([Link(cid, "", 1) for cid, _ in links], Unixfs(Kind.FILE, size=sum(sizes), sizes=sizes))
+    block = dagpb.encode(
+        [PBLink(cid, "", 1) for cid, _ in links], UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes)
+    )
     return Cid.of(DAG_PB, block), block
 
 
@@ -53,12 +55,12 @@ async def take(place: House, blocks: Sequence[Block]) -> Cid:
     async with place.content.receive_car() as pack:
         await pack.write(b"".join(car.written([root], blocks)))
         await pack.end()
-        hold = Hold(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, Network.PUBLIC)
+        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold(connection, hold))
     return root
 
 
-async def names(reader: Reader, root: Cid, most: int) -> list[str]:
+async def names(reader: ContentReader, root: Cid, most: int) -> list[str]:
     found: list[str] = []
     async for link in reader.entries(PUBLIC, await reader.stat(PUBLIC, root)):
         found.append(link.name)
@@ -73,13 +75,13 @@ async def test_a_folder_of_empty_shards_has_an_end(place: House) -> None:
         with pytest.raises(TooManyShards):
             await names(place.reader, root, 1)
         with pytest.raises(TooManyShards):
-            await Archive(place.reader, PUBLIC, await place.reader.stat(PUBLIC, root)).check()
+            await TarArchive(place.reader, PUBLIC, await place.reader.stat(PUBLIC, root)).check()
 
 
 async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> None:
     raw = (Cid.of(RAW, b"x"), b"x")
     empty = shards(shard(), 6)
-    root = shard(Link(raw[0], "00a.txt", 1), *(Link(empty[-1][0], f"{n:02X}", 1) for n in range(1, 256)))
+    root = shard(PBLink(raw[0], "00a.txt", 1), *(PBLink(empty[-1][0], f"{n:02X}", 1) for n in range(1, 256)))
     async with asyncio.timeout(20):
         with pytest.raises(TooManyShards):
             await names(place.reader, await take(place, [raw, *empty, root]), 2)
@@ -88,21 +90,21 @@ async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> Non
 async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
     """What hashes alike has shards of its own down to the last."""
     raw = (Cid.of(RAW, b"x"), b"x")
-    blocks = [raw, shard(Link(raw[0], "00a.txt", 1), Link(raw[0], "01b.txt", 1))]
+    blocks = [raw, shard(PBLink(raw[0], "00a.txt", 1), PBLink(raw[0], "01b.txt", 1))]
     for _ in range(6):
-        blocks.append(shard(Link(blocks[-1][0], "07", 1)))
-    blocks.append(shard(*(Link(blocks[-1][0], f"{n:02X}", 1) for n in range(256))))
+        blocks.append(shard(PBLink(blocks[-1][0], "07", 1)))
+    blocks.append(shard(*(PBLink(blocks[-1][0], f"{n:02X}", 1) for n in range(256))))
     assert len(await names(place.reader, await take(place, blocks), 10_000)) == 512
 
 
 async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
     """Each has an entry, and so pays for the one below it."""
     raw = (Cid.of(RAW, b"x"), b"x")
-    blocks = [raw, shard(Link(raw[0], "00end.txt", 1))]
+    blocks = [raw, shard(PBLink(raw[0], "00end.txt", 1))]
     for _ in range(8):
-        blocks.append(shard(Link(raw[0], "00a.txt", 1), Link(blocks[-1][0], "01", 1)))
+        blocks.append(shard(PBLink(raw[0], "00a.txt", 1), PBLink(blocks[-1][0], "01", 1)))
     assert len(await names(place.reader, await take(place, blocks), 100)) == 9
-    blocks.append(shard(Link(raw[0], "00a.txt", 1), Link(blocks[-1][0], "01", 1)))
+    blocks.append(shard(PBLink(raw[0], "00a.txt", 1), PBLink(blocks[-1][0], "01", 1)))
     with pytest.raises(TooDeep):
         await names(place.reader, await take(place, blocks), 100)
 
@@ -111,11 +113,13 @@ async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
 async def test_shards_of_another_width_are_no_folder(place: House, fanout: int | None) -> None:
     raw = (Cid.of(RAW, b"x"), b"x")
     names_of = {16: "0", 1024: "000", None: "00"}
-    block = dagpb.encode([Link(raw[0], f"{names_of[fanout]}a", 1)], Unixfs(Kind.SHARD, hash=0x22, fanout=fanout))
+    block = dagpb.encode(
+        [PBLink(raw[0], f"{names_of[fanout]}a", 1)], UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=fanout)
+    )
     root = await take(place, [raw, (Cid.of(DAG_PB, block), block)])
-    with pytest.raises(NotAFolder):
+    with pytest.raises(ContentNotAFolder):
         await names(place.reader, root, 1)
-    with pytest.raises(NotAFolder):
+    with pytest.raises(ContentNotAFolder):
         await place.reader.resolve(PUBLIC, root, ["a"])
 
 
@@ -136,7 +140,7 @@ async def test_bytes_between_nothings_are_read(place: House) -> None:
     outer = file([(inner[0], 2)] * 1000)
     root = await take(place, [one, nothing, inner, outer])
     blobs = Counting(place.folder / "blobs")
-    reader = Reader(place.db, blobs)
+    reader = ContentReader(place.db, blobs)
     pieces = [piece async for piece in reader.content(PUBLIC, await reader.stat(PUBLIC, root), 0, 21)]
     assert b"".join(pieces) == b"1" * 21
     assert blobs.count < 50
@@ -163,12 +167,14 @@ async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> N
 
 async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = (Cid.of(RAW, b"x"), b"x")
-    node = dagpb.encode([Link(leaf[0], f"{number:05d}", 1) for number in range(3_000)], Unixfs(Kind.DIRECTORY))
+    node = dagpb.encode(
+        [PBLink(leaf[0], f"{number:05d}", 1) for number in range(3_000)], UnixfsData(UnixfsKind.DIRECTORY)
+    )
     root = await take(place, [leaf, (Cid.of(DAG_PB, node), node)])
     began, goes_on = threading.Event(), threading.Event()
     decode = dagpb.decode
 
-    def slow(block: bytes) -> dagpb.Node:
+    def slow(block: bytes) -> dagpb.PBNode:
         began.set()
         assert goes_on.wait(20)
         return decode(block)
@@ -183,10 +189,10 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, mo
 
 
 async def test_sizes_without_links_take_no_room(place: House) -> None:
-    block = dagpb.encode((), Unixfs(Kind.FILE, sizes=[0] * 10_000))
+    block = dagpb.encode((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
     cid = Cid.of(DAG_PB, block)
     async with place.content.receive_car() as pack:
         await pack.write(b"".join(car.written([cid], [(cid, block)])))
-        with pytest.raises(Malformed, match="not as long as it says"):
+        with pytest.raises(MalformedContent, match="not as long as it says"):
             await pack.end()
         assert [len(node.sizes) for node in pack._nodes.values()] == [1]

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.content.export import DagScope, Span, blocks_car
 from roost.storage.content.model import FILE_DEPTH
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.storage.cars import take
 from tests.storage.house import House
 
@@ -39,15 +39,15 @@ def grown(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, by
         sizes = [len(data) for _, data in below]
         data = own + b"".join(data for _, data in below)
         told = chance.choice([None, len(data)])
-        links = [Link(cid, "", chance.randint(0, 1 << 40)) for cid, _ in below]
-        node = dagpb.encode(links, Unixfs(Kind.FILE, own, told, sizes))
+        links = [PBLink(cid, "", chance.randint(0, 1 << 40)) for cid, _ in below]
+        node = dagpb.encode(links, UnixfsData(UnixfsKind.FILE, own, told, sizes))
         cid = Cid.of(DAG_PB, node, chance.choice([0, 1]))
         blocks[cid] = node
         return cid, data
     if form == "inline":
         return Cid(1, RAW, IDENTITY, own[:40]), own[:40]
     if form == "node":
-        leaf = dagpb.encode([], Unixfs(chance.choice([Kind.FILE, Kind.RAW]), own, len(own)))
+        leaf = dagpb.encode([], UnixfsData(chance.choice([UnixfsKind.FILE, UnixfsKind.RAW]), own, len(own)))
         cid = Cid.of(DAG_PB, leaf)
         blocks[cid] = leaf
     else:
@@ -85,7 +85,7 @@ async def test_every_range_is_the_file_s(place: House, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
     kept = await take(place, b"".join(written([root], chance.sample(list(blocks.items()), len(blocks)))))
-    assert (kept.cid, kept.kind, kept.size) == (root, Kind.FILE, len(data))
+    assert (kept.cid, kept.kind, kept.size) == (root, UnixfsKind.FILE, len(data))
     for begin, end in ranges(chance, len(data)):
         assert await read(place, root, begin, end) == data[begin:end]
 
@@ -99,8 +99,8 @@ async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed
     for begin, end in ranges(chance, len(data)):
         if begin == end:
             continue
-        reader, got = car.Reader(), dict[bytes, bytes]()
-        async for piece in blocks_car(place.reader, place.scope, steps, DagScope.ENTITY, Span(begin, end - 1)):
+        reader, got = car.CarReader(), dict[bytes, bytes]()
+        async for piece in blocks_car(place.reader, place.scope, steps, DagScope.ENTITY, EntityBytes(begin, end - 1)):
             got |= {one.cid.digest: one.data for one in reader.feed(piece)}
         reader.finish()
         assert read_out_of(got, root, begin, end) == data[begin:end]
@@ -129,7 +129,7 @@ async def test_as_deep_as_it_may_be(place: House) -> None:
     blocks: Graph = {Cid.of(RAW, b"deep"): b"deep"}
     for _ in range(FILE_DEPTH):
         below = list(blocks)[-1]
-        node = dagpb.encode([Link(below, "", 4)], Unixfs(Kind.FILE, sizes=[4]))
+        node = dagpb.encode([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
         blocks[Cid.of(DAG_PB, node)] = node
     root = list(blocks)[-1]
     await take(place, b"".join(written([root], blocks.items())))
@@ -150,10 +150,10 @@ async def test_as_deep_as_it_may_be(place: House) -> None:
     ],
 )
 def test_spans_of_ten_bytes(first: int, last: int | None, within: tuple[int, int]) -> None:
-    assert Span(first, last).within(10) == within
+    assert EntityBytes(first, last).within(10) == within
 
 
 @pytest.mark.parametrize(("first", "last"), [(10, None), (5, 4), (100, 200), (-1, -2), (0, -11)])
 def test_spans_with_nothing_in_them(first: int, last: int) -> None:
-    begin, end = Span(first, last).within(10)
+    begin, end = EntityBytes(first, last).within(10)
     assert b"0123456789"[begin : max(end, 0)] == b""

@@ -5,19 +5,21 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.storage.content import service, store
-from roost.storage.content.errors import ContentDamaged, ContentMissing, NotAFile, NotAFolder
-from roost.storage.content.model import BlockRow, Hold, Network, Pack, Scope, Where
-from roost.storage.content.reader import Reader, Stat
+from roost.storage.content.errors import ContentDamaged, ContentNotAFile, ContentNotAFolder, ContentNotFound
+from roost.storage.content.model import BlockLocation, BlockRow, ContentNetwork, ContentScope, Pack, PackReference
+from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import Kind, Link, Unixfs
-from roost.storage.unixfs.profile import PROFILES, Profile
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.house import CONTENT, House, entry
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
 
-async def whole(reader: Reader, scope: Scope, file: Stat, begin: int = 0, end: int | None = None) -> bytes:
+async def whole(
+    reader: ContentReader, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
+) -> bytes:
     return b"".join([piece async for piece in reader.content(scope, file, begin, end)])
 
 
@@ -25,7 +27,7 @@ async def whole(reader: Reader, scope: Scope, file: Stat, begin: int = 0, end: i
 @pytest.mark.parametrize(
     ("begin", "end"), [(0, None), (0, 1), (262_143, 262_145), (4_999_999, 1 << 40), (1_000_000, 3_000_000), (7, 7)]
 )
-async def test_ranges_of_a_file(place: House, profile: Profile, begin: int, end: int | None) -> None:
+async def test_ranges_of_a_file(place: House, profile: ImportProfile, begin: int, end: int | None) -> None:
     _, (_, tree) = await place.keep(b"something before it", CONTENT, profile=profile)
     file = await place.reader.stat(place.scope, tree.cid)
     assert file.size == len(CONTENT)
@@ -34,7 +36,7 @@ async def test_ranges_of_a_file(place: House, profile: Profile, begin: int, end:
 
 @EVERY_PROFILE
 @pytest.mark.parametrize("data", [b"", b"small content"])
-async def test_a_file_of_one_block(place: House, profile: Profile, data: bytes) -> None:
+async def test_a_file_of_one_block(place: House, profile: ImportProfile, data: bytes) -> None:
     pack_id, (tree,) = await place.keep(data, profile=profile)
     file = await place.reader.stat(place.scope, tree.cid)
     assert file.size == len(data)
@@ -51,7 +53,7 @@ async def test_the_way_goes_on_from_a_root_that_was_looked_up(place: House) -> N
         await pack.write(b"in it")
         file = await pack.end_file()
         folder = pack.add_folder([entry("file", file)])
-        hold = Hold(pack.pack_id, "file/1", place.tenant_id, Network.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold(connection, hold))
     root = await place.reader.stat(place.scope, folder.cid)
     steps = await place.reader.resolve(place.scope, root, ["file"])
@@ -62,20 +64,22 @@ async def test_the_way_goes_on_from_a_root_that_was_looked_up(place: House) -> N
 async def test_no_more_is_read_than_a_node_says(place: House) -> None:
     """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
     leaf = Cid.of(RAW, b"abc")
-    node = dagpb.encode([Link(leaf, "", 3)] * 2, Unixfs(Kind.FILE, size=2, sizes=[1, 1]))
+    node = dagpb.encode([PBLink(leaf, "", 3)] * 2, UnixfsData(UnixfsKind.FILE, size=2, sizes=[1, 1]))
     root, pack = Cid.of(DAG_PB, node), Pack("0" * 32, 0, clock.now())
-    rows = [BlockRow(cid, Where.INLINE, length=len(data), data=data) for cid, data in ((leaf, b"abc"), (root, node))]
+    rows = [
+        BlockRow(cid, BlockLocation.INLINE, length=len(data), data=data) for cid, data in ((leaf, b"abc"), (root, node))
+    ]
 
     def keep(connection: Connection) -> None:
         store.add_pack(connection, pack, rows, ())
-        store.hold(connection, Hold(pack.id, "file/1", place.tenant_id, Network.PRIVATE))
+        store.hold(connection, PackReference(pack.id, "file/1", place.tenant_id, ContentNetwork.PRIVATE))
 
     await place.db.write(keep)
     assert await whole(place.reader, place.scope, await place.reader.stat(place.scope, root)) == b"aa"
 
 
 @EVERY_PROFILE
-async def test_every_block_by_its_cid(place: House, profile: Profile) -> None:
+async def test_every_block_by_its_cid(place: House, profile: ImportProfile) -> None:
     _, (tree,) = await place.keep(CONTENT, profile=profile)
     for node in tree.nodes:
         assert await place.reader.block(place.scope, node.cid) == node.data
@@ -84,14 +88,14 @@ async def test_every_block_by_its_cid(place: House, profile: Profile) -> None:
 
 
 @EVERY_PROFILE
-async def test_a_folder_in_a_folder(place: House, profile: Profile) -> None:
+async def test_a_folder_in_a_folder(place: House, profile: ImportProfile) -> None:
     async with place.content.receive(profile) as pack:
         await pack.write(b"hello")
         small = await pack.end_file()
         inner = pack.add_folder([entry("h.txt", small)])
         many = [entry(f"{number}".rjust(80, "n"), small) for number in range(3000)]
         outer = pack.add_folder([entry("in", inner), *many])
-        hold = Hold(pack.pack_id, "file/1", place.tenant_id, Network.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold(connection, hold))
     steps = await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt"])
     assert [step.cid for step in steps] == [outer.cid, inner.cid, small.cid]
@@ -99,35 +103,35 @@ async def test_a_folder_in_a_folder(place: House, profile: Profile) -> None:
     names = {link.name async for link in place.reader.entries(place.scope, steps[0])}
     assert len(names) == 3001
     assert (await place.reader.resolve(place.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.resolve(place.scope, outer.cid, ["in", "other"])
-    with pytest.raises(NotAFolder):
+    with pytest.raises(ContentNotAFolder):
         await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt", "x"])
-    with pytest.raises(NotAFile):
+    with pytest.raises(ContentNotAFile):
         await whole(place.reader, place.scope, steps[0])
 
 
 async def test_nobody_sees_what_is_not_theirs(place: House) -> None:
     _, (tree,) = await place.keep(CONTENT)
     for scope in (
-        Scope(Network.PUBLIC),
-        Scope(Network.PUBLIC, place.tenant_id),
-        Scope(Network.PRIVATE, place.other_id),
+        ContentScope(ContentNetwork.PUBLIC),
+        ContentScope(ContentNetwork.PUBLIC, place.tenant_id),
+        ContentScope(ContentNetwork.PRIVATE, place.other_id),
     ):
-        with pytest.raises(ContentMissing):
+        with pytest.raises(ContentNotFound):
             await place.reader.stat(scope, tree.cid)
 
 
 async def test_everybody_sees_what_is_public(place: House) -> None:
-    _, (tree,) = await place.keep(CONTENT, network=Network.PUBLIC)
-    for scope in (Scope(Network.PUBLIC), Scope(Network.PUBLIC, place.tenant_id)):
-        assert (await place.reader.stat(scope, tree.cid)).kind is Kind.FILE
-    with pytest.raises(ContentMissing):
-        await place.reader.stat(Scope(Network.PUBLIC, place.other_id), tree.cid)
+    _, (tree,) = await place.keep(CONTENT, network=ContentNetwork.PUBLIC)
+    for scope in (ContentScope(ContentNetwork.PUBLIC), ContentScope(ContentNetwork.PUBLIC, place.tenant_id)):
+        assert (await place.reader.stat(scope, tree.cid)).kind is UnixfsKind.FILE
+    with pytest.raises(ContentNotFound):
+        await place.reader.stat(ContentScope(ContentNetwork.PUBLIC, place.other_id), tree.cid)
 
 
 @EVERY_PROFILE
-async def test_a_flipped_bit_is_never_served(place: House, profile: Profile) -> None:
+async def test_a_flipped_bit_is_never_served(place: House, profile: ImportProfile) -> None:
     pack_id, (tree,) = await place.keep(CONTENT, profile=profile)
     with place.blob(pack_id).open("r+b") as file:
         file.seek(3_000_000)

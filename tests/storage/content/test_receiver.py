@@ -5,9 +5,9 @@ import gc
 import pytest
 
 from roost.core.db import Connection
-from roost.storage.content.errors import ContentMissing
+from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import BlockRow
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import CONTENT, House
 
@@ -15,7 +15,7 @@ from tests.storage.house import CONTENT, House
 async def test_its_trees_are_the_importers(place: House) -> None:
     _, trees = await place.keep(b"", b"small", CONTENT)
     for data, tree in zip((b"", b"small", CONTENT), trees, strict=True):
-        importer = Importer(V1)
+        importer = UnixfsImporter(V1)
         importer.update(data)
         assert importer.finish() == tree
 
@@ -24,7 +24,7 @@ async def test_one_that_is_not_committed_leaves_nothing(place: House) -> None:
     async with place.content.receive(V1) as pack:
         await pack.write(CONTENT)
         tree = await pack.end_file()
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.stat(place.scope, tree.cid)
     assert not list((place.folder / "blobs").rglob("*"))[2:]
 
@@ -38,7 +38,7 @@ async def test_what_fails_beside_it_keeps_nothing(place: House) -> None:
         tree = await pack.end_file()
         with pytest.raises(RuntimeError):
             await pack.commit(fail)
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.stat(place.scope, tree.cid)
 
 

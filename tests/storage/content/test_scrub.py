@@ -6,19 +6,19 @@ import pytest
 
 from roost.core import clock
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.content.scrub import AGAIN_AFTER, Scrub
+from roost.storage.content.scrub import AGAIN_AFTER, ContentScrubber
 from roost.storage.unixfs.car import written
-from roost.storage.unixfs.profile import PROFILES, Profile
+from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, blocks_of, take
 from tests.storage.house import CONTENT, House
 
 
 @pytest.fixture
-def scrub(place: House) -> Scrub:
-    return Scrub(place.db, place.reader, rate=1 << 40)
+def scrub(place: House) -> ContentScrubber:
+    return ContentScrubber(place.db, place.reader, rate=1 << 40)
 
 
-async def everything(scrub: Scrub) -> int:
+async def everything(scrub: ContentScrubber) -> int:
     """Check all that is due; how many that were."""
     count = 0
     while await scrub.next():
@@ -41,7 +41,7 @@ def later(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
 
 @EVERY_PROFILE
 async def test_each_pack_is_checked_once_in_a_while(
-    place: House, scrub: Scrub, profile: Profile, monkeypatch: pytest.MonkeyPatch
+    place: House, scrub: ContentScrubber, profile: ImportProfile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await place.keep(CONTENT, b"small", b"", profile=profile)
     tree, blocks = blocks_of(profile, b"in a CAR")
@@ -57,7 +57,7 @@ async def test_each_pack_is_checked_once_in_a_while(
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("at", [0, 4_999_999, 5_000_003])
 async def test_a_flipped_bit_is_found_and_told(
-    place: House, scrub: Scrub, profile: Profile, at: int, capsys: pytest.CaptureFixture[str]
+    place: House, scrub: ContentScrubber, profile: ImportProfile, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await place.keep(CONTENT[:9000], profile=profile, holder="file/whole")
     pack_id, _ = await place.keep(CONTENT, b"small", profile=profile, holder="file/broken")
@@ -70,7 +70,7 @@ async def test_a_flipped_bit_is_found_and_told(
     assert "file/whole" not in said.out + said.err
 
 
-async def test_a_lost_object_is_found(place: House, scrub: Scrub) -> None:
+async def test_a_lost_object_is_found(place: House, scrub: ContentScrubber) -> None:
     pack_id, _ = await place.keep(CONTENT)
     place.blob(pack_id).unlink()
     await everything(scrub)
@@ -78,7 +78,7 @@ async def test_a_lost_object_is_found(place: House, scrub: Scrub) -> None:
 
 
 async def test_what_was_brought_back_is_whole_again(
-    place: House, scrub: Scrub, monkeypatch: pytest.MonkeyPatch
+    place: House, scrub: ContentScrubber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack_id, (tree,) = await place.keep(CONTENT)
     flip(place, pack_id, 77)

@@ -7,7 +7,7 @@ import pytest
 from roost.core import clock
 from roost.core.db import Connection
 from roost.storage.content import service, store
-from roost.storage.content.errors import ContentMissing
+from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import Pack
 from tests.storage.house import CONTENT, House
 
@@ -22,7 +22,7 @@ async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.F
     gone, (tree,) = await place.keep(CONTENT)
     kept, _ = await place.keep(b"kept", holder="file/2")
     await place.db.write(lambda connection: service.release(connection, "file/1"))
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.stat(place.scope, tree.cid)
     assert await place.content.sweep() == 0
     assert place.blob(gone).exists()
@@ -38,7 +38,7 @@ async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(place: House, 
     await place.db.write(lambda connection: service.release(connection, "file/1"))
     request.getfixturevalue("tomorrow")
     assert await place.content.sweep() == 1
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await anext(place.reader.content(place.scope, found))
 
 

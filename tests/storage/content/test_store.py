@@ -7,17 +7,26 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from roost.storage.content import store
-from roost.storage.content.model import BlockRow, Found, Hold, Network, Pack, Scope, TreeRow, Where
+from roost.storage.content.model import (
+    BlockLocation,
+    BlockMatch,
+    BlockRow,
+    ContentNetwork,
+    ContentScope,
+    Pack,
+    PackReference,
+    TreeRow,
+)
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PUBLIC, PRIVATE = Network.PUBLIC, Network.PRIVATE
+PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
 A, B, NODE = Cid.of(RAW, b"a"), Cid.of(RAW, b"b"), Cid.of(DAG_PB, b"node")
 ROWS = (
-    BlockRow(A, Where.SLICE, 0, 1),
-    BlockRow(B, Where.FRAMED, 1 << 40, 1),
-    BlockRow(NODE, Where.INLINE, length=4, data=b"node"),
+    BlockRow(A, BlockLocation.SLICE, 0, 1),
+    BlockRow(B, BlockLocation.FRAMED, 1 << 40, 1),
+    BlockRow(NODE, BlockLocation.INLINE, length=4, data=b"node"),
 )
 LEAVES = b"".join(bytes([number]) * 32 for number in range(5))
 
@@ -30,13 +39,13 @@ def keep(place: House, number: int = 1, *, size: int = 10, rows: Sequence[BlockR
 
 
 def hold(
-    place: House, pack_id: str, holder: str = "file/1", network: Network = PRIVATE, tenant: str | None = None
+    place: House, pack_id: str, holder: str = "file/1", network: ContentNetwork = PRIVATE, tenant: str | None = None
 ) -> None:
-    one = Hold(pack_id, holder, tenant or place.tenant_id, network)
+    one = PackReference(pack_id, holder, tenant or place.tenant_id, network)
     place.db.run(lambda connection: store.hold(connection, one))
 
 
-def find(place: House, cid: Cid, scope: Scope | None = None) -> Found | None:
+def find(place: House, cid: Cid, scope: ContentScope | None = None) -> BlockMatch | None:
     return place.db.run(lambda connection: store.find(connection, scope or place.scope, cid))
 
 
@@ -48,7 +57,7 @@ def stored(place: House, tenant: str | None = None) -> int:
 def test_a_block_is_found_where_it_is(place: House, row: BlockRow) -> None:
     pack_id = keep(place)
     hold(place, pack_id)
-    assert find(place, row.cid) == Found(pack_id, row)
+    assert find(place, row.cid) == BlockMatch(pack_id, row)
 
 
 def test_its_bytes_are_the_same_under_any_codec(place: House) -> None:
@@ -78,14 +87,14 @@ def test_nobody_sees_what_nobody_holds(place: House) -> None:
         (PUBLIC, {"mine public", "all public"}),
     ],
 )
-def test_who_sees_what_is_held(place: House, network: Network, scopes: set[str]) -> None:
+def test_who_sees_what_is_held(place: House, network: ContentNetwork, scopes: set[str]) -> None:
     hold(place, keep(place), network=network)
     every = {
-        "mine private": Scope(PRIVATE, place.tenant_id),
-        "mine public": Scope(PUBLIC, place.tenant_id),
-        "all public": Scope(PUBLIC),
-        "their private": Scope(PRIVATE, place.other_id),
-        "their public": Scope(PUBLIC, place.other_id),
+        "mine private": ContentScope(PRIVATE, place.tenant_id),
+        "mine public": ContentScope(PUBLIC, place.tenant_id),
+        "all public": ContentScope(PUBLIC),
+        "their private": ContentScope(PRIVATE, place.other_id),
+        "their public": ContentScope(PUBLIC, place.other_id),
     }
     assert {name for name, scope in every.items() if find(place, A, scope)} == scopes
 
@@ -105,8 +114,8 @@ def test_the_copy_that_is_whole_is_read(place: House) -> None:
 def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
     again = (
         ROWS[0],
-        BlockRow(A, Where.SLICE, 5, 1),
-        *(BlockRow(Cid.of(RAW, bytes([n])), Where.SLICE, n, 1) for n in range(9)),
+        BlockRow(A, BlockLocation.SLICE, 5, 1),
+        *(BlockRow(Cid.of(RAW, bytes([n])), BlockLocation.SLICE, n, 1) for n in range(9)),
     )
     pack_id = keep(place, rows=again)
     rows = place.db.run(lambda connection: store.rows_of(connection, pack_id, b"", 100))
@@ -116,7 +125,7 @@ def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
 
 
 def test_many_blocks_at_once(place: House) -> None:
-    rows = [BlockRow(Cid.of(RAW, str(number).encode()), Where.SLICE, number, 1) for number in range(4001)]
+    rows = [BlockRow(Cid.of(RAW, str(number).encode()), BlockLocation.SLICE, number, 1) for number in range(4001)]
     pack_id = keep(place, rows=rows)
     seen: list[bytes] = []
     after = b""

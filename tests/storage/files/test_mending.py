@@ -6,36 +6,40 @@ import pytest
 
 from roost.core.db import Database
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.content.model import Network, Scope
+from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.files.damage import damaged, describe
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival, Files
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.cars import blocks_of
 from tests.storage.house import CONTENT, House
 
-PRIVATE = Network.PRIVATE
+PRIVATE = ContentNetwork.PRIVATE
 
 
 @pytest.fixture
-def files(database: Database) -> Files:
-    return Files(database)
+def files(database: Database) -> FileService:
+    return FileService(database)
 
 
-async def add(place: House, files: Files, data: bytes = CONTENT, tenant_id: str | None = None) -> tuple[File, Path]:
+async def add(
+    place: House, files: FileService, data: bytes = CONTENT, tenant_id: str | None = None
+) -> tuple[File, Path]:
     """The file, and where its bytes would be."""
     async with place.content.receive(V1) as pack:
         await pack.write(data)
         tree = await pack.end_file()
-        arrival = Arrival(tenant_id or place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", Note("n"))
+        arrival = NewFile(
+            tenant_id or place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n")
+        )
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
     return file, place.blob(pack.pack_id)
 
 
 async def read(place: House, file: File) -> bytes:
-    scope = Scope(file.network, file.tenant_id)
+    scope = ContentScope(file.network, file.tenant_id)
     stat = await place.reader.stat(scope, Cid.parse(file.cid))
     return b"".join([piece async for piece in place.reader.content(scope, stat)])
 
@@ -46,7 +50,7 @@ def flip(path: Path, at: int = 4_000_000) -> None:
     path.write_bytes(data)
 
 
-async def test_the_same_content_heals_a_damaged_file(place: House, files: Files) -> None:
+async def test_the_same_content_heals_a_damaged_file(place: House, files: FileService) -> None:
     first, path = await add(place, files)
     flip(path)
     with pytest.raises(ContentDamaged):
@@ -63,7 +67,7 @@ async def test_the_same_content_heals_a_damaged_file(place: House, files: Files)
     assert await files.capacity.usage(place.tenant_id) == (len(CONTENT), None)
 
 
-async def test_a_whole_one_is_kept_as_it_is(place: House, files: Files) -> None:
+async def test_a_whole_one_is_kept_as_it_is(place: House, files: FileService) -> None:
     first, path = await add(place, files)
     _, other = await add(place, files)
     other.unlink()
@@ -71,7 +75,7 @@ async def test_a_whole_one_is_kept_as_it_is(place: House, files: Files) -> None:
     assert await read(place, first) == CONTENT
 
 
-async def test_a_car_heals_it_too(place: House, files: Files) -> None:
+async def test_a_car_heals_it_too(place: House, files: FileService) -> None:
     first, path = await add(place, files)
     flip(path)
     with pytest.raises(ContentDamaged):
@@ -80,13 +84,13 @@ async def test_a_car_heals_it_too(place: House, files: Files) -> None:
     async with place.content.receive_car() as car:
         await car.write(b"".join(written([tree.cid], blocks)))
         kept = await car.end()
-        arrival = Arrival(place.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", Note("n"))
+        arrival = NewFile(place.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
         again = await car.commit(lambda connection: files.add(connection, arrival, car.pack_id))
     assert again.id == first.id
     assert await read(place, first) == CONTENT
 
 
-async def test_another_tenants_stays_as_it_is(place: House, files: Files) -> None:
+async def test_another_tenants_stays_as_it_is(place: House, files: FileService) -> None:
     mine, path = await add(place, files)
     theirs, other = await add(place, files, tenant_id=place.other_id)
     for one, file in ((path, mine), (other, theirs)):
@@ -100,7 +104,9 @@ async def test_another_tenants_stays_as_it_is(place: House, files: Files) -> Non
     assert [one.id async for one in damaged(place.db)] == [theirs.id]
 
 
-async def test_whose_it_is_is_told_in_words(place: House, files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_whose_it_is_is_told_in_words(
+    place: House, files: FileService, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, path = await add(place, files)
     flip(path)
     place.content.scrub.describe = describe

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.storage.files.errors import InvalidMetadata
+from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.files.model import checked_keyvalues
 
 
@@ -22,11 +22,11 @@ def test_keyvalues() -> None:
     ],
 )
 def test_keyvalues_that_are_none(given: dict[str, object]) -> None:
-    with pytest.raises(InvalidMetadata):
+    with pytest.raises(InvalidFileMetadata):
         checked_keyvalues(given)
 
 
 def test_a_pair_fits_into_an_index() -> None:
     assert checked_keyvalues({"k" * 255: "v" * 1024})
-    with pytest.raises(InvalidMetadata):
+    with pytest.raises(InvalidFileMetadata):
         checked_keyvalues({"k": "\N{PARTY POPPER}" * 1024})

@@ -3,44 +3,44 @@
 import pytest
 
 from roost.core.db import Database
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import Condition, File, Filter, Note, PinFilter
-from roost.storage.files.service import Arrival, Files
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.model import Filter as GroupFilter
-from roost.storage.groups.service import Groups
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import File, FileFilter, FileMetadata, KeyvalueCondition, PinFilter
+from roost.storage.files.service import FileService, NewFile
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.model import GroupFilter
+from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import House
 
-PUBLIC = Network.PUBLIC
+PUBLIC = ContentNetwork.PUBLIC
 VALUES = (9, 10.5, -3, 1e-7, "11", "1e2", "1e999", "nan", "inf", "٣", "9\n", "", "Apple", "apple", "50%", "5_0", 10**40)
 
 
 @pytest.fixture
-def files(database: Database) -> Files:
-    return Files(database)
+def files(database: Database) -> FileService:
+    return FileService(database)
 
 
-async def add(place: House, files: Files, note: Note, tenant_id: str | None = None) -> File:
+async def add(place: House, files: FileService, note: FileMetadata, tenant_id: str | None = None) -> File:
     async with place.content.receive(V1) as pack:
         await pack.write(repr(note).encode())
         tree = await pack.end_file()
-        arrival = Arrival(tenant_id or place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", note)
+        arrival = NewFile(tenant_id or place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", note)
         return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
 
 
-async def test_conditions(place: House, files: Files) -> None:
+async def test_conditions(place: House, files: FileService) -> None:
     for value in VALUES:
-        await add(place, files, Note(repr(value), {"n": value, "other": 9}))
-    await add(place, files, Note("none"))
-    await add(place, files, Note("theirs", {"n": 9}), place.other_id)
+        await add(place, files, FileMetadata(repr(value), {"n": value, "other": 9}))
+    await add(place, files, FileMetadata("none"))
+    await add(place, files, FileMetadata("theirs", {"n": 9}), place.other_id)
     numbers = {"9", "10.5", "-3", "1e-07", "'11'", "'1e2'"}
     texts = {repr(value) for value in VALUES}
 
     async def found(operator: str, value: str | float, until: str | float | None = None, *, negated: bool) -> set[str]:
-        condition = Condition("n", operator, value, until, negated)
+        condition = KeyvalueCondition("n", operator, value, until, negated)
         pins, count = await files.pins(place.tenant_id, PinFilter(conditions=[condition]), 100, 0)
         assert count == len(pins)
         return {str(pin.note.name) for pin in pins}
@@ -61,43 +61,43 @@ async def test_conditions(place: House, files: Files) -> None:
         assert await found(operator, value, until, negated=True) == whole - wanted, (operator, value)
 
 
-async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: Files) -> None:
-    file = await add(place, files, Note("one"))
+async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: FileService) -> None:
+    file = await add(place, files, FileMetadata("one"))
     for part, wanted in ((file.cid[10:20], 1), (file.cid[10:20].upper(), 0), ("%", 0)):
         assert (await files.pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted
 
 
-async def test_files_are_regrouped_together_or_not_at_all(place: House, files: Files, database: Database) -> None:
-    groups = Groups(database)
+async def test_files_are_regrouped_together_or_not_at_all(place: House, files: FileService, database: Database) -> None:
+    groups = GroupService(database)
     group = await groups.create(place.tenant_id, PUBLIC, "some", is_public=False)
     theirs = await groups.create(place.other_id, PUBLIC, "theirs", is_public=False)
-    one, two = await add(place, files, Note("one")), await add(place, files, Note("two"))
-    strange = await add(place, files, Note("strange"), place.other_id)
+    one, two = await add(place, files, FileMetadata("one")), await add(place, files, FileMetadata("two"))
+    strange = await add(place, files, FileMetadata("strange"), place.other_id)
 
     async def members() -> set[str]:
-        page, _ = await files.list(place.tenant_id, PUBLIC, Filter(group_id=group.id), None, 10)
+        page, _ = await files.list(place.tenant_id, PUBLIC, FileFilter(group_id=group.id), None, 10)
         return {file.id for file in page}
 
     async def regroup(*which: str | Cid, member: bool = True, into: str = group.id) -> None:
         await files.regroup(place.tenant_id, PUBLIC, which, into, member=member)
 
-    with pytest.raises(FileMissing):
+    with pytest.raises(FileNotFound):
         await regroup(one.id, strange.id)
-    with pytest.raises(FileMissing):
+    with pytest.raises(FileNotFound):
         await regroup(Cid.parse(one.cid), Cid.parse(strange.cid))
-    with pytest.raises(GroupMissing):
+    with pytest.raises(GroupNotFound):
         await regroup(one.id, into=theirs.id)
     assert await members() == set()
     await regroup(Cid.parse(one.cid), two.id, Cid.parse(one.cid))
     assert await members() == {one.id, two.id}
     await regroup(one.id, member=False)
-    with pytest.raises(FileMissing):
+    with pytest.raises(FileNotFound):
         await regroup(two.id, one.id, member=False)
     assert await members() == {two.id}
 
 
 async def test_groups_are_listed_by_offset(place: House, database: Database) -> None:
-    groups = Groups(database)
+    groups = GroupService(database)
     for name in ("a", "B", "ab"):
         await groups.create(place.tenant_id, PUBLIC, name, is_public=False)
     await groups.create(place.other_id, PUBLIC, "ab", is_public=False)

@@ -10,52 +10,54 @@ from sqlalchemy import Engine, event
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.core.place import InvalidPage
-from roost.storage.content.errors import ContentMissing
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.model import Change, File, Filter, Note, PinFilter, checked_keyvalues
-from roost.storage.files.service import Files
+from roost.core.page_cursor import InvalidPageToken
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, checked_keyvalues
+from roost.storage.files.service import FileService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
 from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
 
-PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
+PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 
 
 @pytest.fixture
-def files(database: Database) -> Files:
-    return Files(database)
+def files(database: Database) -> FileService:
+    return FileService(database)
 
 
-async def add(place: House, files: Files, data: bytes, note: Note | None = None, network: Network = PRIVATE) -> File:
+async def add(
+    place: House, files: FileService, data: bytes, note: FileMetadata | None = None, network: ContentNetwork = PRIVATE
+) -> File:
     return await place.file(data, note, network=network, files=files)
 
 
-async def test_added_found_and_deleted(place: House, files: Files) -> None:
-    file = await add(place, files, b"one", Note("one", {"a": 1}))
+async def test_added_found_and_deleted(place: House, files: FileService) -> None:
+    file = await add(place, files, b"one", FileMetadata("one", {"a": 1}))
     assert await files.get(place.tenant_id, PRIVATE, file.id) == file
     assert await place.reader.block(place.scope, Cid.parse(file.cid)) == b"one"
     await files.delete(place.tenant_id, PRIVATE, file.id)
-    with pytest.raises(FileMissing):
+    with pytest.raises(FileNotFound):
         await files.get(place.tenant_id, PRIVATE, file.id)
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.block(place.scope, Cid.parse(file.cid))
 
 
-async def test_another_tenant_or_network_has_no_such_file(place: House, files: Files) -> None:
+async def test_another_tenant_or_network_has_no_such_file(place: House, files: FileService) -> None:
     file = await add(place, files, b"one")
     for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, PUBLIC)):
-        with pytest.raises(FileMissing):
+        with pytest.raises(FileNotFound):
             await files.get(tenant, network, file.id)
-        with pytest.raises(FileMissing):
+        with pytest.raises(FileNotFound):
             await files.delete(tenant, network, file.id)
-        assert await files.list(tenant, network, Filter(), None, 10) == ([], None)
+        assert await files.list(tenant, network, FileFilter(), None, 10) == ([], None)
 
 
-async def test_the_same_content_again_is_the_same_file(place: House, files: Files) -> None:
-    first = await add(place, files, b"one", Note("first"))
-    second = await add(place, files, b"one", Note("second"))
+async def test_the_same_content_again_is_the_same_file(place: House, files: FileService) -> None:
+    first = await add(place, files, b"one", FileMetadata("first"))
+    second = await add(place, files, b"one", FileMetadata("second"))
     assert (second.id, second.note.name, second.is_duplicate, second.created_at) == (
         first.id,
         "first",
@@ -67,83 +69,83 @@ async def test_the_same_content_again_is_the_same_file(place: House, files: File
 
 
 @pytest.mark.parametrize("ascending", [True, False])
-async def test_pages_cover_everything_once(place: House, files: Files, ascending: bool) -> None:
+async def test_pages_cover_everything_once(place: House, files: FileService, ascending: bool) -> None:
     made = [(await add(place, files, str(number).encode())).id for number in range(7)]
     seen: list[str] = []
     token: str | None = None
     while True:
-        page, token = await files.list(place.tenant_id, PRIVATE, Filter(ascending=ascending), token, 3)
+        page, token = await files.list(place.tenant_id, PRIVATE, FileFilter(ascending=ascending), token, 3)
         seen += [file.id for file in page]
         if token is None:
             break
     assert seen == (made if ascending else made[::-1])
-    with pytest.raises(InvalidPage):
-        await files.list(place.tenant_id, PRIVATE, Filter(), "nonsense", 3)
+    with pytest.raises(InvalidPageToken):
+        await files.list(place.tenant_id, PRIVATE, FileFilter(), "nonsense", 3)
     for none in (0, -1):
-        assert len((await files.list(place.tenant_id, PRIVATE, Filter(), None, none))[0]) == 1
+        assert len((await files.list(place.tenant_id, PRIVATE, FileFilter(), None, none))[0]) == 1
 
 
-async def test_filters(place: House, files: Files) -> None:
-    one = await add(place, files, b"1", Note("Alpha_%", {"kind": "a", "n": 1}))
-    two = await add(place, files, b"2", Note("beta", {"kind": "b"}))
+async def test_filters(place: House, files: FileService) -> None:
+    one = await add(place, files, b"1", FileMetadata("Alpha_%", {"kind": "a", "n": 1}))
+    two = await add(place, files, b"2", FileMetadata("beta", {"kind": "b"}))
 
-    async def found(chosen: Filter) -> list[str]:
+    async def found(chosen: FileFilter) -> list[str]:
         return [file.id for file in (await files.list(place.tenant_id, PRIVATE, chosen, None, 10))[0]]
 
-    assert await found(Filter(name="alpha")) == [one.id]
-    assert await found(Filter(name="_%")) == [one.id]
-    assert await found(Filter(keyvalues={"kind": "b"})) == [two.id]
-    assert await found(Filter(keyvalues={"kind": "a", "n": 1})) == [one.id]
-    assert await found(Filter(cid=[two.cid])) == [two.id]
-    assert await found(Filter(mime_type="image/png")) == []
-    assert await found(Filter(group_id="null")) == [two.id, one.id]
+    assert await found(FileFilter(name="alpha")) == [one.id]
+    assert await found(FileFilter(name="_%")) == [one.id]
+    assert await found(FileFilter(keyvalues={"kind": "b"})) == [two.id]
+    assert await found(FileFilter(keyvalues={"kind": "a", "n": 1})) == [one.id]
+    assert await found(FileFilter(cid=[two.cid])) == [two.id]
+    assert await found(FileFilter(mime_type="image/png")) == []
+    assert await found(FileFilter(group_id="null")) == [two.id, one.id]
 
 
-async def test_a_note_can_be_changed(place: House, files: Files) -> None:
-    file = await add(place, files, b"1", Note("old", {"a": "1"}))
-    changed = await files.note(place.tenant_id, PRIVATE, file.id, Note("new", {"b": "2"}))
-    assert (await files.get(place.tenant_id, PRIVATE, file.id)).note == changed.note == Note("new", {"b": "2"})
-    page, _ = await files.list(place.tenant_id, PRIVATE, Filter(keyvalues={"a": "1"}), None, 10)
+async def test_a_note_can_be_changed(place: House, files: FileService) -> None:
+    file = await add(place, files, b"1", FileMetadata("old", {"a": "1"}))
+    changed = await files.note(place.tenant_id, PRIVATE, file.id, FileMetadata("new", {"b": "2"}))
+    assert (await files.get(place.tenant_id, PRIVATE, file.id)).note == changed.note == FileMetadata("new", {"b": "2"})
+    page, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(keyvalues={"a": "1"}), None, 10)
     assert page == []
-    with pytest.raises(FileMissing):
-        await files.note(place.other_id, PRIVATE, file.id, Note("theirs"))
+    with pytest.raises(FileNotFound):
+        await files.note(place.other_id, PRIVATE, file.id, FileMetadata("theirs"))
 
 
-async def test_files_whose_time_is_over_go(place: House, files: Files) -> None:
-    over = await add(place, files, b"1", Note("over", expires_at=clock.now() - timedelta(seconds=1)))
-    kept = await add(place, files, b"2", Note("kept", expires_at=clock.now() + timedelta(hours=1)))
+async def test_files_whose_time_is_over_go(place: House, files: FileService) -> None:
+    over = await add(place, files, b"1", FileMetadata("over", expires_at=clock.now() - timedelta(seconds=1)))
+    kept = await add(place, files, b"2", FileMetadata("kept", expires_at=clock.now() + timedelta(hours=1)))
     assert await files.expire() == 1
-    with pytest.raises(FileMissing):
+    with pytest.raises(FileNotFound):
         await files.get(place.tenant_id, PRIVATE, over.id)
     assert await files.get(place.tenant_id, PRIVATE, kept.id)
 
 
-async def test_who_watches_is_told_inside_the_transaction(place: House, files: Files) -> None:
-    told: list[tuple[Change, str, str | None, str | None]] = []
+async def test_who_watches_is_told_inside_the_transaction(place: House, files: FileService) -> None:
+    told: list[tuple[FileEvent, str, str | None, str | None]] = []
     files.watch(
         lambda _, change, file, before: told.append(
             (change, file.id, file.note.name, None if before is None else before.note.name)
         )
     )
-    file = await add(place, files, b"one", Note("one"))
-    await add(place, files, b"one", Note("again"))
-    await files.note(place.tenant_id, PRIVATE, file.id, Note("two"))
+    file = await add(place, files, b"one", FileMetadata("one"))
+    await add(place, files, b"one", FileMetadata("again"))
+    await files.note(place.tenant_id, PRIVATE, file.id, FileMetadata("two"))
     await files.delete(place.tenant_id, PRIVATE, file.id)
-    expected = [(Change.ADDED, "one", None), (Change.UPDATED, "two", "one"), (Change.DELETED, "two", None)]
+    expected = [(FileEvent.ADDED, "one", None), (FileEvent.UPDATED, "two", "one"), (FileEvent.DELETED, "two", None)]
     assert told == [(change, file.id, name, before) for change, name, before in expected]
 
 
-async def test_one_that_is_deleted_twice_at_once_is_told_of_once(place: House, files: Files) -> None:
+async def test_one_that_is_deleted_twice_at_once_is_told_of_once(place: House, files: FileService) -> None:
     told: list[str] = []
     file = await add(place, files, b"one")
     files.watch(lambda _connection, _change, file, _before: told.append(file.id))
     leaving = [files.delete(place.tenant_id, PRIVATE, file.id) for _ in range(4)]
     done = await asyncio.gather(*leaving, return_exceptions=True)
-    assert sum(isinstance(one, FileMissing) for one in done) == 3
+    assert sum(isinstance(one, FileNotFound) for one in done) == 3
     assert told == [file.id]
 
 
-async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) -> None:
+async def test_a_watch_that_fails_undoes_the_change(place: House, files: FileService) -> None:
     file = await add(place, files, b"one")
 
     def refuse(*_: object) -> None:
@@ -156,42 +158,42 @@ async def test_a_watch_that_fails_undoes_the_change(place: House, files: Files) 
 
 
 @ON_POSTGRESQL
-async def test_of_two_changes_at_once_both_count(place: House, files: Files) -> None:
-    file, loop = await add(place, files, b"one", Note("n")), asyncio.get_running_loop()
+async def test_of_two_changes_at_once_both_count(place: House, files: FileService) -> None:
+    file, loop = await add(place, files, b"one", FileMetadata("n")), asyncio.get_running_loop()
     mine, others = (place.tenant_id, PRIVATE, file.id), []
 
-    def change(note: Note) -> Note:
+    def change(note: FileMetadata) -> FileMetadata:
         renamed = files.change(*mine, lambda note: replace(note, name="m"))
         others.append(asyncio.wrap_future(meanwhile(place.db, loop, renamed), loop=loop))
         return replace(note, keyvalues={"a": 1})
 
     await files.change(*mine, change)
     await asyncio.gather(*others)
-    assert (await files.get(*mine)).note == Note("m", {"a": 1})
+    assert (await files.get(*mine)).note == FileMetadata("m", {"a": 1})
 
 
 @ON_POSTGRESQL
-async def test_nothing_changes_after_a_delete(place: House, files: Files) -> None:
-    file, loop = await add(place, files, b"one", Note("n")), asyncio.get_running_loop()
+async def test_nothing_changes_after_a_delete(place: House, files: FileService) -> None:
+    file, loop = await add(place, files, b"one", FileMetadata("n")), asyncio.get_running_loop()
     mine, others, told = (place.tenant_id, PRIVATE, file.id), [], []
     files.watch(lambda _connection, change, _file, _before: told.append(change))
 
-    def change(note: Note) -> Note:
+    def change(note: FileMetadata) -> FileMetadata:
         others.append(asyncio.wrap_future(meanwhile(place.db, loop, files.delete(*mine)), loop=loop))
         return replace(note, name="m")
 
     await files.change(*mine, change)
     await asyncio.gather(*others)
-    assert told == [Change.UPDATED, Change.DELETED]
+    assert told == [FileEvent.UPDATED, FileEvent.DELETED]
 
 
 @ON_POSTGRESQL
-async def test_time_that_is_given_in_the_last_moment_counts(place: House, files: Files) -> None:
+async def test_time_that_is_given_in_the_last_moment_counts(place: House, files: FileService) -> None:
     now, loop = clock.now(), asyncio.get_running_loop()
-    file = await add(place, files, b"one", Note("n", expires_at=now))
+    file = await add(place, files, b"one", FileMetadata("n", expires_at=now))
     mine, others = (place.tenant_id, PRIVATE, file.id), []
 
-    def change(note: Note) -> Note:
+    def change(note: FileMetadata) -> FileMetadata:
         others.append(asyncio.wrap_future(meanwhile(place.db, loop, files.expire()), loop=loop))
         return replace(note, expires_at=now + timedelta(hours=1))
 
@@ -200,14 +202,14 @@ async def test_time_that_is_given_in_the_last_moment_counts(place: House, files:
     assert (await files.get(*mine)).note.expires_at == now + timedelta(hours=1)
 
 
-async def test_the_longest_pairs_are_kept(place: House, files: Files) -> None:
+async def test_the_longest_pairs_are_kept(place: House, files: FileService) -> None:
     wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # texts that repeat would be packed
-    file = await add(place, files, b"one", Note("n", checked_keyvalues({wide[:255]: wide[:395]})))
-    found, _ = await files.list(place.tenant_id, PRIVATE, Filter(keyvalues=file.note.keyvalues), None, 10)
+    file = await add(place, files, b"one", FileMetadata("n", checked_keyvalues({wide[:255]: wide[:395]})))
+    found, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(keyvalues=file.note.keyvalues), None, 10)
     assert found == [file]
 
 
-async def test_nobody_waits_for_a_search(place: House, files: Files) -> None:
+async def test_nobody_waits_for_a_search(place: House, files: FileService) -> None:
     threads: set[int] = set()
 
     def note(*_: object) -> None:
@@ -215,7 +217,7 @@ async def test_nobody_waits_for_a_search(place: House, files: Files) -> None:
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        await files.list(place.tenant_id, PRIVATE, Filter(name="n"), None, 10)
+        await files.list(place.tenant_id, PRIVATE, FileFilter(name="n"), None, 10)
         await files.pins(place.tenant_id, PinFilter(), 10, 0)
         await files.total(place.tenant_id, PRIVATE)
     finally:

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from roost.core.db import Database
-from roost.core.place import Place
+from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store
-from roost.storage.files.model import Condition, File, Filter, Note, PinFilter
+from roost.storage.files.model import File, FileFilter, FileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.groups import store as groups
 from roost.storage.groups.model import Group
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PUBLIC, PRIVATE = Network.PUBLIC, Network.PRIVATE
+PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def other(database: Database) -> str:
     return database.run(lambda connection: tenants.ensure(connection, "b").id)
 
 
-def a_file(tenant: str, place: int, note: Note | None = None, **more: Any) -> File:
+def a_file(tenant: str, place: int, note: FileMetadata | None = None, **more: Any) -> File:
     at = NOW + timedelta(seconds=place)
-    made = File(f"f{place}", tenant, PUBLIC, f"cid{place}", 10 * place, 1, "text/plain", note or Note(), at, at)
+    made = File(f"f{place}", tenant, PUBLIC, f"cid{place}", 10 * place, 1, "text/plain", note or FileMetadata(), at, at)
     return replace(made, **more)
 
 
@@ -41,7 +41,7 @@ def keep(database: Database, *files: File) -> None:
         database.run(lambda connection, file=file: store.add(connection, file))
 
 
-def found(database: Database, tenant: str, chosen: Filter, network: Network = PUBLIC) -> list[str]:
+def found(database: Database, tenant: str, chosen: FileFilter, network: ContentNetwork = PUBLIC) -> list[str]:
     page = database.run(lambda connection: store.page(connection, tenant, network, chosen, None, 100))
     count, _ = database.run(lambda connection: store.count(connection, tenant, network, chosen))
     assert count == len(page)
@@ -55,7 +55,9 @@ def pinned(database: Database, tenant: str, chosen: PinFilter) -> list[str]:
 
 
 def test_a_row_there_and_back(database: Database, tenant: str) -> None:
-    note = Note("\u00fc\u6f22 'n'", {"a": "x", "b": 2, "c": 2.5, "d": True, "e\\": "%_"}, None, NOW + timedelta(days=1))
+    note = FileMetadata(
+        "\u00fc\u6f22 'n'", {"a": "x", "b": 2, "c": 2.5, "d": True, "e\\": "%_"}, None, NOW + timedelta(days=1)
+    )
     file = a_file(tenant, 1, note, size=1 << 50, number_of_files=(1 << 31) - 1)
     keep(database, file)
     assert database.run(lambda connection: store.get(connection, tenant, PUBLIC, "f1")) == file
@@ -67,7 +69,7 @@ def test_nobody_else_sees_it(database: Database, tenant: str, other: str) -> Non
     for owner, network in ((other, PUBLIC), (tenant, PRIVATE)):
         assert database.run(lambda connection, o=owner, n=network: store.get(connection, o, n, "f1")) is None
         assert database.run(lambda connection, o=owner, n=network: store.by_cid(connection, o, n, "cid1")) is None
-        assert found(database, owner, Filter(), network) == []
+        assert found(database, owner, FileFilter(), network) == []
     assert pinned(database, other, PinFilter()) == []
     assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
     assert database.run(lambda connection: store.stands_for(connection, "f2")) is None
@@ -80,7 +82,7 @@ def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: s
     assert database.run(lambda connection: store.mark_deleted(connection, "f1", NOW))
     assert not database.run(lambda connection: store.mark_deleted(connection, "f1", NOW + timedelta(1)))
     keep(database, a_file(tenant, 2, cid="cid1"))
-    assert found(database, tenant, Filter()) == ["f2"]
+    assert found(database, tenant, FileFilter()) == ["f2"]
     assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
 
 
@@ -99,24 +101,29 @@ def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: s
 )
 def test_a_part_of_a_name(database: Database, tenant: str, name: str, wanted: list[str]) -> None:
     names = ("Alpha.txt", "alpha_100%.txt", "\u6f22\\", None)
-    keep(database, *(a_file(tenant, place, Note(text)) for place, text in enumerate(names, 1)))
-    assert found(database, tenant, Filter(name=name)) == pinned(database, tenant, PinFilter(name=name)) == wanted
+    keep(database, *(a_file(tenant, place, FileMetadata(text)) for place, text in enumerate(names, 1)))
+    assert found(database, tenant, FileFilter(name=name)) == pinned(database, tenant, PinFilter(name=name)) == wanted
 
 
 def test_other_filters(database: Database, tenant: str) -> None:
     group = Group("g", tenant, PUBLIC, "g", False, NOW, NOW)
     database.run(lambda connection: groups.add(connection, group))
-    keep(database, a_file(tenant, 1, Note(group_id="g")), a_file(tenant, 2, mime_type="image/png"), a_file(tenant, 3))
+    keep(
+        database,
+        a_file(tenant, 1, FileMetadata(group_id="g")),
+        a_file(tenant, 2, mime_type="image/png"),
+        a_file(tenant, 3),
+    )
     for chosen, wanted in (
-        (Filter(group_id="g"), ["f1"]),
-        (Filter(group_id="h"), []),
-        (Filter(group_id="null"), ["f2", "f3"]),
-        (Filter(mime_type="image/png"), ["f2"]),
-        (Filter(mime_type="image/*"), []),
-        (Filter(cid=["cid3", "another"]), ["f3"]),
-        (Filter(cid=[]), []),
-        (Filter(nothing=True), []),
-        (Filter(group_id="g", mime_type="image/png"), []),
+        (FileFilter(group_id="g"), ["f1"]),
+        (FileFilter(group_id="h"), []),
+        (FileFilter(group_id="null"), ["f2", "f3"]),
+        (FileFilter(mime_type="image/png"), ["f2"]),
+        (FileFilter(mime_type="image/*"), []),
+        (FileFilter(cid=["cid3", "another"]), ["f3"]),
+        (FileFilter(cid=[]), []),
+        (FileFilter(nothing=True), []),
+        (FileFilter(group_id="g", mime_type="image/png"), []),
     ):
         assert found(database, tenant, chosen) == wanted
 
@@ -137,34 +144,38 @@ def test_other_filters(database: Database, tenant: str) -> None:
 )
 def test_keyvalues(database: Database, tenant: str, pairs: dict[str, Any], wanted: list[str]) -> None:
     notes = ({"kind": "a", "n": 1}, {"kind": "a", "n": 2, "yes": True}, {"other": "a"})
-    keep(database, *(a_file(tenant, place, Note(keyvalues=note)) for place, note in enumerate(notes, 1)))
-    assert found(database, tenant, Filter(keyvalues=pairs)) == wanted
+    keep(database, *(a_file(tenant, place, FileMetadata(keyvalues=note)) for place, note in enumerate(notes, 1)))
+    assert found(database, tenant, FileFilter(keyvalues=pairs)) == wanted
 
 
 def test_another_note_replaces_all_keyvalues(database: Database, tenant: str) -> None:
-    keep(database, a_file(tenant, 1, Note("old", {"a": "1", "b": "2"})))
+    keep(database, a_file(tenant, 1, FileMetadata("old", {"a": "1", "b": "2"})))
     at = NOW + timedelta(hours=1)
-    database.run(lambda connection: store.set_note(connection, "f1", Note("new", {"b": "3"}), at))
-    assert found(database, tenant, Filter(keyvalues={"b": "3"})) == ["f1"]
-    assert found(database, tenant, Filter(keyvalues={"a": "1"})) == []
+    database.run(lambda connection: store.set_note(connection, "f1", FileMetadata("new", {"b": "3"}), at))
+    assert found(database, tenant, FileFilter(keyvalues={"b": "3"})) == ["f1"]
+    assert found(database, tenant, FileFilter(keyvalues={"a": "1"})) == []
     file = database.run(lambda connection: store.get(connection, tenant, PUBLIC, "f1"))
     assert file is not None
-    assert (file.note, file.updated_at, file.created_at) == (Note("new", {"b": "3"}), at, NOW + timedelta(seconds=1))
+    assert (file.note, file.updated_at, file.created_at) == (
+        FileMetadata("new", {"b": "3"}),
+        at,
+        NOW + timedelta(seconds=1),
+    )
 
 
 def walked(database: Database, tenant: str, limit: int, *, ascending: bool) -> Sequence[str]:
     seen: list[str] = []
-    after: Place | None = None
+    after: PageCursor | None = None
     while True:
         page = database.run(
             lambda connection, after=after: store.page(
-                connection, tenant, PUBLIC, Filter(ascending=ascending), after, limit
+                connection, tenant, PUBLIC, FileFilter(ascending=ascending), after, limit
             )
         )
         if not page:
             return seen
         seen += [file.id for file in page]
-        after = Place(page[-1].created_at, page[-1].id)
+        after = PageCursor(page[-1].created_at, page[-1].id)
 
 
 @pytest.mark.parametrize("ascending", [True, False])
@@ -219,11 +230,11 @@ def test_the_older_list(database: Database, tenant: str, chosen: PinFilter, want
 )
 def test_conditions_on_keyvalues(database: Database, tenant: str, operator: str, value: str, wanted: list[str]) -> None:
     texts = ("alpha", "ALPINE", "100%", "back\\")
-    keep(database, *(a_file(tenant, place, Note(keyvalues={"k": text})) for place, text in enumerate(texts, 1)))
-    assert pinned(database, tenant, PinFilter(conditions=[Condition("k", operator, value)])) == wanted
-    unlike = Condition("k", operator, value, negated=True)
+    keep(database, *(a_file(tenant, place, FileMetadata(keyvalues={"k": text})) for place, text in enumerate(texts, 1)))
+    assert pinned(database, tenant, PinFilter(conditions=[KeyvalueCondition("k", operator, value)])) == wanted
+    unlike = KeyvalueCondition("k", operator, value, negated=True)
     assert pinned(database, tenant, PinFilter(conditions=[unlike])) == sorted({"f1", "f2", "f3", "f4"} - set(wanted))
-    assert pinned(database, tenant, PinFilter(conditions=[Condition("other", operator, value)])) == []
+    assert pinned(database, tenant, PinFilter(conditions=[KeyvalueCondition("other", operator, value)])) == []
 
 
 def test_slices_of_the_older_list(database: Database, tenant: str) -> None:
@@ -241,13 +252,13 @@ def test_slices_of_the_older_list(database: Database, tenant: str) -> None:
 
 def test_bytes_are_summed(database: Database, tenant: str, other: str) -> None:
     keep(database, a_file(tenant, 1, size=1 << 61), a_file(tenant, 2, size=1 << 61), a_file(other, 3))
-    assert database.run(lambda connection: store.count(connection, tenant, PUBLIC, Filter())) == (2, 1 << 62)
-    assert database.run(lambda connection: store.count(connection, tenant, PRIVATE, Filter())) == (0, 0)
+    assert database.run(lambda connection: store.count(connection, tenant, PUBLIC, FileFilter())) == (2, 1 << 62)
+    assert database.run(lambda connection: store.count(connection, tenant, PRIVATE, FileFilter())) == (0, 0)
 
 
 def test_what_is_over(database: Database, tenant: str) -> None:
     ends = (NOW, NOW + timedelta(microseconds=1), None, NOW - timedelta(days=1))
-    keep(database, *(a_file(tenant, place, Note(expires_at=end)) for place, end in enumerate(ends, 1)))
+    keep(database, *(a_file(tenant, place, FileMetadata(expires_at=end)) for place, end in enumerate(ends, 1)))
     over = database.run(lambda connection: store.expired(connection, NOW, 10))
     assert sorted(file.id for file in over) == ["f1", "f4"]
     assert len(database.run(lambda connection: store.expired(connection, NOW, 1))) == 1

@@ -4,8 +4,8 @@ import pytest
 
 from roost.storage.gateways import model
 from roost.storage.gateways.custom_domains import CustomDomains
-from roost.storage.gateways.errors import CustomDomainLimit, CustomDomainMissing, GatewayMissing, InvalidDomain
-from roost.storage.gateways.service import Gateways
+from roost.storage.gateways.errors import CustomDomainLimit, CustomDomainMissing, GatewayNotFound, InvalidGatewayDomain
+from roost.storage.gateways.service import StorageGatewayService
 from tests.storage.house import House
 
 
@@ -16,11 +16,13 @@ def domains(place: House) -> CustomDomains:
 
 @pytest.fixture
 async def gateway_id(place: House) -> str:
-    return (await Gateways(place.db).create(place.tenant_id, "shop")).id
+    return (await StorageGatewayService(place.db).create(place.tenant_id, "shop")).id
 
 
 async def noted(place: House, gateway_id: str) -> list[str]:
-    return [one.domain for one in (await Gateways(place.db).get(place.tenant_id, gateway_id)).custom_domains]
+    return [
+        one.domain for one in (await StorageGatewayService(place.db).get(place.tenant_id, gateway_id)).custom_domains
+    ]
 
 
 async def test_noted_and_forgotten(place: House, domains: CustomDomains, gateway_id: str) -> None:
@@ -44,10 +46,10 @@ async def test_there_are_so_many(place: House, domains: CustomDomains, gateway_i
 
 async def test_nobody_else_notes_or_forgets(place: House, domains: CustomDomains, gateway_id: str) -> None:
     made = await domains.add(place.tenant_id, gateway_id, "files.example.org")
-    with pytest.raises(GatewayMissing):
+    with pytest.raises(GatewayNotFound):
         await domains.add(place.other_id, gateway_id, "files.example.org")
-    with pytest.raises(GatewayMissing):
+    with pytest.raises(GatewayNotFound):
         await domains.remove(place.other_id, gateway_id, made.id)
-    with pytest.raises(InvalidDomain):
+    with pytest.raises(InvalidGatewayDomain):
         await domains.add(place.tenant_id, gateway_id, "localhost")
     assert await noted(place, gateway_id) == ["files.example.org"]

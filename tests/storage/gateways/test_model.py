@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.gateways import model
-from roost.storage.gateways.errors import InvalidControl, InvalidDomain
-from roost.storage.gateways.model import Control, ControlKind, StorageGateway, admits
+from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
+from roost.storage.gateways.model import AccessControl, AccessControlKind, StorageGateway, admits
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def gateway(*controls: tuple[ControlKind, str]) -> StorageGateway:
+def gateway(*controls: tuple[AccessControlKind, str]) -> StorageGateway:
     made = [
-        Control(str(n), kind, value, NOW, model.digest(value) if kind is ControlKind.TOKEN else None)
+        AccessControl(str(n), kind, value, NOW, model.digest(value) if kind is AccessControlKind.TOKEN else None)
         for n, (kind, value) in enumerate(controls)
     ]
     return StorageGateway("g", "t", "shop", NOW, made)
@@ -24,12 +24,14 @@ def gateway(*controls: tuple[ControlKind, str]) -> StorageGateway:
 def test_without_controls_everybody_may_ask_for_its_own() -> None:
     assert gateway().is_restricted
     assert admits(gateway(), None, None, None)
-    assert not gateway((ControlKind.HOST, "a.b")).is_restricted
+    assert not gateway((AccessControlKind.HOST, "a.b")).is_restricted
 
 
 def test_one_control_that_matches_is_enough() -> None:
     controlled = gateway(
-        (ControlKind.TOKEN, "rgw_1"), (ControlKind.ADDRESS, "10.1.0.0/16"), (ControlKind.HOST, "shop.example")
+        (AccessControlKind.TOKEN, "rgw_1"),
+        (AccessControlKind.ADDRESS, "10.1.0.0/16"),
+        (AccessControlKind.HOST, "shop.example"),
     )
     assert admits(controlled, "rgw_1", "192.0.2.1", None)
     assert admits(controlled, "wrong", "10.1.2.3", None)
@@ -43,18 +45,18 @@ def test_one_control_that_matches_is_enough() -> None:
     "origin", ["", "null", "shop.example", "https://shop.example.evil.example", "https://[", "https://xshop.example"]
 )
 def test_origins_that_are_another(origin: str) -> None:
-    assert not admits(gateway((ControlKind.HOST, "shop.example")), None, None, origin)
+    assert not admits(gateway((AccessControlKind.HOST, "shop.example")), None, None, origin)
 
 
 def test_all_names_below_a_host() -> None:
-    below = gateway((ControlKind.HOST, "*.shop.example"))
+    below = gateway((AccessControlKind.HOST, "*.shop.example"))
     assert admits(below, None, None, "https://a.b.shop.example")
     assert not admits(below, None, None, "https://shop.example")
 
 
 @pytest.mark.parametrize("address", ["", "x", "10.1.2.3.4", "fe80::1%eth0", "2001:db8::1"])
 def test_addresses_that_are_none_or_another(address: str) -> None:
-    assert not admits(gateway((ControlKind.ADDRESS, "10.1.0.0/16")), None, address, None)
+    assert not admits(gateway((AccessControlKind.ADDRESS, "10.1.0.0/16")), None, address, None)
 
 
 def test_how_controls_are_written() -> None:
@@ -62,7 +64,7 @@ def test_how_controls_are_written() -> None:
     assert model.checked_range("2001:DB8::1") == "2001:db8::1"
     assert model.checked_range("::ffff:10.1.2.3") == "10.1.2.3"
     assert model.checked_range("::ffff:10.1.2.3/104") == "10.0.0.0/8"
-    assert admits(gateway((ControlKind.ADDRESS, model.checked_range("::ffff:10.1.2.3"))), None, "10.1.2.3", None)
+    assert admits(gateway((AccessControlKind.ADDRESS, model.checked_range("::ffff:10.1.2.3"))), None, "10.1.2.3", None)
     assert model.checked_range("::ffff:0:0/95") == "::fffe:0:0/95"
     assert model.checked_host("https://Shop.Example:1/x") == "shop.example"
     assert model.checked_host("*.Shop.Example.") == "*.shop.example"
@@ -70,13 +72,13 @@ def test_how_controls_are_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "10.1.2.3/33", "x", "10.1.2", "fe80::1%eth0", "1" * 300])
 def test_what_is_no_range(text: str) -> None:
-    with pytest.raises(InvalidControl):
+    with pytest.raises(InvalidAccessControl):
         model.checked_range(text)
 
 
 @pytest.mark.parametrize("text", ["", "*", "a b", "https://", "a..b", "*.*.a", "ä.example", "a." * 130, "a\n"])
 def test_what_is_no_host(text: str) -> None:
-    with pytest.raises(InvalidControl):
+    with pytest.raises(InvalidAccessControl):
         model.checked_host(text.replace("\n", "\nb"))
 
 
@@ -93,13 +95,13 @@ def test_names(label: str) -> None:
     ],
 )
 def test_names_that_nobody_gets(label: str) -> None:
-    with pytest.raises(InvalidDomain):
+    with pytest.raises(InvalidGatewayDomain):
         model.checked_label(label)
 
 
 @pytest.mark.parametrize("domain", ["", "localhost", "*.a.b", "10.1.2.3", "a_b.c", "a..b", "x." * 140 + "y"])
 def test_domains_that_cannot_be(domain: str) -> None:
-    with pytest.raises(InvalidDomain):
+    with pytest.raises(InvalidGatewayDomain):
         model.checked_custom_domain(domain)
 
 
@@ -107,7 +109,7 @@ def test_a_domain() -> None:
     assert model.checked_custom_domain("Files.Example.org.") == "files.example.org"
 
 
-TOKEN, HOST, ADDRESS = ControlKind.TOKEN, ControlKind.HOST, ControlKind.ADDRESS
+TOKEN, HOST, ADDRESS = AccessControlKind.TOKEN, AccessControlKind.HOST, AccessControlKind.ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ TOKEN, HOST, ADDRESS = ControlKind.TOKEN, ControlKind.HOST, ControlKind.ADDRESS
     ],
 )
 def test_who_is_let_in(
-    kind: ControlKind, value: str, token: str | None, ip: str | None, origin: str | None, admitted: bool
+    kind: AccessControlKind, value: str, token: str | None, ip: str | None, origin: str | None, admitted: bool
 ) -> None:
     assert admits(gateway((kind, value)), token, ip, origin) is admitted
 
@@ -156,7 +158,7 @@ def test_nothing_that_comes_breaks_it(token: str, ip: str, origin: str) -> None:
 def test_any_name_is_a_label_or_refused(given_: str) -> None:
     try:
         label = model.checked_label(given_)
-    except InvalidDomain:
+    except InvalidGatewayDomain:
         return
     assert 3 <= len(label) <= 63
     assert label.isascii()
@@ -168,7 +170,7 @@ def test_any_name_is_a_label_or_refused(given_: str) -> None:
 def test_any_host_is_one_that_is_matched_or_refused(given_: str) -> None:
     try:
         host = model.checked_host(given_)
-    except InvalidControl:
+    except InvalidAccessControl:
         return
     asked = f"https://{host.replace('*', 'sub')}/x"
     assert admits(gateway((HOST, host)), None, None, asked)

@@ -9,21 +9,21 @@ from roost.identity import tenants
 from roost.storage.gateways import model
 from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.errors import (
-    ControlLimit,
-    ControlMissing,
+    AccessControlLimitReached,
+    AccessControlNotFound,
     CustomDomainMissing,
     DomainTaken,
-    GatewayLimit,
-    GatewayMissing,
-    PluginMissing,
+    GatewayLimitReached,
+    GatewayNotFound,
+    PluginNotFound,
 )
-from roost.storage.gateways.model import ControlKind, Plugin, admits
-from roost.storage.gateways.service import Gateways
+from roost.storage.gateways.model import AccessControlKind, Plugin, admits
+from roost.storage.gateways.service import StorageGatewayService
 
 
 @pytest.fixture
-def gateways(database: Database) -> Gateways:
-    return Gateways(database, "https://{}.gateways.example".format)
+def gateways(database: Database) -> StorageGatewayService:
+    return StorageGatewayService(database, "https://{}.gateways.example".format)
 
 
 @pytest.fixture
@@ -37,34 +37,34 @@ def owners(database: Database) -> tuple[str, str]:
     return mine, theirs
 
 
-async def test_a_tenant_has_one_at_first_use(gateways: Gateways, owners: tuple[str, str]) -> None:
+async def test_a_tenant_has_one_at_first_use(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     firsts = await asyncio.gather(*(gateways.default(owners[0]) for _ in range(8)))
     assert len({first.id for first in firsts}) == 1
     assert await gateways.by_domain(firsts[0].domain) == firsts[0]
     await gateways.delete(owners[0], firsts[0].id)
     assert await gateways.list(owners[0], 0, 10) == ([], 0)
-    with pytest.raises(GatewayMissing):
+    with pytest.raises(GatewayNotFound):
         await gateways.default(owners[0])
 
 
-async def test_a_name_is_given_once(gateways: Gateways, owners: tuple[str, str]) -> None:
+async def test_a_name_is_given_once(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made = await gateways.create(owners[0], "Shop")
     assert await gateways.exists("shop")
     assert not await gateways.exists("shop-2")
     await gateways.delete(owners[0], made.id)
     with pytest.raises(DomainTaken):
         await gateways.create(owners[1], "shop")
-    with pytest.raises(GatewayMissing):
+    with pytest.raises(GatewayNotFound):
         await gateways.by_domain("shop")
 
 
-async def test_a_name_that_many_want_goes_to_one(gateways: Gateways, owners: tuple[str, str]) -> None:
+async def test_a_name_that_many_want_goes_to_one(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made = await asyncio.gather(*(gateways.create(owner, "shop") for owner in owners * 4), return_exceptions=True)
     assert sum(isinstance(one, DomainTaken) for one in made) == 7
 
 
 async def test_another_tenants_gateway_is_not_there(
-    gateways: Gateways, domains: CustomDomains, owners: tuple[str, str]
+    gateways: StorageGatewayService, domains: CustomDomains, owners: tuple[str, str]
 ) -> None:
     made, other = await gateways.create(owners[0], "shop"), owners[1]
     control, _ = await gateways.add_token(owners[0], made.id)
@@ -74,50 +74,54 @@ async def test_another_tenants_gateway_is_not_there(
         gateways.get(other, made.id),
         gateways.delete(other, made.id),
         gateways.add_token(other, made.id),
-        gateways.allow(other, made.id, ControlKind.HOST, "evil.example"),
-        gateways.withdraw(other, made.id, ControlKind.TOKEN, control.id),
+        gateways.allow(other, made.id, AccessControlKind.HOST, "evil.example"),
+        gateways.withdraw(other, made.id, AccessControlKind.TOKEN, control.id),
         domains.add(other, made.id, "evil.example"),
         domains.remove(other, made.id, domain.id),
         gateways.install(other, made.id, 2),
         gateways.uninstall(other, made.id, 2),
     ):
-        with pytest.raises(GatewayMissing):
+        with pytest.raises(GatewayNotFound):
             await act
     assert await gateways.get(owners[0], made.id) == before
 
 
-async def test_controls_open_and_close(gateways: Gateways, owners: tuple[str, str]) -> None:
+async def test_controls_open_and_close(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
     control, token = await gateways.add_token(mine, made.id)
     assert token.reveal() not in repr(await gateways.get(mine, made.id))
-    await gateways.allow(mine, made.id, ControlKind.ADDRESS, "10.0.0.1/8")
-    again = await gateways.allow(mine, made.id, ControlKind.ADDRESS, "10.0.0.0/8")
+    await gateways.allow(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.1/8")
+    again = await gateways.allow(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.0/8")
     there = await gateways.by_domain("shop")
     assert [one.value for one in there.controls] == [control.value, "10.0.0.0/8"]
     assert admits(there, token.reveal(), None, None)
     assert not admits(there, control.value, None, None)
-    await gateways.withdraw(mine, made.id, ControlKind.TOKEN, control.id)
-    await gateways.withdraw(mine, made.id, ControlKind.ADDRESS, again.value)
+    await gateways.withdraw(mine, made.id, AccessControlKind.TOKEN, control.id)
+    await gateways.withdraw(mine, made.id, AccessControlKind.ADDRESS, again.value)
     assert (await gateways.get(mine, made.id)).is_restricted
-    with pytest.raises(ControlMissing):
-        await gateways.withdraw(mine, made.id, ControlKind.HOST, control.id)
+    with pytest.raises(AccessControlNotFound):
+        await gateways.withdraw(mine, made.id, AccessControlKind.HOST, control.id)
 
 
-async def test_limits_are_exact(gateways: Gateways, owners: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_are_exact(
+    gateways: StorageGatewayService, owners: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(model, "GATEWAY_LIMIT", 2)
     monkeypatch.setattr(model, "CONTROL_LIMIT", 2)
     made = await asyncio.gather(*(gateways.create(owners[0], f"shop{n}") for n in range(4)), return_exceptions=True)
-    assert sum(isinstance(one, GatewayLimit) for one in made) == 2
+    assert sum(isinstance(one, GatewayLimitReached) for one in made) == 2
     shop, _ = await gateways.list(owners[0], 0, 1)
     for host in ("a.example", "b.example"):
-        await gateways.allow(owners[0], shop[0].id, ControlKind.HOST, host)
-    with pytest.raises(ControlLimit):
-        await gateways.allow(owners[0], shop[0].id, ControlKind.HOST, "c.example")
+        await gateways.allow(owners[0], shop[0].id, AccessControlKind.HOST, host)
+    with pytest.raises(AccessControlLimitReached):
+        await gateways.allow(owners[0], shop[0].id, AccessControlKind.HOST, "c.example")
     await gateways.add_token(owners[0], shop[0].id)
 
 
-async def test_plugins_and_custom_domains(gateways: Gateways, domains: CustomDomains, owners: tuple[str, str]) -> None:
+async def test_plugins_and_custom_domains(
+    gateways: StorageGatewayService, domains: CustomDomains, owners: tuple[str, str]
+) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
     for _ in range(2):
@@ -131,7 +135,7 @@ async def test_plugins_and_custom_domains(gateways: Gateways, domains: CustomDom
     await domains.remove(mine, made.id, domain.id)
     assert await gateways.get(mine, made.id) == made
     for number in (0, 1, 2, 3):
-        with pytest.raises(PluginMissing):
+        with pytest.raises(PluginNotFound):
             await gateways.uninstall(mine, made.id, number)
     with pytest.raises(CustomDomainMissing):
         await domains.remove(mine, made.id, domain.id)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from roost.storage.gateways import store
-from roost.storage.gateways.model import Control, ControlKind, CustomDomain, Plugin, StorageGateway, digest
+from roost.storage.gateways.model import AccessControl, AccessControlKind, CustomDomain, Plugin, StorageGateway, digest
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -34,8 +34,8 @@ def test_a_row_there_and_back(place: House) -> None:
 def test_all_that_belongs_to_one(place: House) -> None:
     keep(place, 1)
     keep(place, 2)
-    token = Control("c1", ControlKind.TOKEN, "rgw_abc\u2026", NOW, digest("rgw_abcdef"))
-    address = Control("c2", ControlKind.ADDRESS, "10.0.0.0/8", NOW + timedelta(seconds=1))
+    token = AccessControl("c1", AccessControlKind.TOKEN, "rgw_abc\u2026", NOW, digest("rgw_abcdef"))
+    address = AccessControl("c2", AccessControlKind.ADDRESS, "10.0.0.0/8", NOW + timedelta(seconds=1))
     domain = CustomDomain("d1", "files.example.org", NOW)
 
     def equip(connection: object) -> None:

@@ -3,25 +3,25 @@
 import pytest
 
 from roost.core.db import Database
-from roost.core.place import InvalidPage
-from roost.storage.content.model import Network
-from roost.storage.files.model import Note
-from roost.storage.files.service import Arrival, Files
-from roost.storage.groups.errors import GroupMissing, InvalidGroup
-from roost.storage.groups.model import Filter
-from roost.storage.groups.service import Groups
+from roost.core.page_cursor import InvalidPageToken
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import FileMetadata
+from roost.storage.files.service import FileService, NewFile
+from roost.storage.groups.errors import GroupNotFound, InvalidGroup
+from roost.storage.groups.model import GroupFilter
+from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import House
 
-PRIVATE, PUBLIC = Network.PRIVATE, Network.PUBLIC
+PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 
 
 @pytest.fixture
-def groups(database: Database) -> Groups:
-    return Groups(database)
+def groups(database: Database) -> GroupService:
+    return GroupService(database)
 
 
-async def test_made_changed_and_deleted(place: House, groups: Groups) -> None:
+async def test_made_changed_and_deleted(place: House, groups: GroupService) -> None:
     mine = place.tenant_id
     made = await groups.create(mine, PRIVATE, " photos ", is_public=False)
     assert made.name == "photos"
@@ -31,17 +31,17 @@ async def test_made_changed_and_deleted(place: House, groups: Groups) -> None:
     assert (renamed.name, renamed.is_public, opened.name, opened.is_public) == ("pictures", False, "pictures", True)
     assert await groups.get(mine, PRIVATE, made.id) == opened
     await groups.delete(mine, PRIVATE, made.id)
-    with pytest.raises(GroupMissing):
+    with pytest.raises(GroupNotFound):
         await groups.get(mine, PRIVATE, made.id)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101])
-async def test_names_that_are_none(place: House, groups: Groups, name: str) -> None:
+async def test_names_that_are_none(place: House, groups: GroupService, name: str) -> None:
     with pytest.raises(InvalidGroup):
         await groups.create(place.tenant_id, PRIVATE, name, is_public=False)
 
 
-async def test_another_tenant_or_network_has_no_such_group(place: House, groups: Groups) -> None:
+async def test_another_tenant_or_network_has_no_such_group(place: House, groups: GroupService) -> None:
     made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=True)
     for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, PUBLIC)):
         for act in (
@@ -49,36 +49,36 @@ async def test_another_tenant_or_network_has_no_such_group(place: House, groups:
             groups.update(tenant, network, made.id, "x", is_public=None),
             groups.delete(tenant, network, made.id),
         ):
-            with pytest.raises(GroupMissing):
+            with pytest.raises(GroupNotFound):
                 await act
-        assert await groups.list(tenant, network, Filter(), None, 10) == ([], None)
+        assert await groups.list(tenant, network, GroupFilter(), None, 10) == ([], None)
     assert await groups.get(place.tenant_id, PRIVATE, made.id) == made
 
 
-async def test_pages_and_filters(place: House, groups: Groups) -> None:
+async def test_pages_and_filters(place: House, groups: GroupService) -> None:
     mine = place.tenant_id
     made = [await groups.create(mine, PUBLIC, f"g{n}", is_public=n % 2 == 0) for n in range(5)]
-    first, token = await groups.list(mine, PUBLIC, Filter(), None, 3)
-    rest, end = await groups.list(mine, PUBLIC, Filter(), token, 3)
+    first, token = await groups.list(mine, PUBLIC, GroupFilter(), None, 3)
+    rest, end = await groups.list(mine, PUBLIC, GroupFilter(), token, 3)
     assert [one.name for one in [*first, *rest]] == ["g4", "g3", "g2", "g1", "g0"]
     assert end is None
-    open_ones, _ = await groups.list(mine, PUBLIC, Filter(is_public=True), None, 10)
+    open_ones, _ = await groups.list(mine, PUBLIC, GroupFilter(is_public=True), None, 10)
     assert {one.id for one in open_ones} == {made[0].id, made[2].id, made[4].id}
-    named, _ = await groups.list(mine, PUBLIC, Filter(name="G3"), None, 10)
+    named, _ = await groups.list(mine, PUBLIC, GroupFilter(name="G3"), None, 10)
     assert named == [made[3]]
-    assert await groups.list(mine, PUBLIC, Filter(name="%"), None, 10) == ([], None)
+    assert await groups.list(mine, PUBLIC, GroupFilter(name="%"), None, 10) == ([], None)
     for none in (0, -1):
-        assert len((await groups.list(mine, PUBLIC, Filter(), None, none))[0]) == 1
-    with pytest.raises(InvalidPage):
-        await groups.list(mine, PUBLIC, Filter(), "x", 10)
+        assert len((await groups.list(mine, PUBLIC, GroupFilter(), None, none))[0]) == 1
+    with pytest.raises(InvalidPageToken):
+        await groups.list(mine, PUBLIC, GroupFilter(), "x", 10)
 
 
-async def test_files_outlive_their_group(place: House, database: Database, groups: Groups) -> None:
-    files = Files(database)
+async def test_files_outlive_their_group(place: House, database: Database, groups: GroupService) -> None:
+    files = FileService(database)
     async with place.content.receive(V1) as pack:
         await pack.write(b"one")
         tree = await pack.end_file()
-        arrival = Arrival(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", Note("n"))
+        arrival = NewFile(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
     made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=False)
     await files.regroup(place.tenant_id, PRIVATE, [file.id], made.id, member=True)

@@ -5,26 +5,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.core.place import Place
-from roost.storage.content.model import Network
+from roost.core.page_cursor import PageCursor
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files
-from roost.storage.files.model import File, Note
+from roost.storage.files.model import File, FileMetadata
 from roost.storage.groups import store
-from roost.storage.groups.model import Filter, Group
+from roost.storage.groups.model import Group, GroupFilter
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PUBLIC, PRIVATE = Network.PUBLIC, Network.PRIVATE
+PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
 
 
-def keep(place: House, number: int, name: str = "n", network: Network = PUBLIC, *, is_public: bool = False) -> Group:
+def keep(
+    place: House, number: int, name: str = "n", network: ContentNetwork = PUBLIC, *, is_public: bool = False
+) -> Group:
     at = NOW + timedelta(seconds=number)
     group = Group(f"g{number}", place.tenant_id, network, name, is_public, at, at)
     place.db.run(lambda connection: store.add(connection, group))
     return group
 
 
-def found(place: House, chosen: Filter, after: Place | None = None) -> list[str]:
+def found(place: House, chosen: GroupFilter, after: PageCursor | None = None) -> list[str]:
     page = place.db.run(lambda connection: store.page(connection, place.tenant_id, PUBLIC, chosen, after, 100))
     return [group.id for group in page]
 
@@ -39,19 +41,19 @@ def test_a_row_there_and_back(place: House) -> None:
 @pytest.mark.parametrize(
     ("chosen", "wanted"),
     [
-        (Filter(), ["g4", "g3", "g2", "g1"]),
-        (Filter("photo"), ["g2", "g1"]),
-        (Filter("PHOTO"), ["g2", "g1"]),
-        (Filter("%"), ["g3"]),
-        (Filter("_"), ["g3"]),
-        (Filter("\\"), ["g4"]),
-        (Filter("x"), []),
-        (Filter(is_public=True), ["g1"]),
-        (Filter(is_public=False), ["g4", "g3", "g2"]),
-        (Filter("photo", is_public=False), ["g2"]),
+        (GroupFilter(), ["g4", "g3", "g2", "g1"]),
+        (GroupFilter("photo"), ["g2", "g1"]),
+        (GroupFilter("PHOTO"), ["g2", "g1"]),
+        (GroupFilter("%"), ["g3"]),
+        (GroupFilter("_"), ["g3"]),
+        (GroupFilter("\\"), ["g4"]),
+        (GroupFilter("x"), []),
+        (GroupFilter(is_public=True), ["g1"]),
+        (GroupFilter(is_public=False), ["g4", "g3", "g2"]),
+        (GroupFilter("photo", is_public=False), ["g2"]),
     ],
 )
-def test_filters(place: House, chosen: Filter, wanted: list[str]) -> None:
+def test_filters(place: House, chosen: GroupFilter, wanted: list[str]) -> None:
     for number, name in enumerate(("Photos", "my photos", "100%_", "a\\b"), 1):
         keep(place, number, name, is_public=number == 1)
     keep(place, 5, "photos", PRIVATE)
@@ -64,8 +66,8 @@ def test_pages_of_groups_that_came_at_one_moment(place: House) -> None:
     for number in range(1, 5):
         group = replace(keep(place, number + 10), id=f"g{number}", created_at=NOW)
         place.db.run(lambda connection, group=group: store.add(connection, group))
-    assert found(place, Filter(), Place(NOW, "g3")) == ["g2", "g1"]
-    assert found(place, Filter(), Place(NOW, "g1")) == []
+    assert found(place, GroupFilter(), PageCursor(NOW, "g3")) == ["g2", "g1"]
+    assert found(place, GroupFilter(), PageCursor(NOW, "g1")) == []
 
 
 def test_another_name(place: House) -> None:
@@ -79,7 +81,7 @@ def test_another_name(place: House) -> None:
 
 def test_files_stay_in_no_group(place: House) -> None:
     keep(place, 1)
-    file = File("f", place.tenant_id, PUBLIC, "cid", 1, 1, "text/plain", Note(group_id="g1"), NOW, NOW)
+    file = File("f", place.tenant_id, PUBLIC, "cid", 1, 1, "text/plain", FileMetadata(group_id="g1"), NOW, NOW)
     place.db.run(lambda connection: files.add(connection, file))
     place.db.run(lambda connection: store.remove(connection, "g1"))
     left = place.db.run(lambda connection: files.get(connection, place.tenant_id, PUBLIC, "f"))

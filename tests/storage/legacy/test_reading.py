@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from roost.storage.legacy.errors import InvalidRequest, TooManyAtOnce
-from roost.storage.legacy.reading import HERE, Reading
+from roost.storage.legacy.errors import InvalidLegacyRequest, TooManyJsonPins
+from roost.storage.legacy.reading import HERE, JsonParserPool
 
 PADDING = " " * HERE
 """Behind any JSON, makes it one that is not read here."""
@@ -25,13 +25,13 @@ NAMES = ("content", "about", "how")
     ],
 )
 async def test_json_is_read_without_spaces(given: str, content: bytes, padding: str) -> None:
-    assert await Reading().read((given + padding).encode(), *NAMES) == ([None, None], content)
+    assert await JsonParserPool().read((given + padding).encode(), *NAMES) == ([None, None], content)
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
 async def test_what_is_said_about_it(padding: str) -> None:
     body = json.dumps({"about": {"name": "\u00fc"}, "how": "{}", "content": 1}) + padding
-    assert await Reading().read(body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
+    assert await JsonParserPool().read(body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
@@ -51,13 +51,13 @@ async def test_what_is_said_about_it(padding: str) -> None:
     ],
 )
 async def test_what_is_no_json_object(given: str, padding: str) -> None:
-    with pytest.raises(InvalidRequest):
-        await Reading().read((given + padding).encode(), *NAMES)
+    with pytest.raises(InvalidLegacyRequest):
+        await JsonParserPool().read((given + padding).encode(), *NAMES)
 
 
 async def test_what_is_said_has_its_limit() -> None:
-    with pytest.raises(InvalidRequest):
-        await Reading().read(json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
+    with pytest.raises(InvalidLegacyRequest):
+        await JsonParserPool().read(json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
 
 
 async def test_others_go_on_while_nothing_but_brackets_is_read() -> None:
@@ -72,20 +72,20 @@ async def test_others_go_on_while_nothing_but_brackets_is_read() -> None:
     task = asyncio.create_task(others())
     await asyncio.sleep(0)
     body = b'{"a":[' + b"[]," * 50_000 + b"[]]}"
-    assert (await Reading().read(body, *NAMES))[1] == body
+    assert (await JsonParserPool().read(body, *NAMES))[1] == body
     task.cancel()
     assert turns > 10
 
 
 async def test_not_too_many_wait() -> None:
-    reading, body = Reading(waiting=2), ("{}" + PADDING).encode()
+    reading, body = JsonParserPool(waiting=2), ("{}" + PADDING).encode()
     results = await asyncio.gather(*(reading.read(body, *NAMES) for _ in range(3)), return_exceptions=True)
-    assert [type(result) for result in results].count(TooManyAtOnce) == 1
+    assert [type(result) for result in results].count(TooManyJsonPins) == 1
     assert (await reading.read(body, *NAMES))[1] == b"{}"
 
 
 async def test_who_does_not_wait_any_more_takes_no_place() -> None:
-    reading = Reading(waiting=1)
+    reading = JsonParserPool(waiting=1)
     for _ in range(3):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -11,19 +11,19 @@ from sqlalchemy import Connection
 from roost import work
 from roost.core import clock
 from roost.core.db import Database
-from roost.drivers.network.contract import Announcer, Refused, SourceFailed
-from roost.storage.content.model import Network
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival, Files
+from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import FileService, NewFile
 from roost.storage.offers import service
-from roost.storage.offers.service import SETTLE, SURVEY, Offers
+from roost.storage.offers.service import SETTLE, SURVEY, Announcements
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V0, V1, Profile
+from roost.storage.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.house import CONTENT, House
 
 
 @dataclass
-class Town(Announcer):
+class Town(NetworkAnnouncer):
     """A network that remembers what it was given, and every CID that it was ever asked about."""
 
     given: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -52,18 +52,23 @@ class Town(Announcer):
 class Market:
     place: House
     db: Database
-    queue: work.Work
-    files: Files
+    queue: work.OperationWorker
+    files: FileService
     town: Town
 
     async def keep(
-        self, data: bytes, network: Network = Network.PUBLIC, *, other: bool = False, profile: Profile = V1
+        self,
+        data: bytes,
+        network: ContentNetwork = ContentNetwork.PUBLIC,
+        *,
+        other: bool = False,
+        profile: ImportProfile = V1,
     ) -> File:
         owner = self.place.other_id if other else self.place.tenant_id
         async with self.place.content.receive(profile) as pack:
             await pack.write(data)
             tree = await pack.end_file()
-            arrival = Arrival(owner, network, str(tree.cid), tree.size, "text/plain", Note("n"))
+            arrival = NewFile(owner, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
             return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
 
     async def drop(self, file: File) -> None:
@@ -95,8 +100,8 @@ class Market:
 
 @asynccontextmanager
 async def market(db: Database, place: House, *failures: Exception) -> AsyncIterator[Market]:
-    queue, files, town = work.Work(db, owner="test"), Files(db), Town(failures=list(failures))
-    await Offers(db, queue, files, place.reader, town).start()
+    queue, files, town = work.OperationWorker(db, owner="test"), FileService(db), Town(failures=list(failures))
+    await Announcements(db, queue, files, place.reader, town).start()
     await queue.start()
     try:
         yield Market(place, db, queue, files, town)
@@ -109,7 +114,7 @@ def _v1(file: File) -> str:
 
 
 @pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
-async def test_what_is_public_is_given_whole(place: House, database: Database, profile: Profile) -> None:
+async def test_what_is_public_is_given_whole(place: House, database: Database, profile: ImportProfile) -> None:
     async with market(database, place) as desk:
         file = await desk.keep(CONTENT, profile=profile)
         await desk.settled(file)
@@ -133,9 +138,9 @@ async def test_it_is_withdrawn_with_the_last_file(place: House, database: Databa
 
 async def test_what_is_private_is_never_heard_of(place: House, database: Database) -> None:
     async with market(database, place) as desk:
-        private = await desk.keep(CONTENT, Network.PRIVATE)
+        private = await desk.keep(CONTENT, ContentNetwork.PRIVATE)
         public = await desk.keep(b"public")
-        await desk.files.note(private.tenant_id, Network.PRIVATE, private.id, Note("changed"))
+        await desk.files.note(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
         await desk.settled(private, public)
         await desk.survey()
         await desk.drop(private)
@@ -145,7 +150,7 @@ async def test_what_is_private_is_never_heard_of(place: House, database: Databas
 
 async def test_what_is_private_as_well_is_given_for_the_public_file_alone(place: House, database: Database) -> None:
     async with market(database, place) as desk:
-        private, public = await desk.keep(CONTENT, Network.PRIVATE), await desk.keep(CONTENT, other=True)
+        private, public = await desk.keep(CONTENT, ContentNetwork.PRIVATE), await desk.keep(CONTENT, other=True)
         await desk.settled(public)
         assert list(desk.town.given) == [_v1(public)]
         await desk.drop(public)
@@ -156,7 +161,7 @@ async def test_what_is_private_as_well_is_given_for_the_public_file_alone(place:
 
 async def test_an_operation_alone_gives_nothing_private_away(place: House, database: Database) -> None:
     async with market(database, place) as desk:
-        private = await desk.keep(CONTENT, Network.PRIVATE)
+        private = await desk.keep(CONTENT, ContentNetwork.PRIVATE)
         desk.town.given[_v1(private)] = b"as if somebody had"
         await database.write(
             lambda connection: work.add(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
@@ -166,8 +171,8 @@ async def test_an_operation_alone_gives_nothing_private_away(place: House, datab
 
 
 async def test_what_was_deleted_before_its_turn_is_not_given(place: House, database: Database) -> None:
-    queue, files = work.Work(database, owner="before"), Files(database)
-    Offers(database, queue, files, place.reader, Town())
+    queue, files = work.OperationWorker(database, owner="before"), FileService(database)
+    Announcements(database, queue, files, place.reader, Town())
     before = Market(place, database, queue, files, Town())
     file = await before.keep(CONTENT)
     await before.drop(file)
@@ -188,7 +193,7 @@ async def test_a_refusal_is_believed_in_the_end(
     place: House, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "_REFUSALS", 1)
-    async with market(database, place, *[Refused("too large") for _ in range(3)]) as desk:
+    async with market(database, place, *[NetworkRefused("too large") for _ in range(3)]) as desk:
         await desk.surveyed()  # else it may find the file too, and ask once more
         file = await desk.keep(CONTENT)
         await desk.settled(file)
@@ -200,10 +205,10 @@ async def test_a_refusal_is_believed_in_the_end(
 
 
 async def test_what_was_public_before_there_was_a_network(place: House, database: Database) -> None:
-    files = Files(database)
-    before = Market(place, database, work.Work(database, owner="none"), files, Town())
+    files = FileService(database)
+    before = Market(place, database, work.OperationWorker(database, owner="none"), files, Town())
     old = [await before.keep(bytes((number,))) for number in range(3)]
-    await before.keep(b"private", Network.PRIVATE)
+    await before.keep(b"private", ContentNetwork.PRIVATE)
     async with market(database, place) as now:
         now.town.given[old[0].cid] = b"given already"
         await now.surveyed()

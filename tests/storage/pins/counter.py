@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from roost import work
 from roost.core.db import Database
-from roost.drivers.network.contract import NotThere, PublicNetwork, Source
+from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork
 from roost.identity.caller import Plan
-from roost.storage.content.model import Network, Scope
-from roost.storage.files.model import File, Filter
-from roost.storage.files.service import Files
-from roost.storage.pins.model import RETRIEVE, Ask, Pin, Status
-from roost.storage.pins.retrieve import PATIENCE, RETRIES, Retrieval
-from roost.storage.pins.service import Pins
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.files.model import File, FileFilter
+from roost.storage.files.service import FileService
+from roost.storage.pins.model import RETRIEVE, Pin, PinRequest, PinState
+from roost.storage.pins.retrieve import PATIENCE, RETRIES, PinRetrieval
+from roost.storage.pins.service import PinService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
 
 LIMIT = 8_000_000
 
 
-class Shelf(Source):
+class Shelf(ContentSource):
     """Gives what lies on it. Closed, it lets go of half of a CAR and then waits until it is opened."""
 
     def __init__(self, name: str, cars: Mapping[str, bytes], *, is_open: bool = True) -> None:
@@ -35,7 +35,7 @@ class Shelf(Source):
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
         self.asked.append(cid)
         if cid not in self.cars:
-            raise NotThere
+            raise ContentNotAtSource
         data = self.cars[cid]
         yield data[: len(data) // 2]
         await self.open.wait()
@@ -46,35 +46,37 @@ class Shelf(Source):
 class Shelves(PublicNetwork):
     shelves: list[Shelf] = field(default_factory=list[Shelf])
 
-    def sources(self, hosts: Sequence[str] = ()) -> Sequence[Source]:
+    def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
         return [shelf for shelf in self.shelves if not hosts or shelf.name in hosts]
 
 
 @dataclass
 class Counter:
     place: House
-    queue: work.Work
-    files: Files
-    pins: Pins
+    queue: work.OperationWorker
+    files: FileService
+    pins: PinService
 
     async def pin(self, cid: Cid, name: str | None = None) -> Pin:
-        return await self.pins.add(self.place.tenant_id, Ask(str(cid), name))
+        return await self.pins.add(self.place.tenant_id, PinRequest(str(cid), name))
 
-    async def status(self, pin: Pin) -> Status:
+    async def status(self, pin: Pin) -> PinState:
         return (await self.pins.get(pin.tenant_id, pin.id)).status
 
-    async def until(self, pin: Pin, *wanted: Status) -> Status:
+    async def until(self, pin: Pin, *wanted: PinState) -> PinState:
         async with asyncio.timeout(30):
             while (now := await self.status(pin)) not in wanted:
                 await asyncio.sleep(0.02)
         return now
 
     async def all_files(self, tenant_id: str | None = None) -> Sequence[File]:
-        page, _ = await self.files.list(tenant_id or self.place.tenant_id, Network.PUBLIC, Filter(), None, 100)
+        page, _ = await self.files.list(
+            tenant_id or self.place.tenant_id, ContentNetwork.PUBLIC, FileFilter(), None, 100
+        )
         return page
 
     async def read(self, cid: str, *path: str) -> bytes:
-        scope = Scope(Network.PUBLIC, self.place.tenant_id)
+        scope = ContentScope(ContentNetwork.PUBLIC, self.place.tenant_id)
         stat = (await self.place.reader.resolve(scope, Cid.parse(cid), path))[-1]
         return b"".join([piece async for piece in self.place.reader.content(scope, stat)])
 
@@ -90,15 +92,15 @@ async def counter(
     patience: float = PATIENCE,
 ) -> AsyncIterator[Counter]:
     """`network` in place of shelves; `most` is the limit of the largest plan, `capacity` all that a tenant may have."""
-    queue, network = work.Work(db, owner="test"), network or Shelves(list(shelves))
-    files = Files(db, dict.fromkeys(Plan, capacity))
+    queue, network = work.OperationWorker(db, owner="test"), network or Shelves(list(shelves))
+    files = FileService(db, dict.fromkeys(Plan, capacity))
 
     async def limit(_: str) -> int:
         return LIMIT
 
-    retrieval = Retrieval(db, place.content, files, network, limit, most, patience=patience)
+    retrieval = PinRetrieval(db, place.content, files, network, limit, most, patience=patience)
     queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
-    pins = Pins(db, queue, files, network)
+    pins = PinService(db, queue, files, network)
     await queue.start()
     try:
         yield Counter(place, queue, files, pins)

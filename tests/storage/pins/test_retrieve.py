@@ -10,16 +10,16 @@ from sqlalchemy import Connection
 from roost import work
 from roost.core import clock
 from roost.core.db import Database
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.network.none import NoNetwork
 from roost.identity import tenants
-from roost.storage.content.errors import ContentMissing
-from roost.storage.content.model import Network
-from roost.storage.files.service import Files
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.service import FileService
 from roost.storage.pins import retrieve, store
-from roost.storage.pins.errors import PinMissing
-from roost.storage.pins.model import FAILED, RETRIEVE, Ask, Pin, Status
-from roost.storage.pins.service import Pins
+from roost.storage.pins.errors import PinNotFound
+from roost.storage.pins.model import FAILED, RETRIEVE, Pin, PinRequest, PinState
+from roost.storage.pins.service import PinService
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
@@ -32,7 +32,7 @@ FOLDER, BLOCKS = house_of_files(V1)
 FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
 SMALL, SMALL_BLOCKS = blocks_of(V0, b"small")
 SMALL_CAR = b"".join(car.written([SMALL.cid], SMALL_BLOCKS))
-END = (Status.PINNED, *FAILED)
+END = (PinState.PINNED, *FAILED)
 
 
 def shelf(name: str = "/dns4/a.example", *, is_open: bool = True, **cars: bytes) -> Shelf:
@@ -42,7 +42,7 @@ def shelf(name: str = "/dns4/a.example", *, is_open: bool = True, **cars: bytes)
 async def test_a_folder_is_retrieved(place: House, database: Database) -> None:
     async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR})) as desk:
         pin = await desk.pin(FOLDER, "mine")
-        assert await desk.until(pin, *END) is Status.PINNED
+        assert await desk.until(pin, *END) is PinState.PINNED
         (file,) = await desk.all_files()
         assert (file.cid, file.note.name, file.mime_type, file.number_of_files) == (str(FOLDER), "mine", "directory", 3)
         assert (await desk.pins.get(pin.tenant_id, pin.id)).file_id == file.id
@@ -51,7 +51,7 @@ async def test_a_folder_is_retrieved(place: House, database: Database) -> None:
 
 async def test_a_cid_stays_as_it_was_written(place: House, database: Database) -> None:
     async with counter(database, place, shelf(**{str(SMALL.cid): SMALL_CAR})) as desk:
-        await desk.until(await desk.pin(SMALL.cid), Status.PINNED)
+        await desk.until(await desk.pin(SMALL.cid), PinState.PINNED)
         assert [(file.cid, file.size, file.note.name) for file in await desk.all_files()] == [(str(SMALL.cid), 5, None)]
 
 
@@ -71,7 +71,7 @@ def _lies() -> dict[str, bytes]:
 async def test_a_source_that_lies_is_left_for_the_next(place: House, database: Database, lie: bytes) -> None:
     liar, honest = shelf(**{str(FOLDER): lie}), shelf(**{str(FOLDER): FOLDER_CAR})
     async with counter(database, place, liar, honest) as desk:
-        await desk.until(await desk.pin(FOLDER), Status.PINNED)
+        await desk.until(await desk.pin(FOLDER), PinState.PINNED)
         assert (liar.asked, honest.asked) == ([str(FOLDER)], [str(FOLDER)])
         assert await desk.read(str(FOLDER), "in", "big") == CONTENT
 
@@ -81,7 +81,7 @@ async def test_lies_alone_leave_nothing(place: House, database: Database) -> Non
     async with counter(database, place, *liars) as desk:
         pin = await desk.pin(FOLDER)
         await _asked(liars[-1])
-        assert await desk.until(pin, Status.SEARCHING) is Status.SEARCHING
+        assert await desk.until(pin, PinState.SEARCHING) is PinState.SEARCHING
         assert await desk.all_files() == []
     assert [path for path in (place.folder / "blobs").rglob("*") if path.is_file()] == []
 
@@ -98,7 +98,7 @@ async def test_what_nobody_has_is_looked_for_again(place: House, database: Datab
         pin = await desk.pin(FOLDER)
         await _asked(empty)
         empty.cars[str(FOLDER)] = FOLDER_CAR
-        assert await desk.until(pin, *END) is Status.PINNED
+        assert await desk.until(pin, *END) is PinState.PINNED
 
 
 async def test_it_expires_after_a_day(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,18 +107,18 @@ async def test_it_expires_after_a_day(place: House, database: Database, monkeypa
         pin = await desk.pin(FOLDER)
         await _asked(empty)
         monkeypatch.setattr(clock, "now", lambda: now() + timedelta(days=1))
-        assert await desk.until(pin, *END) is Status.EXPIRED
+        assert await desk.until(pin, *END) is PinState.EXPIRED
 
 
 @pytest.mark.parametrize(
     ("ask", "expected"),
     [
-        (Ask(str(Cid.of(DAG_CBOR, b"x"))), Status.INVALID_OBJECT),
-        (Ask(str(Cid(1, 0x55, 0, b"inline"))), Status.INVALID_OBJECT),
-        (Ask(str(FOLDER), hosts=("peer.example",)), Status.BAD_HOST_NODE),
+        (PinRequest(str(Cid.of(DAG_CBOR, b"x"))), PinState.INVALID_OBJECT),
+        (PinRequest(str(Cid(1, 0x55, 0, b"inline"))), PinState.INVALID_OBJECT),
+        (PinRequest(str(FOLDER), hosts=("peer.example",)), PinState.BAD_HOST_NODE),
     ],
 )
-async def test_what_cannot_be_pinned(place: House, database: Database, ask: Ask, expected: Status) -> None:
+async def test_what_cannot_be_pinned(place: House, database: Database, ask: PinRequest, expected: PinState) -> None:
     last = shelf(**{ask.cid: FOLDER_CAR})
     async with counter(database, place, last) as desk:
         pin = await desk.pins.add(place.tenant_id, ask)
@@ -130,7 +130,7 @@ async def test_what_is_too_large(place: House, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
     async with counter(database, place, shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})) as desk:
         assert tree.size > LIMIT
-        assert await desk.until(await desk.pin(tree.cid), *END) is Status.OVER_MAX_SIZE
+        assert await desk.until(await desk.pin(tree.cid), *END) is PinState.OVER_MAX_SIZE
         assert await desk.all_files() == []
 
 
@@ -138,21 +138,21 @@ async def test_what_is_too_large_for_the_free_plan(place: House, database: Datab
     tree, blocks = blocks_of(V1, CONTENT * 2)
     source = shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})
     async with counter(database, place, source, most=LIMIT + 1) as desk:
-        assert await desk.until(await desk.pin(tree.cid), *END) is Status.OVER_FREE_LIMIT
+        assert await desk.until(await desk.pin(tree.cid), *END) is PinState.OVER_FREE_LIMIT
 
 
 async def test_when_the_storage_of_the_plan_is_full(place: House, database: Database) -> None:
     async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR}), capacity=len(FOLDER_CAR) - 1) as desk:
-        assert await desk.until(await desk.pin(FOLDER), *END) is Status.OVER_FREE_LIMIT
+        assert await desk.until(await desk.pin(FOLDER), *END) is PinState.OVER_FREE_LIMIT
         assert await desk.all_files() == []
         assert [blob async for blob in FolderStore(place.folder / "blobs").list()] == []
 
 
 async def test_what_is_public_here_needs_no_network(place: House, database: Database) -> None:
-    _, (theirs,) = await place.keep(CONTENT, network=Network.PUBLIC)
+    _, (theirs,) = await place.keep(CONTENT, network=ContentNetwork.PUBLIC)
     async with counter(database, place) as desk:
-        pin = await desk.pins.add(place.other_id, Ask(str(theirs.cid)))
-        assert await desk.until(pin, *END) is Status.PINNED
+        pin = await desk.pins.add(place.other_id, PinRequest(str(theirs.cid)))
+        assert await desk.until(pin, *END) is PinState.PINNED
         assert [file.cid for file in await desk.all_files(place.other_id)] == [str(theirs.cid)]
         assert await desk.all_files() == []
 
@@ -161,18 +161,18 @@ async def test_what_is_private_here_is_not_found(place: House, database: Databas
     _, (theirs,) = await place.keep(CONTENT)
     last = shelf()
     async with counter(database, place, last) as desk:
-        pin = await desk.pins.add(place.other_id, Ask(str(theirs.cid)))
+        pin = await desk.pins.add(place.other_id, PinRequest(str(theirs.cid)))
         await _asked(last, 2)
-        assert await desk.status(pin) is Status.SEARCHING
+        assert await desk.status(pin) is PinState.SEARCHING
 
 
 async def test_what_the_tenant_has_is_that_file(place: House, database: Database) -> None:
     first = shelf(**{str(SMALL.cid): SMALL_CAR})
     async with counter(database, place, first) as desk:
         pins = [await desk.pin(SMALL.cid, "one")]
-        await desk.until(pins[0], Status.PINNED)
+        await desk.until(pins[0], PinState.PINNED)
         pins.append(await desk.pin(SMALL.cid, "two"))
-        await desk.until(pins[1], Status.PINNED)
+        await desk.until(pins[1], PinState.PINNED)
         assert [file.note.name for file in await desk.all_files()] == ["one"]
         assert len(first.asked) == 1
 
@@ -181,12 +181,12 @@ async def test_taken_back_while_it_comes(place: House, database: Database) -> No
     half = shelf(is_open=False, **{str(FOLDER): FOLDER_CAR})
     async with counter(database, place, half) as desk:
         pin = await desk.pin(FOLDER)
-        await desk.until(pin, Status.RETRIEVING)
+        await desk.until(pin, PinState.RETRIEVING)
         await desk.pins.delete(pin.tenant_id, pin.id)
         half.open.set()
         await _idle(desk, database, pin.id)
         assert await desk.all_files() == []
-    with pytest.raises(ContentMissing):
+    with pytest.raises(ContentNotFound):
         await place.reader.stat(place.scope, FOLDER)
 
 
@@ -194,7 +194,7 @@ async def _idle(desk: Counter, database: Database, pin_id: str) -> None:
     async with asyncio.timeout(30):
         while await database.read(lambda connection: work.busy(connection, f"pin/{pin_id}")):
             await asyncio.sleep(0.02)
-    with pytest.raises(PinMissing):
+    with pytest.raises(PinNotFound):
         await desk.pins.get(desk.place.tenant_id, pin_id)
 
 
@@ -202,9 +202,9 @@ async def test_a_restart_begins_anew(place: House, database: Database) -> None:
     half = shelf(is_open=False, **{str(FOLDER): FOLDER_CAR})
     async with counter(database, place, half) as desk:
         pin = await desk.pin(FOLDER)
-        await desk.until(pin, Status.RETRIEVING)
+        await desk.until(pin, PinState.RETRIEVING)
     async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR})) as desk:
-        assert await desk.until(pin, *END) is Status.PINNED
+        assert await desk.until(pin, *END) is PinState.PINNED
         assert await desk.read(str(FOLDER), "in", "big") == CONTENT
 
 
@@ -214,7 +214,7 @@ async def test_many_at_once_all_come(place: House, database: Database) -> None:
     async with counter(database, place, shelf(**cars)) as desk:
         pins = [await desk.pin(tree.cid) for tree, _ in trees]
         for pin in pins:
-            await desk.until(pin, Status.PINNED)
+            await desk.until(pin, PinState.PINNED)
         assert len(await desk.all_files()) == len(trees)
 
 
@@ -226,8 +226,8 @@ async def test_so_many_at_once_and_the_next_has_its_turn_later(
     source = shelf(is_open=False, **{str(FOLDER): FOLDER_CAR, str(SMALL.cid): SMALL_CAR})
     async with counter(database, place, source) as desk:
         first = await desk.pin(FOLDER)
-        await desk.until(first, Status.RETRIEVING)
-        second = await desk.pins.add(place.other_id if theirs else place.tenant_id, Ask(str(SMALL.cid)))
+        await desk.until(first, PinState.RETRIEVING)
+        second = await desk.pins.add(place.other_id if theirs else place.tenant_id, PinRequest(str(SMALL.cid)))
 
         def is_put_off(connection: Connection) -> bool:
             later = second.created_at + timedelta(seconds=0.9)
@@ -239,14 +239,14 @@ async def test_so_many_at_once_and_the_next_has_its_turn_later(
         assert source.asked == [str(FOLDER)]
         source.open.set()
         for pin in (first, second):
-            assert await desk.until(pin, *END) is Status.PINNED
+            assert await desk.until(pin, *END) is PinState.PINNED
 
 
 async def _asked_for(place: House, cid: Cid) -> Pin:
     """A pin that nobody has begun with."""
-    return await Pins(place.db, work.Work(place.db, owner="none"), Files(place.db), NoNetwork()).add(
-        place.tenant_id, Ask(str(cid))
-    )
+    return await PinService(
+        place.db, work.OperationWorker(place.db, owner="none"), FileService(place.db), NoNetwork()
+    ).add(place.tenant_id, PinRequest(str(cid)))
 
 
 async def _until_locked(db: Database) -> None:
@@ -257,9 +257,11 @@ async def _until_locked(db: Database) -> None:
 
 @ON_POSTGRESQL
 @pytest.mark.parametrize(
-    ("cid", "end"), [(FOLDER, Status.PINNED), (Cid.of(DAG_CBOR, b""), Status.INVALID_OBJECT)], ids=["pinned", "failed"]
+    ("cid", "end"),
+    [(FOLDER, PinState.PINNED), (Cid.of(DAG_CBOR, b""), PinState.INVALID_OBJECT)],
+    ids=["pinned", "failed"],
 )
-async def test_it_ends_when_the_tenant_is_free(place: House, database: Database, cid: Cid, end: Status) -> None:
+async def test_it_ends_when_the_tenant_is_free(place: House, database: Database, cid: Cid, end: PinState) -> None:
     """And whoever has the tenant finds the pin free: two that wait for each other would be one too many."""
     pin = await _asked_for(place, cid)
     with database.writer.begin() as held:
@@ -276,11 +278,11 @@ async def test_it_ends_when_the_tenant_is_free(place: House, database: Database,
 async def test_what_ends_meanwhile_is_not_looked_for_any_more(place: House, database: Database) -> None:
     pin, source = await _asked_for(place, FOLDER), shelf(**{str(FOLDER): FOLDER_CAR})
     with database.writer.begin() as held:
-        store.set_status(held, pin.id, Status.OVER_MAX_SIZE, clock.now())
+        store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.now())
         async with counter(database, place, source) as desk:
             await _until_locked(database)
             held.commit()
             async with asyncio.timeout(30):
                 while await database.read(lambda connection: work.busy(connection, f"pin/{pin.id}")):
                     await asyncio.sleep(0.02)
-            assert (await desk.status(pin), source.asked) == (Status.OVER_MAX_SIZE, [])
+            assert (await desk.status(pin), source.asked) == (PinState.OVER_MAX_SIZE, [])

@@ -7,26 +7,28 @@ from typing import Any
 
 import pytest
 
-from roost.core.place import Place
+from roost.core.page_cursor import PageCursor
 from roost.storage.files import store as files
-from roost.storage.files.model import File, Note
+from roost.storage.files.model import File, FileMetadata
 from roost.storage.pins import store
-from roost.storage.pins.model import ACTIVE, FAILED, Ask, Match, Pin, Status, Wanted
+from roost.storage.pins.model import ACTIVE, FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-ALL = tuple(Status)
+ALL = tuple(PinState)
 
 
-def keep(place: House, number: int, ask: Ask | None = None, status: Status = Status.SEARCHING, **more: Any) -> Pin:
+def keep(
+    place: House, number: int, ask: PinRequest | None = None, status: PinState = PinState.SEARCHING, **more: Any
+) -> Pin:
     at = NOW + timedelta(seconds=number)
-    made = Pin(f"p{number}", place.tenant_id, ask or Ask(f"cid{number}"), status, None, at, at)
+    made = Pin(f"p{number}", place.tenant_id, ask or PinRequest(f"cid{number}"), status, None, at, at)
     pin = replace(made, **more)
     place.db.run(lambda connection: store.add(connection, pin))
     return pin
 
 
-def found(place: House, wanted: Wanted, **more: Any) -> Sequence[str]:
+def found(place: House, wanted: PinQuery, **more: Any) -> Sequence[str]:
     page = place.db.run(lambda connection: store.page(connection, place.tenant_id, wanted, more.get("after"), 100))
     count = place.db.run(lambda connection: store.count(connection, place.tenant_id, wanted))
     assert "after" in more or count == len(page)
@@ -35,11 +37,11 @@ def found(place: House, wanted: Wanted, **more: Any) -> Sequence[str]:
 
 def named(place: House, *names: str | None) -> None:
     for number, name in enumerate(names, 1):
-        keep(place, number, Ask(f"cid{number}", name))
+        keep(place, number, PinRequest(f"cid{number}", name))
 
 
 def test_a_row_there_and_back(place: House) -> None:
-    ask = Ask(
+    ask = PinRequest(
         "cid", "\u00fc\u6f22 'n'", {"a": 1, "b": True, "c": "\u0000"}, None, ("/dns4/a", "/dns4/b"), {"m": "\ud800"}
     )
     pin = keep(place, 1, ask, updated_at=NOW + timedelta(hours=1))
@@ -52,26 +54,26 @@ def test_a_row_there_and_back(place: House) -> None:
 @pytest.mark.parametrize(
     ("name", "match", "wanted"),
     [
-        ("Alpha", Match.EXACT, ["p1"]),
-        ("alpha", Match.EXACT, []),
-        ("alpha", Match.IEXACT, ["p1"]),
-        ("ALPHA", Match.IEXACT, ["p1"]),
-        ("alph", Match.IEXACT, []),
-        ("\u00dc_%", Match.EXACT, ["p3"]),
-        ("\u00dc_%", Match.IEXACT, ["p3"]),
-        ("lph", Match.PARTIAL, ["p2", "p1"]),
-        ("LPH", Match.PARTIAL, []),
-        ("LPH", Match.IPARTIAL, ["p2", "p1"]),
-        ("_", Match.PARTIAL, ["p3"]),
-        ("%", Match.IPARTIAL, ["p3"]),
-        ("\\", Match.PARTIAL, ["p4"]),
-        ("\\", Match.IPARTIAL, ["p4"]),
-        ("", Match.EXACT, []),
+        ("Alpha", NameMatch.EXACT, ["p1"]),
+        ("alpha", NameMatch.EXACT, []),
+        ("alpha", NameMatch.IEXACT, ["p1"]),
+        ("ALPHA", NameMatch.IEXACT, ["p1"]),
+        ("alph", NameMatch.IEXACT, []),
+        ("\u00dc_%", NameMatch.EXACT, ["p3"]),
+        ("\u00dc_%", NameMatch.IEXACT, ["p3"]),
+        ("lph", NameMatch.PARTIAL, ["p2", "p1"]),
+        ("LPH", NameMatch.PARTIAL, []),
+        ("LPH", NameMatch.IPARTIAL, ["p2", "p1"]),
+        ("_", NameMatch.PARTIAL, ["p3"]),
+        ("%", NameMatch.IPARTIAL, ["p3"]),
+        ("\\", NameMatch.PARTIAL, ["p4"]),
+        ("\\", NameMatch.IPARTIAL, ["p4"]),
+        ("", NameMatch.EXACT, []),
     ],
 )
-def test_how_names_are_compared(place: House, name: str, match: Match, wanted: list[str]) -> None:
+def test_how_names_are_compared(place: House, name: str, match: NameMatch, wanted: list[str]) -> None:
     named(place, "Alpha", "xalphax", "\u00dc_%", "a\\b", None)
-    assert found(place, Wanted(ALL, name=name, match=match)) == wanted
+    assert found(place, PinQuery(ALL, name=name, match=match)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -92,26 +94,26 @@ def test_how_names_are_compared(place: House, name: str, match: Match, wanted: l
 def test_pairs_of_the_other_api(place: House, meta: dict[str, str], wanted: list[str]) -> None:
     texts = ({"a": "1", "b": "x"}, {"\u6f22": "%_\\", "a": "1"}, {"c": '"x":"1"', "d": ',"x":"1"'})
     for number, pairs in enumerate(texts, 1):
-        keep(place, number, Ask(f"cid{number}", meta=pairs))
-    assert found(place, Wanted(ALL, meta=meta)) == wanted
+        keep(place, number, PinRequest(f"cid{number}", meta=pairs))
+    assert found(place, PinQuery(ALL, meta=meta)) == wanted
 
 
 def test_what_a_list_has(place: House) -> None:
-    for number, status in enumerate(Status, 1):
+    for number, status in enumerate(PinState, 1):
         keep(place, number, status=status)
     second, third = NOW + timedelta(seconds=2), NOW + timedelta(seconds=3)
     for wanted, ids in (
-        (Wanted([Status.SEARCHING]), ["p2"]),
-        (Wanted([]), []),
-        (Wanted(ALL, cid=["cid1", "cid3", "cid"]), ["p3", "p1"]),
-        (Wanted(ALL, cid=["cid1", "cid3"], ascending=True), ["p1", "p3"]),
-        (Wanted(ALL, cid=[]), []),
-        (Wanted(ALL, before=second), ["p1"]),
-        (Wanted(ACTIVE, after=second), ["p3"]),
-        (Wanted(ALL, after=NOW + timedelta(seconds=1), before=third), ["p2"]),
+        (PinQuery([PinState.SEARCHING]), ["p2"]),
+        (PinQuery([]), []),
+        (PinQuery(ALL, cid=["cid1", "cid3", "cid"]), ["p3", "p1"]),
+        (PinQuery(ALL, cid=["cid1", "cid3"], ascending=True), ["p1", "p3"]),
+        (PinQuery(ALL, cid=[]), []),
+        (PinQuery(ALL, before=second), ["p1"]),
+        (PinQuery(ACTIVE, after=second), ["p3"]),
+        (PinQuery(ALL, after=NOW + timedelta(seconds=1), before=third), ["p2"]),
     ):
         assert found(place, wanted) == ids
-    assert place.db.run(lambda connection: store.count(connection, place.other_id, Wanted(ALL))) == 0
+    assert place.db.run(lambda connection: store.count(connection, place.other_id, PinQuery(ALL))) == 0
 
 
 @pytest.mark.parametrize("ascending", [True, False])
@@ -119,51 +121,51 @@ def test_pages_of_pins_that_came_at_one_moment(place: House, ascending: bool) ->
     for number in range(1, 5):
         keep(place, number, created_at=NOW)
     order = ["p1", "p2", "p3", "p4"] if ascending else ["p4", "p3", "p2", "p1"]
-    wanted = Wanted(ALL, ascending=ascending)
+    wanted = PinQuery(ALL, ascending=ascending)
     assert found(place, wanted) == order
-    assert found(place, wanted, after=Place(NOW, order[1])) == order[2:]
-    assert found(place, wanted, after=Place(NOW, order[3])) == []
+    assert found(place, wanted, after=PageCursor(NOW, order[1])) == order[2:]
+    assert found(place, wanted, after=PageCursor(NOW, order[3])) == []
 
 
 def test_a_status_with_its_file(place: House) -> None:
     keep(place, 1)
-    file = File("f", place.tenant_id, place.scope.network, "cid1", 1, 1, "text/plain", Note(), NOW, NOW)
+    file = File("f", place.tenant_id, place.scope.network, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
     place.db.run(lambda connection: files.add(connection, file))
     at = NOW + timedelta(hours=1)
-    place.db.run(lambda connection: store.set_status(connection, "p1", Status.PINNED, at, "f"))
+    place.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))
     pin = place.db.run(lambda connection: store.get(connection, "p1"))
     assert pin is not None
     assert (pin.status, pin.file_id, pin.updated_at, pin.created_at) == (
-        Status.PINNED,
+        PinState.PINNED,
         "f",
         at,
         NOW + timedelta(seconds=1),
     )
     assert not place.db.run(lambda connection: store.is_shared(connection, pin))
-    keep(place, 2, status=Status.PINNED, file_id="f")
+    keep(place, 2, status=PinState.PINNED, file_id="f")
     assert place.db.run(lambda connection: store.is_shared(connection, pin))
     place.db.run(lambda connection: store.remove_of_file(connection, "f"))
-    assert found(place, Wanted(ALL)) == []
+    assert found(place, PinQuery(ALL)) == []
 
 
 def test_who_waits_longest_is_next(place: House) -> None:
-    keep(place, 3, status=Status.BACKFILLED)
-    keep(place, 1, status=Status.SEARCHING)
-    keep(place, 2, status=Status.BACKFILLED)
-    oldest = place.db.run(lambda connection: store.oldest(connection, place.tenant_id, Status.BACKFILLED))
+    keep(place, 3, status=PinState.BACKFILLED)
+    keep(place, 1, status=PinState.SEARCHING)
+    keep(place, 2, status=PinState.BACKFILLED)
+    oldest = place.db.run(lambda connection: store.oldest(connection, place.tenant_id, PinState.BACKFILLED))
     assert oldest is not None
     assert oldest.id == "p2"
-    assert place.db.run(lambda connection: store.oldest(connection, place.other_id, Status.BACKFILLED)) is None
+    assert place.db.run(lambda connection: store.oldest(connection, place.other_id, PinState.BACKFILLED)) is None
 
 
 def test_what_came_to_nothing_is_forgotten(place: House) -> None:
-    for number, status in enumerate(Status, 1):
+    for number, status in enumerate(PinState, 1):
         keep(place, number, status=status, updated_at=NOW)
-    keep(place, 100, status=Status.EXPIRED, updated_at=NOW + timedelta(days=1))
-    before = found(place, Wanted(ALL))
+    keep(place, 100, status=PinState.EXPIRED, updated_at=NOW + timedelta(days=1))
+    before = found(place, PinQuery(ALL))
     place.db.run(lambda connection: store.forget(connection, place.other_id, NOW + timedelta(days=1)))
     place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW))
-    assert found(place, Wanted(ALL)) == before
+    assert found(place, PinQuery(ALL)) == before
     place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW + timedelta(seconds=1)))
-    assert found(place, Wanted(FAILED)) == ["p100"]
-    assert len(found(place, Wanted(ALL))) == len(Status) - len(FAILED) + 1
+    assert found(place, PinQuery(FAILED)) == ["p100"]
+    assert len(found(place, PinQuery(ALL))) == len(PinState) - len(FAILED) + 1

@@ -6,18 +6,18 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.storage.content import service
-from roost.storage.content.model import Hold, Network
-from roost.storage.gateways.model import ControlKind
-from roost.storage.gateways.service import Gateways
-from roost.storage.links.service import Links
-from roost.storage.serve.errors import AccessDenied, NoSuchGateway, NotPinned, NotThere
-from roost.storage.serve.service import LONGEST_WAY, Serving, Visitor
-from roost.storage.signatures.service import Signatures
-from roost.storage.swaps.service import Swaps
+from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.gateways.model import AccessControlKind
+from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.serve.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
+from roost.storage.serve.service import LONGEST_WAY, GatewayResolver, GatewayVisitor
+from roost.storage.signatures.service import SignatureService
+from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import House, entry, house
 
-ANYBODY = Visitor(None, "192.0.2.1", None)
+ANYBODY = GatewayVisitor(None, "192.0.2.1", None)
 
 
 @pytest.fixture
@@ -25,10 +25,12 @@ def place(database: Database, tmp_path: Path) -> House:
     return house(database, tmp_path)
 
 
-def served(place: House) -> tuple[Gateways, Serving]:
-    gateways = Gateways(place.db, lambda name: f"http://{name}")
-    links = Links(place.db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost")
-    return gateways, Serving(gateways, Swaps(place.db, gateways), Signatures(place.db), links, place.reader)
+def served(place: House) -> tuple[StorageGatewayService, GatewayResolver]:
+    gateways = StorageGatewayService(place.db, lambda name: f"http://{name}")
+    links = SignedUrlService(place.db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost")
+    return gateways, GatewayResolver(
+        gateways, SwapService(place.db, gateways), SignatureService(place.db), links, place.reader
+    )
 
 
 async def test_a_way_as_long_as_it_may_be(place: House) -> None:
@@ -39,7 +41,7 @@ async def test_a_way_as_long_as_it_may_be(place: House) -> None:
         file = tree = await pack.end_file()
         for _ in range(LONGEST_WAY):
             tree = pack.add_folder([entry("d", tree)])
-        hold = Hold(pack.pack_id, "file/1", place.tenant_id, Network.PUBLIC)
+        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold(connection, hold))
     found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * LONGEST_WAY)
     assert found.end.cid == file.cid
@@ -49,7 +51,7 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
     gateways, serving = served(place)
     mine = await gateways.create(place.tenant_id, "mine-gate")
     await gateways.create(place.other_id, "their-gate")
-    _, (public,) = await place.keep(b"public", network=Network.PUBLIC)
+    _, (public,) = await place.keep(b"public", network=ContentNetwork.PUBLIC)
     _, (private,) = await place.keep(b"private", holder="file/2")
 
     found = await serving.public("mine-gate", ANYBODY, public.cid, ())
@@ -57,17 +59,17 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
     assert found.shared
     for gateway, cid in (("their-gate", public.cid), ("mine-gate", private.cid)):
         for path in ((), ("x",)):
-            with pytest.raises(NotPinned):
+            with pytest.raises(ContentNotServed):
                 await serving.public(gateway, ANYBODY, cid, path)
-    with pytest.raises(NotThere):
+    with pytest.raises(PathNotFound):
         await serving.public("mine-gate", ANYBODY, public.cid, ["x"])
-    with pytest.raises(NotThere):
+    with pytest.raises(PathNotFound):
         await serving.public("mine-gate", ANYBODY, public.cid, ["x"] * (LONGEST_WAY + 1))
-    with pytest.raises(NoSuchGateway):
+    with pytest.raises(UnknownGateway):
         await serving.public("no-gate", ANYBODY, public.cid, ())
 
-    await gateways.allow(place.tenant_id, mine.id, ControlKind.ADDRESS, "198.51.100.1")
-    with pytest.raises(AccessDenied):
+    await gateways.allow(place.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
+    with pytest.raises(GatewayAccessDenied):
         await serving.public("mine-gate", ANYBODY, public.cid, ())
-    opened = await serving.public("mine-gate", Visitor(None, "198.51.100.1", None), public.cid, ())
+    opened = await serving.public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())
     assert not opened.shared

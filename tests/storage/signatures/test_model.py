@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from roost.storage.content.model import Network
-from roost.storage.files.model import File, Note
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileMetadata
 from roost.storage.signatures import ethereum
 from roost.storage.signatures.model import digests, milliseconds
 
@@ -14,7 +14,7 @@ OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
 RAW = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355123, tzinfo=UTC)
-FILE = File("f", "t", Network.PUBLIC, OLD, 1, 1, "text/plain", Note(), NOW, NOW)
+FILE = File("f", "t", ContentNetwork.PUBLIC, OLD, 1, 1, "text/plain", FileMetadata(), NOW, NOW)
 ME, OTHER = bytes(20), bytes(19) + b"\x01"
 DATES = ("2026-11-21T10:29:47.355Z", "2026-11-21T10:29:47.355123Z")
 

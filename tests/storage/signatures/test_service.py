@@ -7,12 +7,12 @@ import pytest
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.files.service import Files
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound
+from roost.storage.files.service import FileService
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
 from roost.storage.signatures.model import milliseconds
-from roost.storage.signatures.service import Signatures
+from roost.storage.signatures.service import SignatureService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import V0
@@ -20,16 +20,16 @@ from tests.storage.house import House
 from tests.storage.signatures.test_ethereum import account, sign_typed
 from tests.wallet import encode_defunct
 
-PRIVATE = Network.PRIVATE
+PRIVATE = ContentNetwork.PRIVATE
 ME = account().address
 
 
 @pytest.fixture
-def signatures(database: Database) -> Signatures:
-    return Signatures(database)
+def signatures(database: Database) -> SignatureService:
+    return SignatureService(database)
 
 
-async def test_added_read_and_taken_away(place: House, signatures: Signatures) -> None:
+async def test_added_read_and_taken_away(place: House, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
     signature = sign_typed(account(), file.cid, milliseconds(file.created_at))
     made = await signatures.add(mine, PRIVATE, file.cid, signature, ME.lower())
@@ -44,7 +44,7 @@ async def test_added_read_and_taken_away(place: House, signatures: Signatures) -
             await act(mine, PRIVATE, file.cid)
 
 
-async def test_what_counts_as_signed(place: House, signatures: Signatures) -> None:
+async def test_what_counts_as_signed(place: House, signatures: SignatureService) -> None:
     """Either date that we print, either spelling of the CID, or the CID as a plain text."""
     file, mine = await place.file(b"one", profile=V0), place.tenant_id
     other = str(Cid.parse(file.cid).v1())
@@ -59,7 +59,7 @@ async def test_what_counts_as_signed(place: House, signatures: Signatures) -> No
             await signatures.delete(mine, PRIVATE, spelling)
 
 
-async def test_what_does_not(place: House, signatures: Signatures) -> None:
+async def test_what_does_not(place: House, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
     date = milliseconds(file.created_at)
     for said, who in (
@@ -74,19 +74,19 @@ async def test_what_does_not(place: House, signatures: Signatures) -> None:
         await signatures.get(mine, PRIVATE, file.cid)
 
 
-async def test_who_does_not_have_it_there(place: House, signatures: Signatures) -> None:
+async def test_who_does_not_have_it_there(place: House, signatures: SignatureService) -> None:
     file = await place.file(b"one")
     said = sign_typed(account(), file.cid, milliseconds(file.created_at))
-    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, Network.PUBLIC)):
-        with pytest.raises(FileMissing):
+    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, ContentNetwork.PUBLIC)):
+        with pytest.raises(FileNotFound):
             await signatures.add(tenant, network, file.cid, said, ME)
-        with pytest.raises(FileMissing):
+        with pytest.raises(FileNotFound):
             await signatures.get(tenant, network, file.cid)
     with pytest.raises(InvalidCid):
         await signatures.add(place.tenant_id, PRIVATE, "x", said, ME)
 
 
-async def test_of_many_at_once_one_stays(place: House, signatures: Signatures) -> None:
+async def test_of_many_at_once_one_stays(place: House, signatures: SignatureService) -> None:
     file = await place.file(b"one")
     date = milliseconds(file.created_at)
     tries = [
@@ -97,11 +97,11 @@ async def test_of_many_at_once_one_stays(place: House, signatures: Signatures) -
     assert sum(isinstance(one, SignatureExists) for one in made) == 4
 
 
-async def test_it_goes_with_the_file(place: House, database: Database, signatures: Signatures) -> None:
+async def test_it_goes_with_the_file(place: House, database: Database, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
     said = sign_typed(account(), file.cid, milliseconds(file.created_at))
     await signatures.add(mine, PRIVATE, file.cid, said, ME)
-    await Files(database).delete(mine, PRIVATE, file.id)
+    await FileService(database).delete(mine, PRIVATE, file.id)
     again = await place.file(b"one")
     assert replace(again, id=file.id, created_at=file.created_at, updated_at=file.updated_at) == file
     assert await signatures.find(mine, PRIVATE, Cid.parse(file.cid)) is None

@@ -4,20 +4,20 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Connection
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files
-from roost.storage.files.model import File, Note
+from roost.storage.files.model import File, FileMetadata
 from roost.storage.signatures import store
-from roost.storage.signatures.model import Signature
+from roost.storage.signatures.model import WalletSignature
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-MADE = Signature("f", "cid", "0x" + "ab" * 65, "0x" + "Cd" * 20, NOW)
+MADE = WalletSignature("f", "cid", "0x" + "ab" * 65, "0x" + "Cd" * 20, NOW)
 
 
 @pytest.fixture(autouse=True)
 def _file(place: House) -> None:
-    file = File("f", place.tenant_id, Network.PUBLIC, "cid", 1, 1, "text/plain", Note(), NOW, NOW)
+    file = File("f", place.tenant_id, ContentNetwork.PUBLIC, "cid", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
     place.db.run(lambda connection: files.add(connection, file))
 
 
@@ -32,9 +32,9 @@ def test_a_row_there_and_back(place: House) -> None:
 
 def test_one_is_taken_away_and_others_stay(place: House) -> None:
     other = replace(MADE, file_id="g")
-    file = File("g", place.other_id, Network.PUBLIC, "cid", 1, 1, "text/plain", Note(), NOW, NOW)
+    file = File("g", place.other_id, ContentNetwork.PUBLIC, "cid", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
 
-    def one_of_two(connection: Connection) -> tuple[bool, Signature | None, Signature | None]:
+    def one_of_two(connection: Connection) -> tuple[bool, WalletSignature | None, WalletSignature | None]:
         files.add(connection, file)
         store.add(connection, MADE)
         store.add(connection, other)
@@ -44,9 +44,9 @@ def test_one_is_taken_away_and_others_stay(place: House) -> None:
 
 
 def test_a_file_has_one_and_the_transaction_goes_on(place: House) -> None:
-    def twice(connection: Connection) -> tuple[bool, bool, Signature | None]:
+    def twice(connection: Connection) -> tuple[bool, bool, WalletSignature | None]:
         first = store.add(connection, MADE)
-        second = store.add(connection, Signature("f", "cid", "0x", "0x", NOW))
+        second = store.add(connection, WalletSignature("f", "cid", "0x", "0x", NOW))
         return first, second, store.get(connection, "f")
 
     assert place.db.run(twice) == (True, False, MADE)

@@ -6,36 +6,38 @@ import pytest
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileMissing
-from roost.storage.gateways.errors import GatewayMissing
-from roost.storage.gateways.service import Gateways
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound
+from roost.storage.gateways.errors import GatewayNotFound
+from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.swaps import service, store
-from roost.storage.swaps.errors import InvalidSwap, SwapMissing
-from roost.storage.swaps.model import Swap
-from roost.storage.swaps.service import Swaps
+from roost.storage.swaps.errors import InvalidSwap, SwapNotFound
+from roost.storage.swaps.model import HotSwap
+from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0
 from tests.storage.house import House
 
-PUBLIC = Network.PUBLIC
+PUBLIC = ContentNetwork.PUBLIC
 
 
 @pytest.fixture
-def gateways(database: Database) -> Gateways:
-    return Gateways(database)
+def gateways(database: Database) -> StorageGatewayService:
+    return StorageGatewayService(database)
 
 
 @pytest.fixture
-def swaps(database: Database, gateways: Gateways) -> Swaps:
-    return Swaps(database, gateways)
+def swaps(database: Database, gateways: StorageGatewayService) -> SwapService:
+    return SwapService(database, gateways)
 
 
 async def add(place: House, data: bytes) -> Cid:
     return Cid.parse((await place.file(data, network=PUBLIC, profile=V0)).cid)
 
 
-async def test_another_is_served_where_the_plugin_is(place: House, swaps: Swaps, gateways: Gateways) -> None:
+async def test_another_is_served_where_the_plugin_is(
+    place: House, swaps: SwapService, gateways: StorageGatewayService
+) -> None:
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     plain, swapping = await gateways.create(mine, "plain"), await gateways.create(mine, "swapping")
     await gateways.install(mine, swapping.id, 2)
@@ -48,7 +50,7 @@ async def test_another_is_served_where_the_plugin_is(place: House, swaps: Swaps,
     for gateway, network, cid in (
         (plain, PUBLIC, one),
         (foreign, PUBLIC, one),
-        (swapping, Network.PRIVATE, one),
+        (swapping, ContentNetwork.PRIVATE, one),
         (swapping, PUBLIC, two),
     ):
         assert await swaps.served(gateway, network, cid) == cid
@@ -56,32 +58,32 @@ async def test_another_is_served_where_the_plugin_is(place: House, swaps: Swaps,
     assert await swaps.served(swapping, PUBLIC, one) == one
     history = await swaps.history(mine, PUBLIC, str(one), "swapping.gateways.example")
     assert [line.mapped_cid for line in history] == [None, str(two)]
-    with pytest.raises(GatewayMissing):
+    with pytest.raises(GatewayNotFound):
         await swaps.history(mine, PUBLIC, str(one), "foreign")
-    with pytest.raises(SwapMissing):
+    with pytest.raises(SwapNotFound):
         await swaps.delete(mine, PUBLIC, str(one))
 
 
-async def test_what_cannot_be_swapped(place: House, swaps: Swaps) -> None:
+async def test_what_cannot_be_swapped(place: House, swaps: SwapService) -> None:
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     nowhere = str(Cid.of(0x55, b"nowhere"))
     for tenant, network, cid, other in (
         (mine, PUBLIC, str(one), nowhere),
         (mine, PUBLIC, nowhere, str(one)),
-        (mine, Network.PRIVATE, str(one), str(two)),
+        (mine, ContentNetwork.PRIVATE, str(one), str(two)),
         (place.other_id, PUBLIC, str(one), str(two)),
     ):
-        with pytest.raises(FileMissing):
+        with pytest.raises(FileNotFound):
             await swaps.put(tenant, network, cid, other)
     with pytest.raises(InvalidSwap):
         await swaps.put(mine, PUBLIC, str(one), str(one.v1()))
     await swaps.put(mine, PUBLIC, str(one), str(two))
     for act in (swaps.history(place.other_id, PUBLIC, str(one), None), swaps.delete(place.other_id, PUBLIC, str(one))):
-        with pytest.raises(SwapMissing):
+        with pytest.raises(SwapNotFound):
             await act
 
 
-async def test_a_history_has_an_end(place: House, swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_history_has_an_end(place: House, swaps: SwapService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "HISTORY_LIMIT", 3)
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
     for _ in range(5):
@@ -91,9 +93,9 @@ async def test_a_history_has_an_end(place: House, swaps: Swaps, monkeypatch: pyt
     assert [line.mapped_cid for line in history] == [None, str(two), str(two)]
 
 
-async def test_a_server_whose_clock_is_behind(place: House, swaps: Swaps, database: Database) -> None:
+async def test_a_server_whose_clock_is_behind(place: House, swaps: SwapService, database: Database) -> None:
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
-    ahead = Swap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.now() + timedelta(hours=1))
+    ahead = HotSwap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.now() + timedelta(hours=1))
     await database.write(lambda connection: store.add(connection, ahead))
     await swaps.delete(mine, PUBLIC, str(one))
     assert [line.mapped_cid for line in await swaps.history(mine, PUBLIC, str(one), None)] == [None, str(two)]

@@ -1,22 +1,24 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from roost.storage.content.model import Network
+from roost.storage.content.model import ContentNetwork
 from roost.storage.swaps import store
-from roost.storage.swaps.model import Swap
+from roost.storage.swaps.model import HotSwap
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PUBLIC, PRIVATE = Network.PUBLIC, Network.PRIVATE
+PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
 
 
-def keep(place: House, number: int, mapped: str | None = "to", cid: str = "cid", network: Network = PUBLIC) -> Swap:
-    swap = Swap(f"s{number}", place.tenant_id, network, cid, mapped, NOW + timedelta(seconds=number))
+def keep(
+    place: House, number: int, mapped: str | None = "to", cid: str = "cid", network: ContentNetwork = PUBLIC
+) -> HotSwap:
+    swap = HotSwap(f"s{number}", place.tenant_id, network, cid, mapped, NOW + timedelta(seconds=number))
     place.db.run(lambda connection: store.add(connection, swap))
     return swap
 
 
-def history(place: House, limit: int = 10, cid: str = "cid", network: Network = PUBLIC) -> Sequence[Swap]:
+def history(place: House, limit: int = 10, cid: str = "cid", network: ContentNetwork = PUBLIC) -> Sequence[HotSwap]:
     return place.db.run(lambda connection: store.history(connection, place.tenant_id, network, cid, limit))
 
 

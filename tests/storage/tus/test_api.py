@@ -13,7 +13,7 @@ import pytest
 
 from roost.core import clock
 from roost.identity.caller import Plan
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES
 from tests.server import Running, running
 
@@ -22,7 +22,7 @@ CUTS = (0, 1, 262_144, 700_000, 1_048_576, 2_999_999, len(DATA))
 
 
 def cid_of(data: bytes, profile: str = "v1") -> str:
-    importer = Importer(PROFILES[profile])
+    importer = UnixfsImporter(PROFILES[profile])
     importer.update(data)
     return str(importer.finish().cid)
 

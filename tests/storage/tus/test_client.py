@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from roost.core import clock
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES
 from tests import node
 from tests.server import running
@@ -18,7 +18,7 @@ def cid(profile: str) -> str:
     content = bytearray(SIZE)
     for at in range(0, SIZE - 3, 4096):
         content[at : at + 4] = at.to_bytes(4, "little")
-    importer = Importer(PROFILES[profile])
+    importer = UnixfsImporter(PROFILES[profile])
     importer.update(content)
     return str(importer.finish().cid)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.tus.errors import InvalidTransfer
-from roost.storage.tus.model import LIFETIME, Transfer, metadata, number
+from roost.storage.tus.errors import InvalidTusUpload
+from roost.storage.tus.model import LIFETIME, TusUpload, metadata, number
 from roost.storage.unixfs.profile import V1
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_whatever_clients_say(fields: dict[str, str]) -> None:
     ],
 )
 def test_metadata_that_is_none(header: str) -> None:
-    with pytest.raises(InvalidTransfer):
+    with pytest.raises(InvalidTusUpload):
         metadata(header)
 
 
@@ -71,7 +71,7 @@ def test_metadata_that_is_none(header: str) -> None:
 def test_any_header_is_metadata_or_refused(header: str) -> None:
     try:
         found = metadata(header)
-    except InvalidTransfer:
+    except InvalidTusUpload:
         return
     assert all(key and key == key.strip() for key in found)
 
@@ -85,12 +85,12 @@ def test_numbers(text: str, wanted: int) -> None:
     "text", [None, "", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x10", "1_000", "\u0661", "\u00b2", "9" * 16, "inf"]
 )
 def test_numbers_that_are_none(text: str | None) -> None:
-    with pytest.raises(InvalidTransfer, match="Upload-Offset must be a number of bytes"):
+    with pytest.raises(InvalidTusUpload, match="Upload-Offset must be a number of bytes"):
         number(text, "Upload-Offset")
 
 
 def test_a_transfer_is_whole_at_its_length() -> None:
-    transfer = Transfer("i", "f", "t", 3, 10, {}, (), V1, NOW, NOW + LIFETIME)
+    transfer = TusUpload("i", "f", "t", 3, 10, {}, (), V1, NOW, NOW + LIFETIME)
     assert [replace(transfer, offset=offset).is_whole for offset in (0, 2, 3)] == [False, False, True]
     assert replace(transfer, length=0).is_whole
     assert not replace(transfer, length=None).is_whole

@@ -9,23 +9,23 @@ from pathlib import Path
 import pytest
 
 from roost.core import ids
-from roost.drivers.blob.contract import BlobMissing
-from roost.drivers.blob.drafts import Drafts
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.contract import BlobNotFound
+from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.identity.caller import Plan
-from roost.storage.content.model import Network
-from roost.storage.files.errors import InvalidMetadata, StorageFull
-from roost.storage.files.service import Files
-from roost.storage.groups.errors import GroupMissing
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import InvalidFileMetadata, StorageQuotaExceeded
+from roost.storage.files.service import FileService
+from roost.storage.groups.errors import GroupNotFound
 from roost.storage.tus import service
-from roost.storage.tus.errors import InvalidTransfer, OutOfStep, TooManyTransfers, TransferMissing
-from roost.storage.tus.model import Opening, Transfer
-from roost.storage.tus.service import Transfers
+from roost.storage.tus.errors import InvalidTusUpload, TooManyTusUploads, TusUploadNotFound, UploadOffsetMismatch
+from roost.storage.tus.model import NewTusUpload, TusUpload
+from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import Importer
+from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, V1, named
-from roost.storage.uploads.errors import InvalidUpload, TypeRefused, UploadTooLarge
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
+from roost.storage.uploads.service import UploadService
 from tests.storage.house import CONTENT, House
 
 LIMIT = 6_000_000
@@ -45,15 +45,15 @@ async def pieces(data: bytes, *, cut: bool = False) -> AsyncIterator[bytes]:
 @dataclass
 class Desk:
     place: House
-    transfers: Transfers
+    transfers: TusUploadService
 
-    async def begin(self, length: int | None, *, max_size: int | None = None, **fields: str) -> tuple[Transfer, str]:
-        return await self.transfers.begin(Opening(self.place.tenant_id, ids.new_id(), length, fields, max_size))
+    async def begin(self, length: int | None, *, max_size: int | None = None, **fields: str) -> tuple[TusUpload, str]:
+        return await self.transfers.begin(NewTusUpload(self.place.tenant_id, ids.new_id(), length, fields, max_size))
 
-    async def add(self, one: tuple[Transfer, str], offset: int, data: bytes, length: int | None = None) -> Transfer:
+    async def add(self, one: tuple[TusUpload, str], offset: int, data: bytes, length: int | None = None) -> TusUpload:
         return await self.transfers.append(one[0].file_id, one[1], offset, pieces(data), length)
 
-    async def find(self, one: tuple[Transfer, str]) -> Transfer:
+    async def find(self, one: tuple[TusUpload, str]) -> TusUpload:
         return await self.transfers.find(one[0].file_id, one[1])
 
     def drafts(self) -> list[Path]:
@@ -62,11 +62,13 @@ class Desk:
 
 def opened(place: House, drafts: str = "drafts", capacity: int | None = None) -> Desk:
     """A server over what is there: made anew it knows what its rows and files tell it."""
-    uploads = Uploads(
-        place.db, place.content, Files(place.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
+    uploads = UploadService(
+        place.db, place.content, FileService(place.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
     )
     blobs = FolderStore(place.folder / "blobs")
-    return Desk(place, Transfers(place.db, Drafts(place.folder / drafts, blobs), place.content, uploads, "http://u"))
+    return Desk(
+        place, TusUploadService(place.db, DraftStore(place.folder / drafts, blobs), place.content, uploads, "http://u")
+    )
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def desk(place: House) -> Desk:
 
 
 def cid_of(data: bytes, profile: str = "v1") -> str:
-    importer = Importer(named(profile))
+    importer = UnixfsImporter(named(profile))
     importer.update(data)
     return str(importer.finish().cid)
 
@@ -111,7 +113,7 @@ async def test_any_parts_with_breaks_and_new_servers_in_between(place: House, pr
                 transfer = await desk.find(one)
                 assert at <= transfer.offset <= at + len(part)
             case "wrong":
-                with pytest.raises(OutOfStep) as told:
+                with pytest.raises(UploadOffsetMismatch) as told:
                     await desk.add(one, at + 1, part)
                 assert told.value.offset == at
             case _:
@@ -132,11 +134,11 @@ async def test_an_empty_file(desk: Desk) -> None:
 async def test_a_part_that_comes_again_is_told_where_it_is(desk: Desk) -> None:
     one = await desk.begin(5)
     await desk.add(one, 0, b"he")
-    with pytest.raises(OutOfStep) as told:
+    with pytest.raises(UploadOffsetMismatch) as told:
         await desk.add(one, 0, b"he")
     assert (told.value.offset, told.value.cid) == (2, None)
     done = await desk.add(one, 2, b"llo")
-    with pytest.raises(OutOfStep) as told:
+    with pytest.raises(UploadOffsetMismatch) as told:
         await desk.add(one, 2, b"llo")
     assert (told.value.offset, told.value.cid) == (5, done.cid)
     assert await desk.add(one, 5, b"ignored") == done
@@ -146,10 +148,10 @@ async def test_a_length_that_comes_late(desk: Desk) -> None:
     one = await desk.begin(None)
     assert (await desk.add(one, 0, b"hel")).cid is None
     for length in (2, LIMIT + 1):
-        with pytest.raises((InvalidTransfer, UploadTooLarge)):
+        with pytest.raises((InvalidTusUpload, UploadTooLarge)):
             await desk.add(one, 3, b"lo", length)
     assert (await desk.add(one, 3, b"l", 5)).length == 5
-    with pytest.raises(InvalidTransfer):
+    with pytest.raises(InvalidTusUpload):
         await desk.add(one, 4, b"o", 6)
     assert (await desk.add(one, 4, b"o", 5)).cid == cid_of(b"hello")
 
@@ -160,7 +162,7 @@ async def test_one_that_ends_where_it_is(desk: Desk) -> None:
     assert (await desk.add(one, 5, b"", 5)).cid == cid_of(b"hello")
 
 
-@pytest.mark.parametrize(("length", "error"), [(5, InvalidTransfer), (None, UploadTooLarge)])
+@pytest.mark.parametrize(("length", "error"), [(5, InvalidTusUpload), (None, UploadTooLarge)])
 async def test_more_than_may_come(desk: Desk, length: int | None, error: type[Exception]) -> None:
     one = await desk.begin(length, max_size=5)
     with pytest.raises(error):
@@ -175,10 +177,10 @@ async def test_more_than_may_come(desk: Desk, length: int | None, error: type[Ex
         (LIMIT + 1, {}, UploadTooLarge),
         (1, {"filename": ".."}, InvalidUpload),
         (1, {"filename": "a/.."}, InvalidUpload),
-        (1, {"network": "ipfs"}, InvalidMetadata),
-        (1, {"cid_version": "v2"}, InvalidMetadata),
-        (1, {"group_id": "a\0"}, InvalidMetadata),
-        (1, {"expires_at": "soon"}, InvalidMetadata),
+        (1, {"network": "ipfs"}, InvalidFileMetadata),
+        (1, {"cid_version": "v2"}, InvalidFileMetadata),
+        (1, {"group_id": "a\0"}, InvalidFileMetadata),
+        (1, {"expires_at": "soon"}, InvalidFileMetadata),
     ],
 )
 async def test_what_is_refused_leaves_nothing(
@@ -193,7 +195,7 @@ async def test_there_are_so_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(service, "UNFINISHED_LIMIT", 2)
     first = await desk.begin(1)
     await desk.begin(1)
-    with pytest.raises(TooManyTransfers):
+    with pytest.raises(TooManyTusUploads):
         await desk.begin(1)
     assert len(desk.drafts()) == 2
     await desk.add(first, 0, b"a")  # it is a file now
@@ -202,14 +204,14 @@ async def test_there_are_so_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_what_can_never_be_a_file_ends(place: House, desk: Desk) -> None:
     grouped = await desk.begin(1, group_id="none")
-    with pytest.raises(GroupMissing):
+    with pytest.raises(GroupNotFound):
         await desk.add(grouped, 0, b"a")
-    opening = Opening(place.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
+    opening = NewTusUpload(place.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
     text, token = await desk.transfers.begin(opening)
-    with pytest.raises(TypeRefused):
+    with pytest.raises(MimeTypeRefused):
         await desk.transfers.append(text.file_id, token, 0, pieces(b"a"))
     for one in (grouped, (text, token)):
-        with pytest.raises(TransferMissing):
+        with pytest.raises(TusUploadNotFound):
             await desk.find(one)
     assert desk.drafts() == []
 
@@ -217,11 +219,11 @@ async def test_what_can_never_be_a_file_ends(place: House, desk: Desk) -> None:
 async def test_who_has_another_address_has_nothing(desk: Desk) -> None:
     one, other = await desk.begin(1), await desk.begin(1)
     for file_id, token in ((one[0].file_id, other[1]), (other[0].file_id, one[1]), (one[0].file_id, ""), ("x", one[1])):
-        with pytest.raises(TransferMissing):
+        with pytest.raises(TusUploadNotFound):
             await desk.transfers.find(file_id, token)
-        with pytest.raises(TransferMissing):
+        with pytest.raises(TusUploadNotFound):
             await desk.transfers.append(file_id, token, 0, pieces(b"a"))
-        with pytest.raises(TransferMissing):
+        with pytest.raises(TusUploadNotFound):
             await desk.transfers.end(file_id, token)
 
 
@@ -231,7 +233,7 @@ async def test_one_that_was_ended_is_gone_and_its_file_stays(place: House, desk:
     cid = (await desk.add(whole, 0, b"a")).cid
     for transfer, token in (half, whole):
         await desk.transfers.end(transfer.file_id, token)
-        with pytest.raises(TransferMissing):
+        with pytest.raises(TusUploadNotFound):
             await desk.transfers.end(transfer.file_id, token)
     assert cid is not None
     assert await content(place, cid) == b"a"
@@ -251,7 +253,7 @@ async def test_one_part_at_a_time(desk: Desk) -> None:
     first = asyncio.create_task(desk.transfers.append(one[0].file_id, one[1], 0, slow()))
     await going.wait()
     for attempt in (desk.add(one, 0, b"ab"), desk.transfers.end(one[0].file_id, one[1])):
-        with pytest.raises(OutOfStep):
+        with pytest.raises(UploadOffsetMismatch):
             await attempt
     assert (await desk.find(one)).cid is None
     let_go.set()
@@ -273,7 +275,7 @@ async def test_two_servers_do_not_both_go_on(place: House) -> None:
     await waiting.wait()
     assert (await one.add(transfer, 0, b"ab")).offset == 2
     let_go.set()
-    with pytest.raises(OutOfStep):
+    with pytest.raises(UploadOffsetMismatch):
         await late
     assert (await one.find(transfer)).offset == 2
 
@@ -281,7 +283,7 @@ async def test_two_servers_do_not_both_go_on(place: House) -> None:
 async def test_a_file_that_is_there_already(place: House, desk: Desk) -> None:
     first, second = await desk.begin(1, name="first"), await desk.begin(1, name="second")
     assert (await desk.add(first, 0, b"a")).cid == (await desk.add(second, 0, b"a")).cid
-    file = await Files(place.db).get(place.tenant_id, Network.PRIVATE, first[0].file_id)
+    file = await FileService(place.db).get(place.tenant_id, ContentNetwork.PRIVATE, first[0].file_id)
     assert file.note.name == "first"
 
 
@@ -295,7 +297,7 @@ async def test_a_server_without_the_draft_ends_nothing(place: House) -> None:
     transfer, token = one = await mine.begin(5)
     with pytest.raises(Cut):
         await mine.transfers.append(transfer.file_id, token, 0, pieces(b"hello", cut=True))
-    with pytest.raises(BlobMissing):
+    with pytest.raises(BlobNotFound):
         await other.find(one)
     assert (await mine.find(one)).cid == cid_of(b"hello")
 
@@ -304,19 +306,19 @@ async def test_room_is_looked_for_where_no_length_was_told(place: House) -> None
     desk = opened(place, capacity=1_000_000)
     first, second = await desk.begin(None), await desk.begin(None)
     await desk.add(first, 0, CONTENT[:600_000])
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageQuotaExceeded):
         await desk.add(second, 0, CONTENT[:600_000])
     assert (await desk.find(second)).offset == 0
     await desk.add(second, 0, CONTENT[:400_000])
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageQuotaExceeded):
         await desk.add(first, 600_000, b"x")
 
 
 async def test_another_of_the_same_file_ends_the_first(desk: Desk) -> None:
     first, token = await desk.begin(5)
     await desk.add((first, token), 0, b"hel")
-    second = await desk.transfers.begin(Opening(first.tenant_id, first.file_id, 5, {}))
-    with pytest.raises(TransferMissing):
+    second = await desk.transfers.begin(NewTusUpload(first.tenant_id, first.file_id, 5, {}))
+    with pytest.raises(TusUploadNotFound):
         await desk.find((first, token))
     assert len(desk.drafts()) == 1
     assert (await desk.add(second, 0, b"hello")).cid == cid_of(b"hello")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.storage.tus import store
-from roost.storage.tus.model import LIFETIME, Transfer
+from roost.storage.tus.model import LIFETIME, TusUpload
 from roost.storage.unixfs.profile import V0
 from tests.storage.house import House
 
@@ -20,9 +20,9 @@ def digest(number: int) -> bytes:
     return hashlib.sha256(str(number).encode()).digest()
 
 
-def keep(place: House, number: int = 1, **more: Any) -> Transfer:
+def keep(place: House, number: int = 1, **more: Any) -> TusUpload:
     fields = {"filename": "\u00fc\u6f22", "a": "\0"}
-    made = Transfer(
+    made = TusUpload(
         f"t{number}", f"f{number}", place.tenant_id, 10**12, 1 << 50, fields, ("image/*",), V0, NOW, NOW + LIFETIME
     )
     transfer = replace(made, **more)
@@ -30,7 +30,7 @@ def keep(place: House, number: int = 1, **more: Any) -> Transfer:
     return transfer
 
 
-def get(place: House, number: int = 1) -> Transfer | None:
+def get(place: House, number: int = 1) -> TusUpload | None:
     return place.db.run(lambda connection: store.get(connection, f"t{number}"))
 
 

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.unixfs import car, varint
-from roost.storage.unixfs.car import Reader
+from roost.storage.unixfs.car import CarReader
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import BLOCK_LIMIT
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 BLOCKS = [(Cid.of(RAW, data), data) for data in (b"", b"a", b"b" * 300, b"c" * 70_000)]
 BLOCKS += [(Cid.of(DAG_PB, b"old", 0), b"old")]
@@ -14,8 +14,8 @@ ROOTS = [BLOCKS[0][0], BLOCKS[-1][0]]
 CAR = b"".join(car.written(ROOTS, BLOCKS))
 
 
-def read(data: bytes, step: int = 1 << 20) -> Reader:
-    reader = Reader()
+def read(data: bytes, step: int = 1 << 20) -> CarReader:
+    reader = CarReader()
     for at in range(0, len(data), step):
         for found in reader.feed(data[at : at + step]):
             assert data[found.offset :].startswith(found.data)
@@ -26,7 +26,7 @@ def read(data: bytes, step: int = 1 << 20) -> Reader:
 
 @pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
 def test_there_and_back(step: int) -> None:
-    reader, found = Reader(), []
+    reader, found = CarReader(), []
     for at in range(0, len(CAR), step):
         found += [(one.cid, one.data) for one in reader.feed(CAR[at : at + step])]
     reader.finish()
@@ -47,12 +47,12 @@ def test_a_known_header() -> None:
 @pytest.mark.parametrize("cut", range(1, 38))
 def test_one_that_is_cut_off(cut: int) -> None:
     """Anywhere within its last block, which is 38 bytes with its CID."""
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         read(CAR[:-cut])
 
 
 def test_a_block_that_is_not_what_it_says() -> None:
-    with pytest.raises(Malformed, match="not what its CID says"):
+    with pytest.raises(MalformedContent, match="not what its CID says"):
         read(CAR[:-1] + b"!")
 
 
@@ -70,7 +70,7 @@ def test_a_block_that_is_not_what_it_says() -> None:
     ],
 )
 def test_what_is_none(data: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         read(data)
 
 
@@ -83,7 +83,7 @@ def test_many_roots() -> None:
 def test_no_change_breaks_it(at: int, noise: bytes) -> None:
     try:
         read(CAR[:at] + noise + CAR[at + len(noise) :], step=97)
-    except Malformed:
+    except MalformedContent:
         return
 
 
@@ -135,35 +135,35 @@ def test_heads_that_count_their_roots_in_any_width(roots: bytes) -> None:
     ],
 )
 def test_heads_that_are_none(data: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         read(data)
 
 
 def test_a_block_of_the_largest_size_and_one_more() -> None:
     block = bytes(BLOCK_LIMIT)
     read(b"".join(car.written([], [(Cid.of(RAW, block), block)])), step=300_000)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         read(head(b"\x80") + varint.encode(BLOCK_LIMIT + 257) + bytes(300))
 
 
 def test_no_more_is_held_than_one_block() -> None:
     """What says that it is larger is refused before it has come."""
-    reader = Reader()
+    reader = CarReader()
     list(reader.feed(car.header(ROOTS)))
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         list(reader.feed(varint.encode(1 << 40)))
 
 
 def test_a_block_whose_content_is_in_its_name() -> None:
     tiny = Cid(1, RAW, 0, b"tiny")
     assert read(b"".join(car.written([tiny], [(tiny, b"tiny")]))).roots == [tiny]
-    with pytest.raises(Malformed, match="not what its CID says"):
+    with pytest.raises(MalformedContent, match="not what its CID says"):
         read(b"".join(car.written([tiny], [(tiny, b"tinY")])))
 
 
 def test_a_hash_that_cannot_be_checked_names_nothing() -> None:
     unknown = Cid(1, RAW, 0x13, bytes(64))
-    with pytest.raises(Malformed, match="not what its CID says"):
+    with pytest.raises(MalformedContent, match="not what its CID says"):
         read(b"".join(car.written([unknown], [(unknown, b"any")])))
 
 
@@ -171,7 +171,7 @@ def test_a_hash_that_cannot_be_checked_names_nothing() -> None:
 def test_any_blocks_there_and_back(blocks: list[bytes], step: int) -> None:
     named = [(Cid.of(RAW, block), block) for block in blocks]
     data = b"".join(car.written([cid for cid, _ in named], named))
-    reader, found = Reader(), []
+    reader, found = CarReader(), []
     for at in range(0, len(data), step):
         found += [(one.cid, one.data) for one in reader.feed(data[at : at + step])]
     reader.finish()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roost.storage.unixfs import varint
 from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, SHA2_256, Cid
-from roost.storage.unixfs.errors import InvalidCid, Malformed
+from roost.storage.unixfs.errors import InvalidCid, MalformedContent
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
@@ -77,7 +77,7 @@ def test_the_bytes_of_a_cid() -> None:
         cid = Cid.parse(text)
         assert Cid.read(bytes(cid) + b"rest") == (cid, len(bytes(cid)))
         for length in range(len(bytes(cid))):
-            with pytest.raises(Malformed):
+            with pytest.raises(MalformedContent):
                 Cid.read(bytes(cid)[:length])
 
 
@@ -106,7 +106,7 @@ def test_any_cid_there_and_back(cid: Cid) -> None:
 def test_any_bytes_are_one_cid_or_none(data: bytes) -> None:
     try:
         found, end = Cid.read(data)
-    except Malformed:
+    except MalformedContent:
         return
     assert bytes(found) == data[:end]
 
@@ -140,7 +140,7 @@ def test_all_spellings_of_a_text() -> None:
 
 
 def test_more_than_a_cid_is_none() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         Cid.exactly(bytes(Cid.parse(HELLO)) + b"\0")
 
 
@@ -149,7 +149,7 @@ def test_more_than_a_cid_is_none() -> None:
 )
 def test_digests_of_a_wrong_length(algorithm: int, length: int) -> None:
     head = b"\x01" + varint.encode(RAW) + varint.encode(algorithm) + varint.encode(length)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         Cid.read(head + bytes(min(length, 200)))
 
 

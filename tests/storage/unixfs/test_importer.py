@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import Importer, Tree
-from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, Profile
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 CHUNK = 262144
 WANTED = {
@@ -71,24 +71,24 @@ CASES = [
 CONTENT = hashlib.shake_128(b"roost").digest(max(WANTED))
 
 
-def imported(profile: Profile, data: bytes) -> Tree:
-    importer = Importer(profile)
+def imported(profile: ImportProfile, data: bytes) -> DagTree:
+    importer = UnixfsImporter(profile)
     importer.update(data)
     return importer.finish()
 
 
 @pytest.mark.parametrize(("profile", "size", "cid"), CASES)
-def test_the_root_is_what_others_say(profile: Profile, size: int, cid: str) -> None:
+def test_the_root_is_what_others_say(profile: ImportProfile, size: int, cid: str) -> None:
     tree = imported(profile, CONTENT[:size])
     assert (str(tree.cid), tree.size) == (cid, size)
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_how_the_bytes_come_makes_no_difference(profile: Profile) -> None:
+def test_how_the_bytes_come_makes_no_difference(profile: ImportProfile) -> None:
     data = CONTENT[: 9 * CHUNK + 7]
     whole = imported(profile, data)
     for seed in range(3):
-        pieces, at, chance = Importer(profile), 0, random.Random(seed)
+        pieces, at, chance = UnixfsImporter(profile), 0, random.Random(seed)
         while at < len(data):
             step = chance.randint(1, 3 * CHUNK)
             pieces.update(memoryview(data)[at : at + step])
@@ -99,10 +99,10 @@ def test_how_the_bytes_come_makes_no_difference(profile: Profile) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("leaves", [0, 1, 5])
-def test_it_goes_on_after_whole_leaves(profile: Profile, leaves: int) -> None:
+def test_it_goes_on_after_whole_leaves(profile: ImportProfile, leaves: int) -> None:
     data = CONTENT[: 7 * profile.chunk + 3]
     whole = imported(profile, data)
-    later = Importer.resumed(profile, whole.leaves[: leaves * 32])
+    later = UnixfsImporter.resumed(profile, whole.leaves[: leaves * 32])
     assert later.size == leaves * profile.chunk
     later.update(data[leaves * profile.chunk :])
     assert later.finish() == whole
@@ -114,13 +114,13 @@ def test_sizes_count_all_blocks() -> None:
     assert len(tree.leaves) == 3 * 32
 
 
-SMALL = (Profile("raw", 1, 16, 3, raw=True), Profile("nodes", 0, 16, 3, raw=False))
+SMALL = (ImportProfile("raw", 1, 16, 3, raw=True), ImportProfile("nodes", 0, 16, 3, raw=False))
 """Profiles with leaves and nodes so small that a tree of many levels is made in no time."""
 
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 100), max_size=30), st.sampled_from(SMALL))
-def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int], profile: Profile) -> None:
-    importer, at = Importer(profile), 0
+def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int], profile: ImportProfile) -> None:
+    importer, at = UnixfsImporter(profile), 0
     for step in [*steps, len(data)]:
         importer.update(data[at : at + step])
         at += step
@@ -129,7 +129,7 @@ def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int
 
 
 @given(st.binary(max_size=2000), st.sampled_from(SMALL))
-def test_any_tree_holds_its_content(data: bytes, profile: Profile) -> None:
+def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None:
     """Walked link by link, with every node as long as it says, and no node with more links than the profile's width."""
     tree = imported(profile, data)
     nodes = {node.cid: node.data for node in tree.nodes}
@@ -158,10 +158,10 @@ def test_any_tree_holds_its_content(data: bytes, profile: Profile) -> None:
 
 
 @given(st.binary(min_size=17, max_size=2000), st.integers(0, 200), st.sampled_from(SMALL))
-def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: Profile) -> None:
+def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: ImportProfile) -> None:
     whole = imported(profile, data)
     kept = min(leaves, (len(data) - 1) // profile.chunk)  # the last leaf may not be whole
-    later = Importer.resumed(profile, whole.leaves[: kept * 32])
+    later = UnixfsImporter.resumed(profile, whole.leaves[: kept * 32])
     assert later.leaves == whole.leaves[: kept * 32]
     later.update(data[kept * profile.chunk :])
     assert later.finish() == whole

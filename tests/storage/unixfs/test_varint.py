@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.unixfs import varint
-from roost.storage.unixfs.errors import Malformed
+from roost.storage.unixfs.errors import MalformedContent
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 1 << 32, (1 << 63) - 1])
@@ -14,7 +14,7 @@ def test_there_and_back(number: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\x80\x00", b"\x81\x80\x00", b"\xff" * 9 + b"\x01"])
 def test_what_is_none(data: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedContent):
         varint.decode(data)
 
 
@@ -28,6 +28,6 @@ def test_any_number_is_read_where_it_stands(number: int, before: bytes) -> None:
 def test_any_bytes_are_the_shortest_form_or_none(data: bytes) -> None:
     try:
         number, end = varint.decode(data)
-    except Malformed:
+    except MalformedContent:
         return
     assert varint.encode(number) == data[:end]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.problem import Problem
-from roost.storage.uploads import form
+from roost.storage.uploads import multipart
 from roost.storage.uploads.errors import InvalidUpload, TooManyFiles
-from roost.storage.uploads.service import Upload
+from roost.storage.uploads.service import UploadInProgress
 
 TYPE = "multipart/form-data; boundary=edge"
 NAMES = st.sampled_from(["name", "network", "keyvalues", "a", "\u00fc"])
@@ -49,7 +49,7 @@ def received(body: bytes, step: int = 1 << 16, kind: str = TYPE) -> tuple[dict[s
             yield body[at : at + step]
 
     taken = Taken()
-    fields = asyncio.run(form.receive(stream(), kind, cast("Upload", taken)))
+    fields = asyncio.run(multipart.receive(stream(), kind, cast("UploadInProgress", taken)))
     return dict(fields), taken.files
 
 

@@ -9,25 +9,25 @@ import pytest
 from sqlalchemy import Connection
 
 from roost.core.db import Database
-from roost.drivers.blob.folder import FolderStore
+from roost.drivers.blob.folder_store import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.storage.content.model import Network
-from roost.storage.files.errors import FileThere
-from roost.storage.files.model import File, Filter, Note
-from roost.storage.files.service import Files
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileIdTaken
+from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.service import FileService
 from roost.storage.groups import store
-from roost.storage.groups.errors import GroupMissing
-from roost.storage.groups.service import Groups
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidName
-from roost.storage.unixfs.folder import folder
+from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.errors import InvalidEntryName
 from roost.storage.unixfs.profile import V0, V1
 from roost.storage.uploads import service
-from roost.storage.uploads.errors import InvalidUpload, TooManyFiles, TypeRefused, UploadTooLarge
-from roost.storage.uploads.model import Label, Order
-from roost.storage.uploads.service import Uploads
+from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
+from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.uploads.service import UploadService
 from tests.storage.cars import blocks_of
 from tests.storage.house import CONTENT, House, entry
 from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
@@ -37,18 +37,20 @@ TREE_CAR = b"".join(written([TREE.cid], BLOCKS))
 
 
 @pytest.fixture
-def uploads(place: House, database: Database) -> Uploads:
+def uploads(place: House, database: Database) -> UploadService:
     limits = {Plan.FREE: 6_000_000, Plan.PAID: 6_000_000}
-    return Uploads(database, place.content, Files(database), limits)
+    return UploadService(database, place.content, FileService(database), limits)
 
 
-async def send(uploads: Uploads, order: Order, files: Mapping[str, bytes], label: Label | None = None) -> File:
+async def send(
+    uploads: UploadService, order: UploadRequestLimits, files: Mapping[str, bytes], label: UploadMetadata | None = None
+) -> File:
     async with uploads.begin(order) as upload:
         for name, data in files.items():
             for at in range(0, len(data), 100_000):
                 await upload.write(data[at : at + 100_000])
             await upload.end_file(name)
-        return await upload.finish(label or Label())
+        return await upload.finish(label or UploadMetadata())
 
 
 async def read(place: House, cid: str, *path: str) -> bytes:
@@ -56,58 +58,58 @@ async def read(place: House, cid: str, *path: str) -> bytes:
     return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
 
 
-async def test_a_file(place: House, uploads: Uploads) -> None:
-    file = await send(uploads, Order(place.tenant_id), {"a.bin": CONTENT})
+async def test_a_file(place: House, uploads: UploadService) -> None:
+    file = await send(uploads, UploadRequestLimits(place.tenant_id), {"a.bin": CONTENT})
     assert (file.size, file.number_of_files, file.note.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
     assert await read(place, file.cid) == CONTENT
 
 
-async def test_a_folder(place: House, uploads: Uploads) -> None:
+async def test_a_folder(place: House, uploads: UploadService) -> None:
     files = {"top/a.txt": b"a", "top/below/b.txt": b"b", "top/below/c/d.txt": b"", "top/e.bin": CONTENT}
-    file = await send(uploads, Order(place.tenant_id), files, Label(note=Note("mine")))
+    file = await send(uploads, UploadRequestLimits(place.tenant_id), files, UploadMetadata(note=FileMetadata("mine")))
     assert (file.mime_type, file.number_of_files, file.note.name) == ("directory", 4, "mine")
     assert file.size == 2 + len(CONTENT)
     for path, data in files.items():
         assert await read(place, file.cid, *path.split("/")[1:]) == data
 
 
-async def test_a_folder_with_one_file(place: House, uploads: Uploads) -> None:
-    wrapped = await send(uploads, Order(place.tenant_id), {"a.txt": b"a"}, Label(wrap=True))
-    sent = await send(uploads, Order(place.tenant_id), {"top/a.txt": b"a"})
+async def test_a_folder_with_one_file(place: House, uploads: UploadService) -> None:
+    wrapped = await send(uploads, UploadRequestLimits(place.tenant_id), {"a.txt": b"a"}, UploadMetadata(wrap=True))
+    sent = await send(uploads, UploadRequestLimits(place.tenant_id), {"top/a.txt": b"a"})
     assert (sent.cid, sent.is_duplicate, wrapped.mime_type) == (wrapped.cid, True, "directory")
 
 
 @pytest.mark.parametrize("files", [(), ("a", "b"), ("x/a", "y/a"), ("x/a", "x/a"), ("x/a", "x/a/b"), ("x/a/b", "x/a")])
-async def test_what_is_no_folder(place: House, uploads: Uploads, files: tuple[str, ...]) -> None:
+async def test_what_is_no_folder(place: House, uploads: UploadService, files: tuple[str, ...]) -> None:
     async def send_empty() -> None:
-        async with uploads.begin(Order(place.tenant_id)) as upload:
+        async with uploads.begin(UploadRequestLimits(place.tenant_id)) as upload:
             for name in files:
                 await upload.end_file(name)
-            await upload.finish(Label())
+            await upload.finish(UploadMetadata())
 
-    with pytest.raises((InvalidUpload, InvalidName)):
+    with pytest.raises((InvalidUpload, InvalidEntryName)):
         await send_empty()
 
 
-async def test_bounds(place: House, uploads: Uploads, tmp_path: Path) -> None:
+async def test_bounds(place: House, uploads: UploadService, tmp_path: Path) -> None:
     with pytest.raises(UploadTooLarge):
-        await send(uploads, Order(place.tenant_id), {"a": bytes(6_000_001)})
+        await send(uploads, UploadRequestLimits(place.tenant_id), {"a": bytes(6_000_001)})
     with pytest.raises(UploadTooLarge):
-        await send(uploads, Order(place.tenant_id, max_size=3), {"a": b"1234"})
+        await send(uploads, UploadRequestLimits(place.tenant_id, max_size=3), {"a": b"1234"})
     assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def test_types(place: House, uploads: Uploads) -> None:
-    images = Order(place.tenant_id, mime_types=["image/*"])
-    with pytest.raises(TypeRefused):
+async def test_types(place: House, uploads: UploadService) -> None:
+    images = UploadRequestLimits(place.tenant_id, mime_types=["image/*"])
+    with pytest.raises(MimeTypeRefused):
         await send(uploads, images, {"a.png": b"no picture"})
-    with pytest.raises(TypeRefused):
+    with pytest.raises(MimeTypeRefused):
         await send(uploads, images, {"top/a.png": b"\x89PNG\r\n\x1a\n"})
     assert (await send(uploads, images, {"a": b"\x89PNG\r\n\x1a\n" + bytes(16)})).mime_type == "image/png"
 
 
 @pytest.mark.parametrize("levels", [20, 30])
-async def test_a_small_car_of_something_without_end(place: House, uploads: Uploads, levels: int) -> None:
+async def test_a_small_car_of_something_without_end(place: House, uploads: UploadService, levels: int) -> None:
     """Each folder holds the one below it twice."""
     tree, blocks = blocks_of(V1, b"again and again")
     for _ in range(levels):
@@ -115,55 +117,67 @@ async def test_a_small_car_of_something_without_end(place: House, uploads: Uploa
         blocks += [(node.cid, node.data) for node in tree.nodes]
     car = b"".join(written([tree.cid], blocks))
     with pytest.raises(UploadTooLarge):
-        await send(uploads, Order(place.tenant_id), {"a.car": car}, Label(car=True))
+        await send(uploads, UploadRequestLimits(place.tenant_id), {"a.car": car}, UploadMetadata(car=True))
 
 
-async def test_a_group_that_is_not_there(place: House, uploads: Uploads, database: Database) -> None:
-    with pytest.raises(GroupMissing):
-        await send(uploads, Order(place.tenant_id), {"a": b"a"}, Label(note=Note(group_id="none")))
-    assert await Files(database).list(place.tenant_id, Network.PRIVATE, Filter(), None, 10) == ([], None)
+async def test_a_group_that_is_not_there(place: House, uploads: UploadService, database: Database) -> None:
+    with pytest.raises(GroupNotFound):
+        await send(
+            uploads,
+            UploadRequestLimits(place.tenant_id),
+            {"a": b"a"},
+            UploadMetadata(note=FileMetadata(group_id="none")),
+        )
+    assert await FileService(database).list(place.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10) == (
+        [],
+        None,
+    )
 
 
-async def test_a_promised_id(place: House, uploads: Uploads) -> None:
+async def test_a_promised_id(place: House, uploads: UploadService) -> None:
     """It leads to one file for ever."""
-    files, order = Files(place.db), Order(place.tenant_id, file_id="promised")
-    own = await send(uploads, Order(place.tenant_id), {"a": b"a"})
+    files, order = FileService(place.db), UploadRequestLimits(place.tenant_id, file_id="promised")
+    own = await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"})
     for _ in range(2):
         told = await send(uploads, order, {"b": b"a"})
         assert (told.id, told.note.name, told.is_duplicate) == ("promised", "b", False)
-    assert (await files.get(place.tenant_id, Network.PRIVATE, "promised")).id == own.id
-    other = await send(uploads, Order(place.tenant_id), {"a": b"other"})
+    assert (await files.get(place.tenant_id, ContentNetwork.PRIVATE, "promised")).id == own.id
+    other = await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"other"})
     for content in (b"new", b"other"):
-        with pytest.raises(FileThere):
+        with pytest.raises(FileIdTaken):
             await send(uploads, order, {"a": content})
-    await files.delete(place.tenant_id, Network.PRIVATE, "promised")
-    await send(uploads, Order(place.tenant_id), {"a": b"a"})
-    with pytest.raises(FileThere):
+    await files.delete(place.tenant_id, ContentNetwork.PRIVATE, "promised")
+    await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"})
+    with pytest.raises(FileIdTaken):
         await send(uploads, order, {"a": b"a"})
-    found, _ = await files.list(place.tenant_id, Network.PRIVATE, Filter(), None, 10)
+    found, _ = await files.list(place.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10)
     assert (len(found), other.id in {file.id for file in found}) == (2, True)
-    assert (await send(uploads, Order(place.tenant_id, file_id="next"), {"a": b"next"})).id == "next"
+    assert (await send(uploads, UploadRequestLimits(place.tenant_id, file_id="next"), {"a": b"next"})).id == "next"
 
 
-async def test_a_profile_that_is_told_before(place: House, uploads: Uploads) -> None:
-    file = await send(uploads, Order(place.tenant_id, V0), {"a": b"a"})
+async def test_a_profile_that_is_told_before(place: House, uploads: UploadService) -> None:
+    file = await send(uploads, UploadRequestLimits(place.tenant_id, V0), {"a": b"a"})
     assert file.cid.startswith("Qm")
     assert await read(place, file.cid) == b"a"
 
 
-async def test_the_same_content_twice_at_once(place: House, uploads: Uploads) -> None:
-    files = await asyncio.gather(*(send(uploads, Order(place.tenant_id), {"a": b"same"}) for _ in range(8)))
+async def test_the_same_content_twice_at_once(place: House, uploads: UploadService) -> None:
+    files = await asyncio.gather(
+        *(send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"same"}) for _ in range(8))
+    )
     assert len({file.id for file in files}) == 1
     assert sorted(file.is_duplicate for file in files) == [False, *[True] * 7]
 
 
 @ON_POSTGRESQL
-async def test_a_group_that_goes_meanwhile(place: House, uploads: Uploads, database: Database) -> None:
+async def test_a_group_that_goes_meanwhile(place: House, uploads: UploadService, database: Database) -> None:
     group, loop = (
-        await Groups(database).create(place.tenant_id, Network.PRIVATE, "g", is_public=False),
+        await GroupService(database).create(place.tenant_id, ContentNetwork.PRIVATE, "g", is_public=False),
         asyncio.get_running_loop(),
     )
-    sent = send(uploads, Order(place.tenant_id), {"a": b"a"}, Label(note=Note(group_id=group.id)))
+    sent = send(
+        uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"}, UploadMetadata(note=FileMetadata(group_id=group.id))
+    )
 
     def remove(connection: Connection) -> "Future[File]":
         tenants.hold(connection, place.tenant_id)
@@ -171,23 +185,28 @@ async def test_a_group_that_goes_meanwhile(place: House, uploads: Uploads, datab
         return meanwhile(database, loop, sent)
 
     waiting = await database.write(remove)
-    with pytest.raises(GroupMissing):
+    with pytest.raises(GroupNotFound):
         await asyncio.wrap_future(waiting)
 
 
-async def test_folders_are_counted_too(place: House, uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_folders_are_counted_too(place: House, uploads: UploadService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "FILES_LIMIT", 4)
-    assert (await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})).number_of_files == 2
+    assert (
+        await send(uploads, UploadRequestLimits(place.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})
+    ).number_of_files == 2
     with pytest.raises(TooManyFiles):
-        await send(uploads, Order(place.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
+        await send(uploads, UploadRequestLimits(place.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
 
 
-async def test_what_is_nobody_s_goes_at_once(place: House, uploads: Uploads) -> None:
-    order, blobs = Order(place.tenant_id), FolderStore(place.folder / "blobs")
+async def test_what_is_nobody_s_goes_at_once(place: House, uploads: UploadService) -> None:
+    order, blobs = UploadRequestLimits(place.tenant_id), FolderStore(place.folder / "blobs")
     first = await send(uploads, order, {"a": b"same"})
     assert (await send(uploads, order, {"a": b"same"})).is_duplicate
-    for label in (Label(note=Note(group_id="none")), Label(note=Note(group_id="none"), car=True)):
-        with pytest.raises(GroupMissing):
+    for label in (
+        UploadMetadata(note=FileMetadata(group_id="none")),
+        UploadMetadata(note=FileMetadata(group_id="none"), car=True),
+    ):
+        with pytest.raises(GroupNotFound):
             await send(uploads, order, {"a": b"other" if not label.car else TREE_CAR}, label)
     assert len([blob async for blob in blobs.list()]) == 1
     assert await read(place, first.cid) == b"same"

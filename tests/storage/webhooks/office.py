@@ -11,22 +11,22 @@ import httpx2
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.drivers.courier.http import HttpCourier
-from roost.storage.content.model import Network
-from roost.storage.files.model import File, Note
-from roost.storage.files.service import Arrival, Files
+from roost.drivers.http_sender.guarded import GuardedHttpSender
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.profile import V1
-from roost.storage.webhooks.model import Delivery, Made, State, Webhook
-from roost.storage.webhooks.sending import Sending
-from roost.storage.webhooks.service import Webhooks, Wish
+from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery, WebhookWithNewSecret
+from roost.storage.webhooks.sender import WebhookSender
+from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from tests.storage.house import House
 
 KEY = Sensitive(bytes(32))
 URL = "https://receiver.example/hook"
 
 
-def courier(timeout: float = 15.0) -> HttpCourier:
-    return HttpCourier(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None, timeout=timeout)
+def courier(timeout: float = 15.0) -> GuardedHttpSender:
+    return GuardedHttpSender(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None, timeout=timeout)
 
 
 @dataclass
@@ -37,41 +37,43 @@ class Office:
     sealer: Sealer = field(default_factory=lambda: Sealer(KEY))
 
     def __post_init__(self) -> None:
-        self.files = Files(self.db)
-        self.webhooks = Webhooks(self.db, self.sealer, courier())
+        self.files = FileService(self.db)
+        self.webhooks = WebhookService(self.db, self.sealer, courier())
         self.files.watch(self.webhooks.notice)
 
     @property
     def tenant(self) -> str:
         return self.place.tenant_id
 
-    async def make(self, url: str = URL, **wish: object) -> Made:
-        return await self.webhooks.create(self.tenant, url, Wish(**wish))  # type: ignore[arg-type] - the tests' words
+    async def make(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
+        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - the tests' words
 
-    async def add(self, data: bytes = b"one", note: Note | None = None, network: Network = Network.PRIVATE) -> File:
+    async def add(
+        self, data: bytes = b"one", note: FileMetadata | None = None, network: ContentNetwork = ContentNetwork.PRIVATE
+    ) -> File:
         async with self.place.content.receive(V1) as pack:
             await pack.write(data)
             tree = await pack.end_file()
-            arrival = Arrival(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or Note("n"))
+            arrival = NewFile(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or FileMetadata("n"))
             return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
 
-    async def told(self, webhook: Webhook, state: State | None = None) -> list[Delivery]:
+    async def told(self, webhook: Webhook, state: DeliveryState | None = None) -> list[WebhookDelivery]:
         """The oldest first."""
         page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
         return list(reversed(page))
 
-    async def settled(self, webhook: Webhook, *states: State, attempts: int = 1) -> list[Delivery]:
+    async def settled(self, webhook: Webhook, *states: DeliveryState, attempts: int = 1) -> list[WebhookDelivery]:
         """The deliveries, when each is in one of the states and was tried so often."""
 
-        async def look() -> list[Delivery] | None:
+        async def look() -> list[WebhookDelivery] | None:
             told = await self.told(webhook)
             return told if all(one.state in states and one.attempts >= attempts for one in told) else None
 
         return await until(look)
 
     @asynccontextmanager
-    async def sending(self) -> AsyncIterator[Sending]:
-        made = Sending(self.db, self.sealer, courier(self.timeout))
+    async def sending(self) -> AsyncIterator[WebhookSender]:
+        made = WebhookSender(self.db, self.sealer, courier(self.timeout))
         await made.start()
         try:
             yield made

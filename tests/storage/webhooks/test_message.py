@@ -10,20 +10,20 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from roost.core import clock
 from roost.core.sensitive import Sensitive
-from roost.storage.content.model import Network
-from roost.storage.files.model import Change, File, Note
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import File, FileEvent, FileMetadata
 from roost.storage.webhooks import message
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 FILE = File(
     id="f",
     tenant_id="t",
-    network=Network.PUBLIC,
+    network=ContentNetwork.PUBLIC,
     cid="bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy",
     size=11,
     number_of_files=1,
     mime_type="text/plain",
-    note=Note("größe 🐦.txt", {"a": 1, "b": "x"}, "g"),
+    note=FileMetadata("größe 🐦.txt", {"a": 1, "b": "x"}, "g"),
     created_at=AT,
     updated_at=AT,
 )
@@ -43,7 +43,7 @@ def verify(secret: Sensitive[bytes], body: bytes, headers: dict[str, str]) -> An
 
 
 def test_a_file_that_came() -> None:
-    assert read(message.of_file(Change.ADDED, FILE, None, AT)) == {
+    assert read(message.of_file(FileEvent.ADDED, FILE, None, AT)) == {
         "event_type": "ipfs.public.file_added",
         "timestamp": "2026-01-02T03:04:05.000678Z",
         "workspace_id": "t",
@@ -64,15 +64,15 @@ def test_a_file_that_came() -> None:
 
 
 def test_an_update_tells_what_was_otherwise() -> None:
-    changed = replace(FILE, network=Network.PRIVATE, note=Note("new.txt", {"a": 1, "b": "x"}, None))
-    told = read(message.of_file(Change.UPDATED, changed, replace(FILE, network=Network.PRIVATE), AT))
+    changed = replace(FILE, network=ContentNetwork.PRIVATE, note=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
+    told = read(message.of_file(FileEvent.UPDATED, changed, replace(FILE, network=ContentNetwork.PRIVATE), AT))
     assert told["event_type"] == "ipfs.private.file_updated"
     assert told["data"]["object"]["name"] == "new.txt"
     assert told["data"]["previous_attributes"] == {"name": FILE.note.name, "group_id": "g"}
 
 
 def test_signatures_by_two_secrets() -> None:
-    body = message.of_file(Change.DELETED, FILE, None, AT).encode()
+    body = message.of_file(FileEvent.DELETED, FILE, None, AT).encode()
     headers = signed(body, NEW, OLD)
     assert len(headers["webhook-signature"].split(" ")) == 2
     for secret in (NEW, OLD):

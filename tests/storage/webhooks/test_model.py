@@ -5,28 +5,30 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.storage.webhooks.errors import InvalidEvents
+from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.storage.webhooks.model import (
     ATTEMPTS,
     EVENTS,
     LEASE,
-    Delivery,
-    Job,
-    Outcome,
-    Reason,
-    State,
+    DeliveryJob,
+    DeliveryOutcome,
+    DeliveryState,
+    DisabledReason,
     Webhook,
+    WebhookDelivery,
     checked_events,
     judge,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WEBHOOK = Webhook("w", "t", "https://a.example/", "", (), True, None, None, NOW, NOW)
-DELIVERY = Delivery("d", "w", "e", EVENTS[0], State.SENDING, 1, 0, None, None, NOW, NOW, NOW + LEASE, None)
-JOB = Job(DELIVERY, WEBHOOK, "{}", ())
+DELIVERY = WebhookDelivery(
+    "d", "w", "e", EVENTS[0], DeliveryState.SENDING, 1, 0, None, None, NOW, NOW, NOW + LEASE, None
+)
+JOB = DeliveryJob(DELIVERY, WEBHOOK, "{}", ())
 
 
-def after(failures: int, since: timedelta | None = None) -> Job:
+def after(failures: int, since: timedelta | None = None) -> DeliveryJob:
     webhook = replace(WEBHOOK, failing_since=None if since is None else NOW - since)
     return replace(JOB, delivery=replace(DELIVERY, failures=failures), webhook=webhook)
 
@@ -39,7 +41,7 @@ def test_events() -> None:
     assert list(checked_events([EVENTS[3], EVENTS[0], EVENTS[3]])) == [EVENTS[0], EVENTS[3]]
     assert list(checked_events([])) == []
     for wrong in (["ipfs.public"], ["*"], [""], [EVENTS[0], "webhook.test"]):
-        with pytest.raises(InvalidEvents):
+        with pytest.raises(InvalidWebhookEvents):
             checked_events(wrong)
 
 
@@ -52,42 +54,53 @@ def test_who_wants_what() -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_taken(status: int) -> None:
-    verdict = judge(after(3), Outcome(status), NOW, 0.5)
-    assert (verdict.state, verdict.next_at, verdict.disable) == (State.DELIVERED, None, None)
+    verdict = judge(after(3), DeliveryOutcome(status), NOW, 0.5)
+    assert (verdict.state, verdict.next_at, verdict.disable) == (DeliveryState.DELIVERED, None, None)
 
 
-@pytest.mark.parametrize("outcome", [Outcome(500), Outcome(302), Outcome(404), Outcome(199), Outcome(error="silence")])
-def test_it_is_tried_for_more_than_a_day(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        DeliveryOutcome(500),
+        DeliveryOutcome(302),
+        DeliveryOutcome(404),
+        DeliveryOutcome(199),
+        DeliveryOutcome(error="silence"),
+    ],
+)
+def test_it_is_tried_for_more_than_a_day(outcome: DeliveryOutcome) -> None:
     pauses: list[timedelta] = []
     for failures in range(ATTEMPTS - 1):
         verdict = judge(after(failures), outcome, NOW, 0.0)
-        assert verdict.state is State.PENDING
+        assert verdict.state is DeliveryState.PENDING
         assert verdict.next_at is not None
         pauses.append(verdict.next_at - NOW)
     assert pauses[:3] == [timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)]
     assert pauses == sorted(pauses)
     assert timedelta(hours=28) < sum(pauses, timedelta(0)) < timedelta(hours=36)
-    assert judge(after(ATTEMPTS - 1), outcome, NOW, 0.0).state is State.FAILED
+    assert judge(after(ATTEMPTS - 1), outcome, NOW, 0.0).state is DeliveryState.FAILED
 
 
 def test_those_that_failed_together_are_spread() -> None:
-    first, last = (judge(after(1), Outcome(500), NOW, chance).next_at for chance in (0.0, 1.0))
+    first, last = (judge(after(1), DeliveryOutcome(500), NOW, chance).next_at for chance in (0.0, 1.0))
     assert (first, last) == (NOW + timedelta(minutes=5), NOW + timedelta(minutes=6))
 
 
 def test_one_that_is_gone_is_disabled_at_once() -> None:
-    verdict = judge(after(0), Outcome(410), NOW, 0.0)
-    assert (verdict.state, verdict.next_at, verdict.disable) == (State.FAILED, None, Reason.GONE)
+    verdict = judge(after(0), DeliveryOutcome(410), NOW, 0.0)
+    assert (verdict.state, verdict.next_at, verdict.disable) == (DeliveryState.FAILED, None, DisabledReason.GONE)
 
 
 @pytest.mark.parametrize(
     ("failures", "since", "disable"),
     [
-        (ATTEMPTS - 1, timedelta(days=5), Reason.FAILING),
+        (ATTEMPTS - 1, timedelta(days=5), DisabledReason.FAILING),
         (ATTEMPTS - 1, timedelta(days=4, hours=23), None),
         (ATTEMPTS - 1, None, None),
         (0, timedelta(days=30), None),  # it may be well again; only all attempts tell
     ],
 )
-def test_one_that_fails_for_days_is_disabled(failures: int, since: timedelta | None, disable: Reason | None) -> None:
-    assert judge(after(failures, since), Outcome(503), NOW, 0.0).disable == disable
+def test_one_that_fails_for_days_is_disabled(
+    failures: int, since: timedelta | None, disable: DisabledReason | None
+) -> None:
+    assert judge(after(failures, since), DeliveryOutcome(503), NOW, 0.0).disable == disable

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine.abilities.agent_context import AgentContext
 
 DmPolicy = Literal["open", "pairing"]
 
@@ -50,7 +50,7 @@ class ChannelState:
     last_error: str | None = None
 
 
-class Channels(ABC):
+class ChannelAbility(ABC):
     """What an engine that has channels can do. Without more, a change takes a restart of the gateway."""
 
     @abstractmethod
@@ -62,18 +62,18 @@ class Channels(ABC):
         return None
 
     @abstractmethod
-    async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
+    async def status(self, inside: AgentContext) -> Mapping[str, ChannelState]:
         """The channels that the running gateway works on, within 10 s. Channels that are off may be left out.
 
         Raises EngineFailed, and what dialling raises.
         """
 
 
-class HotChannels(Channels):
+class HotChannelAbility(ChannelAbility):
     """The ability of an engine whose gateway takes changed channels without a restart."""
 
     @abstractmethod
-    async def apply(self, inside: Inside, channels: Mapping[str, ChannelSetup]) -> None:
+    async def apply(self, inside: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
         """Have the running gateway work on these channels and no others, now and after any restart of its own.
 
         Returns when the gateway has taken the change, which may be before a platform is reached; at most 90 s.

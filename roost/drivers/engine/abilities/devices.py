@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from roost.core.problem import Kind, Problem
-from roost.drivers.engine.abilities.inside import Inside
+from roost.core.problem import Problem, ProblemKind
+from roost.drivers.engine.abilities.agent_context import AgentContext
 
 
-class NoSuchRequest(Problem):
+class DeviceRequestNotFound(Problem):
     """Nothing waits under that id: it never did, it is over, or it is another agent's."""
 
-    kind = Kind.MISSING
+    kind = ProblemKind.MISSING
     message = "Device request not found"
 
 
@@ -35,7 +35,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingDevice:
     """A device that waits. `repair`: it is known, and asks for more than it has."""
 
     request_id: str
@@ -45,7 +45,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedDevice:
     device: Device
     paired_at: datetime | None = None
     seen_at: datetime | None = None
@@ -53,18 +53,18 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Book:
-    pending: Sequence[Pending]
-    paired: Sequence[Paired]
+class DeviceList:
+    pending: Sequence[PendingDevice]
+    paired: Sequence[PairedDevice]
 
 
-class Devices(ABC):
+class DeviceAbility(ABC):
     """Each call within 15 s. Raises EngineFailed, and what dialling raises."""
 
     @abstractmethod
-    async def list(self, inside: Inside) -> Book:
+    async def list(self, inside: AgentContext) -> DeviceList:
         """At most 200 of each kind."""
 
     @abstractmethod
-    async def approve(self, inside: Inside, request_id: str) -> None:
+    async def approve(self, inside: AgentContext, request_id: str) -> None:
         """Pair the device that waits under that id, with what it asked for. Raises NoSuchRequest."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from roost.core.problem import Kind, Problem
-from roost.drivers.engine.abilities.inside import Inside
+from roost.core.problem import Problem, ProblemKind
+from roost.drivers.engine.abilities.agent_context import AgentContext
 
 PayloadKind = Literal["agentTurn", "systemEvent"]
 AGENT_TURN: PayloadKind = "agentTurn"
@@ -22,39 +22,39 @@ SessionTarget = Literal["main", "isolated"]
 WakeMode = Literal["now", "next-heartbeat"]
 
 
-class NoSuchTask(Problem):
-    kind = Kind.MISSING
+class EngineTaskNotFound(Problem):
+    kind = ProblemKind.MISSING
     message = "Task not found"
 
 
-class TaskRefused(Problem):
+class EngineTaskRefused(Problem):
     """The engine does not take this: it lacks what is asked for, or has stricter rules than ours."""
 
-    kind = Kind.INVALID
+    kind = ProblemKind.INVALID
     message = "The engine does not take this task"
 
 
-class TaskRunning(Problem):
-    kind = Kind.CONFLICT
+class EngineTaskRunning(Problem):
+    kind = ProblemKind.CONFLICT
     message = "The task is running"
 
 
 @dataclass(frozen=True)
-class At:
+class OneTimeSchedule:
     """Once."""
 
     at: datetime
 
 
 @dataclass(frozen=True)
-class Every:
+class IntervalSchedule:
     """First one interval after the task was made."""
 
     every_ms: int
 
 
 @dataclass(frozen=True)
-class Cron:
+class CronSchedule:
     """Five fields, in the wall time of a zone; `stagger_ms` is by how much the engine may be late on purpose."""
 
     expr: str
@@ -62,11 +62,11 @@ class Cron:
     stagger_ms: int = 0
 
 
-Schedule = At | Every | Cron
+Schedule = OneTimeSchedule | IntervalSchedule | CronSchedule
 
 
 @dataclass(frozen=True)
-class Payload:
+class TaskPayload:
     """What the agent is told. The options are an agent's turn's only; the time-out is in seconds."""
 
     kind: PayloadKind
@@ -77,7 +77,7 @@ class Payload:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class TaskDelivery:
     """Where the outcome goes, beside the history: nowhere, to a chat, or to an address."""
 
     mode: DeliveryMode = "none"
@@ -92,10 +92,10 @@ class TaskSpec:
 
     name: str
     schedule: Schedule
-    payload: Payload
+    payload: TaskPayload
     description: str | None = None
     enabled: bool = True
-    delivery: Delivery = Delivery()
+    delivery: TaskDelivery = TaskDelivery()
     session_target: SessionTarget = "isolated"
     wake_mode: WakeMode = "now"
 
@@ -106,10 +106,10 @@ class TaskChange:
 
     name: str | None = None
     schedule: Schedule | None = None
-    payload: Payload | None = None
+    payload: TaskPayload | None = None
     description: str | None = None
     enabled: bool | None = None
-    delivery: Delivery | None = None
+    delivery: TaskDelivery | None = None
     session_target: SessionTarget | None = None
     wake_mode: WakeMode | None = None
 
@@ -126,8 +126,8 @@ class Task:
     description: str | None
     enabled: bool
     schedule: Schedule | None
-    payload: Payload | None
-    delivery: Delivery
+    payload: TaskPayload | None
+    delivery: TaskDelivery
     session_target: SessionTarget
     wake_mode: WakeMode
     created_at: datetime | None
@@ -139,7 +139,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Run:
+class TaskRun:
     """One run that began. `status` is `running`, `ok`, `error`, `skipped`, or `unknown` where the engine was killed in
     the middle of it; `summary` is the beginning of what the agent said.
     """
@@ -152,36 +152,36 @@ class Run:
     error: str | None
 
 
-class Tasks(ABC):
+class TaskAbility(ABC):
     """Every method may also raise EngineFailed, and what dialling raises (DialRefused, BoxGone)."""
 
     @abstractmethod
-    async def list(self, inside: Inside) -> Sequence[Task]:
+    async def list(self, inside: AgentContext) -> Sequence[Task]:
         """All of them, also those that are off, oldest first; at most 200."""
 
     @abstractmethod
-    async def get(self, inside: Inside, task_id: str) -> Task:
+    async def get(self, inside: AgentContext, task_id: str) -> Task:
         """Raises NoSuchTask."""
 
     @abstractmethod
-    async def create(self, inside: Inside, spec: TaskSpec) -> Task:
+    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
         """Durable when it returns. Raises TaskRefused."""
 
     @abstractmethod
-    async def update(self, inside: Inside, task_id: str, change: TaskChange) -> Task:
+    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
         """Raises NoSuchTask, TaskRefused (also for enabling what has no time left)."""
 
     @abstractmethod
-    async def delete(self, inside: Inside, task_id: str) -> None:
+    async def delete(self, inside: AgentContext, task_id: str) -> None:
         """With its history or without; a run that has begun may end. Raises NoSuchTask."""
 
     @abstractmethod
-    async def run(self, inside: Inside, task_id: str) -> None:
+    async def run(self, inside: AgentContext, task_id: str) -> None:
         """Have it run now, beside its schedule and also when it is off; returns when that is under way.
 
         Raises NoSuchTask, and TaskRunning where the engine tells.
         """
 
     @abstractmethod
-    async def runs(self, inside: Inside, task_id: str, limit: int) -> Sequence[Run]:
+    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
         """The latest runs, newest first, at most `limit` (up to 200)."""

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from roost.drivers.engine import http
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import (
     DISCORD,
     ERROR_LIMIT,
     SLACK,
     TELEGRAM,
-    Channels,
+    ChannelAbility,
     ChannelSetup,
     ChannelState,
 )
-from roost.drivers.engine.abilities.inside import Inside
-from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.version_folder import VersionFolder
 
 _LIBRARIES: Mapping[str, str] = {TELEGRAM: "telegram", SLACK: "slack_bolt", DISCORD: "discord"}
 _ANYBODY, _NOBODY = "*", "0"  # digits: a name would have Discord's adapter ask for the list of members
@@ -28,10 +28,10 @@ _AT_WORK = ("connected", "connecting", "retrying")
 _TELEGRAM_ADDRESSES = "149.154.166.110,149.154.167.220"
 
 
-class HermesChannels(Channels):
+class HermesChannels(ChannelAbility):
     """`folder` holds the versions, `port` is the gateway's."""
 
-    def __init__(self, folder: Folder, port: int) -> None:
+    def __init__(self, folder: VersionFolder, port: int) -> None:
         self._folder = folder
         self._port = port
 
@@ -39,7 +39,7 @@ class HermesChannels(Channels):
         path = self._folder.get(version)
         return frozenset(name for name, library in _LIBRARIES.items() if any(path.glob(f"lib/*/*/{library}")))
 
-    async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
+    async def status(self, inside: AgentContext) -> Mapping[str, ChannelState]:
         bearer = {"Authorization": f"Bearer {inside.token.reveal()}"}
         detail = await http.get_json(inside.warden.dial, self._port, "/health/detailed", bearer)
         told = _object(detail.get("platforms"))

@@ -9,60 +9,60 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from roost.core.plain import plain_lines
+from roost.core.sanitize import plain_lines
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
     TEXT_LIMIT,
-    Configuration,
-    Unacceptable,
-    Verdict,
-    Written,
+    ConfigurationAbility,
+    ConfigurationRejected,
+    ConfigurationVerdict,
+    ConfigurationWritten,
 )
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
-from roost.drivers.model.loose import obj, parsed, string
-from roost.drivers.runtime.warden import FileMissing
+from roost.drivers.model.json_access import obj, parsed, string
+from roost.drivers.runtime.warden_client import WardenFileNotFound
 
-_SCRIPT = Path(__file__).with_name("in_box_yaml.py").read_text()
+_SCRIPT = Path(__file__).with_name("container_yaml.py").read_text()
 _SECONDS = 15.0
 _ANSWER = 4 << 20
 
 
-class HermesConfiguration(Configuration):
+class HermesConfiguration(ConfigurationAbility):
     """path: the file, in the home. python: the engine's own, in the box."""
 
     def __init__(self, path: str, python: str) -> None:
         self._path = path
         self._argv = [python, "-I", "-c", _SCRIPT]
 
-    async def read(self, inside: Inside) -> str:
+    async def read(self, inside: AgentContext) -> str:
         shown = (await self._asked(inside, "show", await self._file(inside))).get("text")
         if not isinstance(shown, str):
             raise EngineFailed("The file is no YAML")
         return shown
 
-    async def check(self, inside: Inside, text: str | None = None) -> Verdict:
+    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         found = await self._asked(inside, "check", await self._file(inside) if text is None else text)
-        return Verdict(found.get("valid") is True, _words(found), readable=found.get("readable") is True)
+        return ConfigurationVerdict(found.get("valid") is True, _words(found), readable=found.get("readable") is True)
 
-    async def write(self, inside: Inside, setup: GatewaySetup, text: str) -> Written:  # noqa: ARG002 - the managed scope has it
+    async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:  # noqa: ARG002 - the managed scope has it
         before = await self._file(inside)
         found = await self._asked(inside, "restore", text, before)
         whole = found.get("text")
         if found.get("valid") is not True or not isinstance(whole, str) or len(whole.encode()) > TEXT_LIMIT:
-            raise Unacceptable(_words(found))
+            raise ConfigurationRejected(_words(found))
         put = partial(inside.warden.write, self._path, root="home", mode=0o600)
         await put(whole.encode())
-        return Written(live=False, undo=partial(put, before.encode()))
+        return ConfigurationWritten(live=False, undo=partial(put, before.encode()))
 
-    async def _file(self, inside: Inside) -> str:
+    async def _file(self, inside: AgentContext) -> str:
         """An agent that has none has an empty one."""
         try:
             return (await inside.warden.read(self._path, root="home", limit=TEXT_LIMIT)).decode("utf-8", "replace")
-        except FileMissing:
+        except WardenFileNotFound:
             return ""
 
-    async def _asked(self, inside: Inside, order: str, text: str, before: str = "") -> dict[str, Any]:
+    async def _asked(self, inside: AgentContext, order: str, text: str, before: str = "") -> dict[str, Any]:
         asked = json.dumps({"text": text, "before": before}).encode()
         ran = await inside.warden.exec([*self._argv, order], timeout=_SECONDS, output_limit=_ANSWER, stdin=asked)
         found = obj(parsed(ran.stdout))

@@ -17,20 +17,20 @@ from roost.drivers.engine import http
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
-    EngineMissing,
+    EngineInstallFailed,
+    EngineNotInstalled,
+    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
-    Health,
-    InstallFailed,
-    InvalidVersion,
+    InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.folder import Folder, check_version
 from roost.drivers.engine.hermes import channels, environment, models
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
-from roost.drivers.engine.staging import Staging, ask
-from roost.drivers.runtime.contract import HOME, WORKSPACE, Mount
+from roost.drivers.engine.install_staging import InstallStaging, ask
+from roost.drivers.engine.version_folder import VersionFolder, check_version
+from roost.drivers.runtime.contract import HOME, WORKSPACE, ReadOnlyMount
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
@@ -60,7 +60,7 @@ class Hermes(Engine):
     target: ClassVar[str] = "/engine/hermes"
 
     def __init__(self, root: Path) -> None:
-        self._folder = Folder(root / "hermes")
+        self._folder = VersionFolder(root / "hermes")
         self.configuration = HermesConfiguration(_USERS_CONFIG, f"{self.target}/bin/python3")
         self.channels = channels.HermesChannels(self._folder, self.port)
         self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
@@ -72,12 +72,12 @@ class Hermes(Engine):
         answer = ask([sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", "hermes-agent"])
         found = re.search(r"^Available versions: (.+)$", answer, re.MULTILINE)
         if found is None:
-            raise InstallFailed("The registry named no versions of Hermes")
+            raise EngineInstallFailed("The registry named no versions of Hermes")
         return [version for version in found[1].split(", ") if _drivable(version)][:20]
 
     def install(self, version: str, progress: Progress) -> None:
         if not _drivable(check_version(version)):
-            raise InvalidVersion
+            raise InvalidVersionName
         if version in self._folder.versions() and version not in self.installed():
             self._folder.remove(version)
         self._folder.put(version, lambda staging: self._fill(version, staging, progress))
@@ -85,10 +85,10 @@ class Hermes(Engine):
     def remove(self, version: str) -> None:
         self._folder.remove(version)
 
-    def mounts(self, version: str) -> Sequence[Mount]:
+    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
         path = self._folder.get(version)
         if not environment.usable(path):
-            raise EngineMissing(f"The Python that Hermes {version} was installed for is gone; install it again")
+            raise EngineNotInstalled(f"The Python that Hermes {version} was installed for is gone; install it again")
         return environment.mounts(path, self.target)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
@@ -111,12 +111,12 @@ class Hermes(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await http.answers(dial, self.port, "/health")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
         name, value = self.credential(token)
         detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
-        return Health(str(detail.get("version", "")), detail)
+        return GatewayHealth(str(detail.get("version", "")), detail)
 
-    def _fill(self, version: str, staging: Staging, progress: Progress) -> None:
+    def _fill(self, version: str, staging: InstallStaging, progress: Progress) -> None:
         progress(f"Installing Hermes {version}", None)
         if version != self.default_version:
             environment.make(staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress)

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from roost.drivers.engine.contract import InstallFailed, Progress
-from roost.drivers.engine.staging import Staging
-from roost.drivers.runtime.contract import Mount
+from roost.drivers.engine.contract import EngineInstallFailed, Progress
+from roost.drivers.engine.install_staging import InstallStaging
+from roost.drivers.runtime.contract import ReadOnlyMount
 
 _SYSTEM = Path("/usr")
 _USABLE = "import sys, ctypes, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))"
@@ -25,10 +25,10 @@ def interpreter() -> Path:
         command = [str(candidate), "-I", "-c", _USABLE]
         if candidate.exists() and not subprocess.run(command, check=False, capture_output=True).returncode:
             return candidate.resolve()
-    raise InstallFailed("Hermes needs Python 3.11, 3.12 or 3.13, and neither the system's nor Roost's own is one")
+    raise EngineInstallFailed("Hermes needs Python 3.11, 3.12 or 3.13, and neither the system's nor Roost's own is one")
 
 
-def make(staging: Staging, requirements: Sequence[str], expected: int, progress: Progress) -> None:
+def make(staging: InstallStaging, requirements: Sequence[str], expected: int, progress: Progress) -> None:
     """Fill the staging folder with an environment that holds `requirements`. Raises InstallFailed."""
     path = staging.path
     venv = [str(interpreter()), "-I", "-m", "venv", "--without-pip", "--symlinks", str(path)]
@@ -46,11 +46,11 @@ def usable(path: Path) -> bool:
     return (path / "bin/python3").exists()
 
 
-def mounts(path: Path, target: str) -> Sequence[Mount]:
+def mounts(path: Path, target: str) -> Sequence[ReadOnlyMount]:
     """The environment at `target`, and its Python at its own path unless the box has that anyway."""
     prefix = (path / "bin/python3").resolve().parent.parent
-    own = () if prefix.is_relative_to(_SYSTEM) else (Mount(prefix, str(prefix)),)
-    return (Mount(path, target), *own)
+    own = () if prefix.is_relative_to(_SYSTEM) else (ReadOnlyMount(prefix, str(prefix)),)
+    return (ReadOnlyMount(path, target), *own)
 
 
 def _counter(expected: int, progress: Progress) -> Callable[[str], None]:

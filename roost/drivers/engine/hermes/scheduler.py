@@ -24,7 +24,7 @@ Job = dict[str, Any]
 _LOOK_SECONDS = 0.5
 
 
-class Clock:
+class SchedulerWakeup:
     """Stands for the gateway's stop event: waits until a job is due, and no longer than it is told."""
 
     def __init__(self, stop: Event) -> None:
@@ -79,7 +79,7 @@ class RoostScheduler(InProcessCronScheduler):
         return "roost"
 
     def start(self, stop_event: Event, **options: Any) -> None:
-        clock = Clock(stop_event)
+        clock = SchedulerWakeup(stop_event)
         _end_cut_off()
         clock.look()
         super().start(clock, **options)

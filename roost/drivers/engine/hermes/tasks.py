@@ -14,21 +14,21 @@ from typing import Any, cast
 from roost.core import clock
 from roost.core.problem import Problem
 from roost.drivers.engine import http
-from roost.drivers.engine import task_form as form
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine import task_json as form
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
-    At,
-    Cron,
-    Delivery,
-    Every,
-    NoSuchTask,
-    Payload,
-    Run,
+    CronSchedule,
+    EngineTaskNotFound,
+    EngineTaskRefused,
+    IntervalSchedule,
+    OneTimeSchedule,
     Schedule,
     Task,
+    TaskAbility,
     TaskChange,
-    TaskRefused,
-    Tasks,
+    TaskDelivery,
+    TaskPayload,
+    TaskRun,
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
@@ -43,22 +43,22 @@ _UNTIL_IT_IS_WHOLE = timedelta(days=300)
 _STATES = {"completed": "ok", "failed": "error", "claimed": "running", "running": "running"}
 
 
-class HermesTasks(Tasks):
+class HermesTasks(TaskAbility):
     def __init__(self, port: int, python: str) -> None:
         self._port = port
         self._python = python
 
-    async def list(self, inside: Inside) -> Sequence[Task]:
+    async def list(self, inside: AgentContext) -> Sequence[Task]:
         answer, running = await asyncio.gather(
             self._ask(inside, "GET /api/jobs?include_disabled=true"), self._running(inside)
         )
         tasks = [_task(job, running) for job in form.items(answer.get("jobs")) if isinstance(job.get("id"), str)]
         return sorted(tasks, key=lambda task: (str(task.created_at), task.id))[:_MOST]
 
-    async def get(self, inside: Inside, task_id: str) -> Task:
+    async def get(self, inside: AgentContext, task_id: str) -> Task:
         return _task(await self._job(inside, task_id), await self._running(inside))
 
-    async def create(self, inside: Inside, spec: TaskSpec) -> Task:
+    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
         """In two steps, since only a change may say all. In between the job is due in the far future."""
         change = _change({}, TaskChange(**vars(spec)))
         later = (clock.now() + _UNTIL_IT_IS_WHOLE).isoformat(timespec="seconds")
@@ -70,7 +70,7 @@ class HermesTasks(Tasks):
             await self._ask(inside, f"DELETE /api/jobs/{task_id}")
             raise
 
-    async def update(self, inside: Inside, task_id: str, change: TaskChange) -> Task:
+    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
         job = await self._job(inside, task_id)
         form.check_time_left(_schedule(job), change)
         answer = await self._ask(inside, f"PATCH /api/jobs/{task_id}", _change(job, change))
@@ -78,38 +78,38 @@ class HermesTasks(Tasks):
             answer = await self._ask(inside, f"POST /api/jobs/{task_id}/resume")
         return _task(_job(answer), await self._running(inside))
 
-    async def delete(self, inside: Inside, task_id: str) -> None:
+    async def delete(self, inside: AgentContext, task_id: str) -> None:
         await self._ask(inside, f"DELETE /api/jobs/{task_id}")
 
-    async def run(self, inside: Inside, task_id: str) -> None:
+    async def run(self, inside: AgentContext, task_id: str) -> None:
         job = await self._job(inside, task_id)
         off = {**_kept(job), "off": job.get("enabled") is not True}
         if "schedule" in off:
             await self._ask(inside, f"PATCH /api/jobs/{task_id}", {"repeat": _repeat(off)})
         await self._ask(inside, f"POST /api/jobs/{task_id}/run")
 
-    async def runs(self, inside: Inside, task_id: str, limit: int) -> Sequence[Run]:
+    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
         await self._job(inside, task_id)
         return [_run(row) for row in await self._rows(inside, task_id, limit)]
 
-    async def _job(self, inside: Inside, task_id: str) -> Json:
+    async def _job(self, inside: AgentContext, task_id: str) -> Json:
         return _job(await self._ask(inside, f"GET /api/jobs/{task_id}"))
 
-    async def _ask(self, inside: Inside, order: str, body: Json | None = None) -> Mapping[str, Any]:
+    async def _ask(self, inside: AgentContext, order: str, body: Json | None = None) -> Mapping[str, Any]:
         headers = {"Authorization": f"Bearer {inside.token.reveal()}"}
         status, answer = await http.send_json(inside.warden.dial, self._port, order, headers, body)
         if status == 404 or (status == 400 and body is None):  # what is no id of Hermes's is a 400
-            raise NoSuchTask
+            raise EngineTaskNotFound
         if status == 400:
-            raise TaskRefused(str(answer.get("error"))[:500])
+            raise EngineTaskRefused(str(answer.get("error"))[:500])
         if status != 200:
             raise EngineFailed(f"The gateway answered {status}")
         return answer
 
-    async def _running(self, inside: Inside) -> set[str]:
+    async def _running(self, inside: AgentContext) -> set[str]:
         return {str(row.get("id")) for row in await self._rows(inside, "*", _MOST)}
 
-    async def _rows(self, inside: Inside, task_id: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    async def _rows(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[Mapping[str, Any]]:
         order = [self._python, "-I", "-c", _RUNS, f"{HOME}/.hermes", task_id, str(limit)]
         result = await inside.warden.exec(order, timeout=10.0, output_limit=2 << 20)
         try:
@@ -137,13 +137,13 @@ def _change(job: Json, change: TaskChange) -> Json:
 def _check(change: TaskChange) -> None:
     payload, delivery, schedule = change.payload, change.delivery, change.schedule
     if payload and (payload.model or payload.thinking or payload.timeout_seconds):
-        raise TaskRefused
+        raise EngineTaskRefused
     if delivery and (delivery.mode == "webhook" or (delivery.mode == "announce" and not delivery.channel)):
-        raise TaskRefused
-    if isinstance(schedule, Cron) and schedule.stagger_ms:
-        raise TaskRefused
+        raise EngineTaskRefused
+    if isinstance(schedule, CronSchedule) and schedule.stagger_ms:
+        raise EngineTaskRefused
     if change.wake_mode == "next-heartbeat":
-        raise TaskRefused
+        raise EngineTaskRefused
 
 
 def _repeat(kept: Json) -> Json:
@@ -157,15 +157,15 @@ def _kept(job: Json) -> Json:
 
 def _hermes_schedule(asked: Schedule) -> Json:
     match asked:
-        case At(at):
+        case OneTimeSchedule(at):
             return {"kind": "once", "run_at": at.isoformat(), "display": f"once at {at:%Y-%m-%d %H:%M}"}
-        case Every(every_ms):
+        case IntervalSchedule(every_ms):
             return {"kind": "interval", "minutes": every_ms / 60_000, "display": f"every {every_ms / 60_000:g}m"}
-        case Cron(expr, tz):
+        case CronSchedule(expr, tz):
             return {"kind": "cron", "expr": expr, "display": f"{expr} {tz}"}
 
 
-def _deliver(asked: Delivery) -> str:
+def _deliver(asked: TaskDelivery) -> str:
     if asked.mode == "none":
         return "local"
     return f"{asked.channel}:{asked.to}" if asked.to else str(asked.channel)
@@ -208,25 +208,25 @@ def _schedule(job: Mapping[str, Any]) -> Schedule | None:
     fields = form.mapping(job.get("schedule"))
     match fields.get("kind"), form.number(fields.get("minutes")), form.iso(fields.get("run_at")):
         case "once", _, datetime() as at:
-            return At(at.astimezone(UTC))
+            return OneTimeSchedule(at.astimezone(UTC))
         case "interval", float() | int() as minutes, _:
-            return Every(int(minutes * 60_000))
+            return IntervalSchedule(int(minutes * 60_000))
         case "cron", _, _:
-            return Cron(form.text(fields.get("expr")) or "")
+            return CronSchedule(form.text(fields.get("expr")) or "")
         case _:
             return None
 
 
-def _prompt(job: Mapping[str, Any]) -> Payload | None:
+def _prompt(job: Mapping[str, Any]) -> TaskPayload | None:
     told = form.text(job.get("prompt"))
-    return None if told is None else Payload("agentTurn", told)
+    return None if told is None else TaskPayload("agentTurn", told)
 
 
-def _run(row: Mapping[str, Any]) -> Run:
+def _run(row: Mapping[str, Any]) -> TaskRun:
     started = form.iso(row.get("started_at")) or form.iso(row.get("claimed_at"))
     ended = form.iso(row.get("finished_at"))
     took = None if started is None or ended is None else int((ended - started).total_seconds() * 1000)
-    return Run(
+    return TaskRun(
         id=str(row.get("id"))[:64],
         status=_STATES.get(str(row.get("status")), "unknown"),
         started_at=started,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from roost.core import clock
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import (
     CHANNELS,
     DISCORD,
@@ -19,13 +20,12 @@ from roost.drivers.engine.abilities.channels import (
     WHATSAPP,
     ChannelSetup,
     ChannelState,
-    HotChannels,
+    HotChannelAbility,
 )
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.folder import Folder
 from roost.drivers.engine.openclaw import plugins
-from roost.drivers.engine.openclaw.rpc import Refused, Rpc
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.engine.version_folder import VersionFolder
 
 Json = dict[str, Any]
 
@@ -41,10 +41,10 @@ _WHATSAPP = (
 )
 
 
-class OpenClawChannels(HotChannels):
+class OpenClawChannels(HotChannelAbility):
     """`folder` holds the versions, `port` is the gateway's."""
 
-    def __init__(self, folder: Folder, port: int) -> None:
+    def __init__(self, folder: VersionFolder, port: int) -> None:
         self._folder = folder
         self._port = port
 
@@ -54,13 +54,16 @@ class OpenClawChannels(HotChannels):
     def advice(self, channel: str) -> str | None:
         return _WHATSAPP if channel == WHATSAPP else None
 
-    async def status(self, inside: Inside) -> Mapping[str, ChannelState]:
-        async with Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+    async def status(self, inside: AgentContext) -> Mapping[str, ChannelState]:
+        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
             return states(await rpc.call("channels.status"))
 
-    async def apply(self, inside: Inside, channels: Mapping[str, ChannelSetup]) -> None:
+    async def apply(self, inside: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
         try:
-            async with asyncio.timeout(_APPLY_SECONDS), Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+            async with (
+                asyncio.timeout(_APPLY_SECONDS),
+                OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc,
+            ):
                 await _patch(rpc, channels)
                 await _taken(rpc, channels)
         except TimeoutError:
@@ -103,7 +106,7 @@ def patch(channels: Mapping[str, ChannelSetup], present: Mapping[str, Any]) -> t
     return {"channels": change}, lists
 
 
-async def _patch(rpc: Rpc, channels: Mapping[str, ChannelSetup]) -> None:
+async def _patch(rpc: OpenClawRpc, channels: Mapping[str, ChannelSetup]) -> None:
     """Against the file as it is: whoever else writes to it meanwhile is not undone."""
     for left in reversed(range(_TRIES)):
         found = _object(await rpc.call("config.get", timeout=_PATCH_SECONDS))
@@ -113,14 +116,14 @@ async def _patch(rpc: Rpc, channels: Mapping[str, ChannelSetup]) -> None:
         order = {"raw": json.dumps(change), "baseHash": found.get("hash"), "replacePaths": lists}
         try:
             await rpc.call("config.patch", order, timeout=_PATCH_SECONDS)
-        except Refused as refused:
+        except RpcRefused as refused:
             if not left or "config changed since" not in refused.message:
                 raise
         else:
             return
 
 
-async def _taken(rpc: Rpc, channels: Mapping[str, ChannelSetup]) -> None:
+async def _taken(rpc: OpenClawRpc, channels: Mapping[str, ChannelSetup]) -> None:
     """Returns when the gateway has the channels that it should have, whether or not their platforms answer."""
     deadline = clock.monotonic() + _PATCH_SECONDS
     while True:

@@ -11,19 +11,19 @@ from functools import partial
 from typing import Any
 
 from roost.core import clock
-from roost.core.plain import plain_lines
+from roost.core.sanitize import plain_lines
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
-    Configuration,
-    Unacceptable,
-    Verdict,
-    Written,
+    ConfigurationAbility,
+    ConfigurationRejected,
+    ConfigurationVerdict,
+    ConfigurationWritten,
 )
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.engine.openclaw import config
-from roost.drivers.engine.openclaw.rpc import Refused, Rpc
-from roost.drivers.model.loose import items, obj, parsed, string
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.model.json_access import items, obj, parsed, string
 
 Json = dict[str, Any]
 
@@ -51,7 +51,7 @@ OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 """
 
 
-class OpenClawConfiguration(Configuration):
+class OpenClawConfiguration(ConfigurationAbility):
     """path: the file, in the home. home: where that is. program, env: how the engine's program is run in the box."""
 
     def __init__(self, port: int, path: str, home: str, program: Sequence[str], env: Mapping[str, str]) -> None:
@@ -61,20 +61,24 @@ class OpenClawConfiguration(Configuration):
         self._program = program
         self._env = env
 
-    async def read(self, inside: Inside) -> str:
-        async with Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+    async def read(self, inside: AgentContext) -> str:
+        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
             raw = obj(await rpc.call("config.get")).get("raw")
         if not isinstance(raw, str):
             raise EngineFailed("The gateway cannot read the file")
         return raw.replace(config.edge_header(inside.token), PLACEHOLDER)
 
-    async def check(self, inside: Inside, text: str | None = None) -> Verdict:
+    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         if text is not None:
             users = config.read(text.encode())
             if users is None:
-                return Verdict(valid=False, output="No JSON5 object of a sensible depth and size", readable=False)
+                return ConfigurationVerdict(
+                    valid=False, output="No JSON5 object of a sensible depth and size", readable=False
+                )
             if config.INCLUDE in users:
-                return Verdict(valid=False, output=f"{config.INCLUDE}: only below the root, not for the whole file")
+                return ConfigurationVerdict(
+                    valid=False, output=f"{config.INCLUDE}: only below the root, not for the whole file"
+                )
         ran = await inside.warden.exec(
             [*self._argv, "file" if text is None else "-", *self._program],
             env=self._env,
@@ -83,40 +87,40 @@ class OpenClawConfiguration(Configuration):
         )
         return _verdict(parsed(ran.stdout))
 
-    async def write(self, inside: Inside, setup: GatewaySetup, text: str) -> Written:
+    async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
         users = config.read(text.encode())
         if users is None:
-            raise Unacceptable
+            raise ConfigurationRejected
         raw = config.render(config.merge(users, setup))
         if config.read(raw) is None:
-            raise Unacceptable("Too large")
+            raise ConfigurationRejected("Too large")
         before = await inside.warden.read(self._path, root="home", limit=_READ_LIMIT)
         undo = partial(inside.warden.write, self._path, before, root="home", mode=0o600)
-        async with Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
             await _set(rpc, raw.decode())
             try:
-                return Written(await _live(rpc), undo)
-            except Unacceptable:
+                return ConfigurationWritten(await _live(rpc), undo)
+            except ConfigurationRejected:
                 await undo()
                 raise
 
 
-async def _set(rpc: Rpc, raw: str) -> None:
+async def _set(rpc: OpenClawRpc, raw: str) -> None:
     """Who writes last wins: between reading the mark of the file and writing it, others may have written."""
     for turn in range(_TURNS):
         found = obj(await rpc.call("config.get"))
         try:
             await rpc.call("config.set", {"raw": raw, "baseHash": found.get("hash")}, _SET_SECONDS)
             return
-        except Refused as refused:
+        except RpcRefused as refused:
             if _CHANGED_MEANWHILE in refused.message and turn + 1 < _TURNS:
                 continue
             if refused.code == "INVALID_REQUEST":
-                raise Unacceptable(_shown(refused.message)) from refused
+                raise ConfigurationRejected(_shown(refused.message)) from refused
             raise
 
 
-async def _live(rpc: Rpc) -> bool:
+async def _live(rpc: OpenClawRpc) -> bool:
     """Whether the gateway works by the file now. Not with `gateway.reload` off, nor for what takes a restart.
 
     Raises Unacceptable when the gateway reads the file otherwise than what it was sent, and refuses it.
@@ -126,7 +130,7 @@ async def _live(rpc: Rpc) -> bool:
         while clock.monotonic() < deadline:
             found = obj(await rpc.call("config.get"))
             if found.get("valid") is False:
-                raise Unacceptable(_told(found.get("issues")))
+                raise ConfigurationRejected(_told(found.get("issues")))
             if found.get("appliedConfigHash") and found.get("appliedConfigHash") == found.get("configRevisionHash"):
                 return True
             if obj(obj(obj(found.get("config")).get("gateway")).get("reload")).get("mode") == "off":
@@ -137,12 +141,14 @@ async def _live(rpc: Rpc) -> bool:
     return False
 
 
-def _verdict(found: Any) -> Verdict:
+def _verdict(found: Any) -> ConfigurationVerdict:
     fields = obj(found)
     valid = fields.get("valid")
     if not isinstance(valid, bool):
         raise EngineFailed("The engine's program did not say whether the configuration is valid")
-    return Verdict(valid, _told(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid"))
+    return ConfigurationVerdict(
+        valid, _told(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid")
+    )
 
 
 def _told(issues: object) -> str:

@@ -16,20 +16,20 @@ from roost.drivers.engine import http, node
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
-    EngineMissing,
+    EngineNotInstalled,
+    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
-    Health,
     Progress,
 )
-from roost.drivers.engine.folder import Folder
-from roost.drivers.engine.openclaw import bake, config, software
+from roost.drivers.engine.openclaw import compile_cache, config, install
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
 from roost.drivers.engine.openclaw.devices import OpenClawDevices
-from roost.drivers.engine.openclaw.rpc import Rpc
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
-from roost.drivers.runtime.contract import HOME, Mount, Runtime
+from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.runtime.contract import HOME, ReadOnlyMount, Runtime
 
 _NODE = "/engine/node"
 _PROGRAM = "/engine/oc"
@@ -45,7 +45,7 @@ class OpenClaw(Engine):
 
     id = "openclaw"
     label = "OpenClaw"
-    default_version = software.DEFAULT_VERSION
+    default_version = install.DEFAULT_VERSION
     port = config.PORT
     start_deadline = 120.0
     state: ClassVar[Sequence[str]] = (_STATE,)
@@ -53,9 +53,9 @@ class OpenClaw(Engine):
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folder = software.folder(root)
+        self._folder = install.folder(root)
         self.channels = OpenClawChannels(self._folder, self.port)
-        self._caches = Folder(root / "openclaw-cache")
+        self._caches = VersionFolder(root / "openclaw-cache")
         self.tasks = OpenClawTasks(self.port)
         self.devices = OpenClawDevices(self.port)
         self.configuration = OpenClawConfiguration(self.port, _CONFIG, HOME, _RUN, _ENV)
@@ -64,10 +64,10 @@ class OpenClaw(Engine):
         return self._folder.versions()
 
     def available(self) -> Sequence[str]:
-        return software.available(self._root)
+        return install.available(self._root)
 
     def install(self, version: str, progress: Progress) -> None:
-        software.install(self._root, version, progress)
+        install.install(self._root, version, progress)
 
     def remove(self, version: str) -> None:
         self._folder.remove(version)
@@ -79,22 +79,22 @@ class OpenClaw(Engine):
             return
         progress("Filling OpenClaw's code cache", None)
         try:
-            packed = await bake.run(self, version, runtime)
+            packed = await compile_cache.run(self, version, runtime)
         except Problem as problem:
             log.get(__name__).warning("code cache not filled", engine=self.id, version=version, error=problem.message)
             return
         await asyncio.to_thread(
-            self._caches.put, _cache_name(version), lambda staging: bake.unpack(packed, staging.path)
+            self._caches.put, _cache_name(version), lambda staging: compile_cache.unpack(packed, staging.path)
         )
 
-    def mounts(self, version: str) -> Sequence[Mount]:
+    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
         path = self._folder.get(version)
-        return (Mount(node.folder(self._root), _NODE), Mount(path, _PROGRAM), *self._cached(version))
+        return (ReadOnlyMount(node.folder(self._root), _NODE), ReadOnlyMount(path, _PROGRAM), *self._cached(version))
 
-    def _cached(self, version: str) -> Sequence[Mount]:
+    def _cached(self, version: str) -> Sequence[ReadOnlyMount]:
         try:
-            return (Mount(self._caches.get(_cache_name(version)), _CACHE),)
-        except EngineMissing:
+            return (ReadOnlyMount(self._caches.get(_cache_name(version)), _CACHE),)
+        except EngineNotInstalled:
             return ()
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
@@ -116,10 +116,10 @@ class OpenClaw(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await http.answers(dial, self.port, "/readyz")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> Health:
-        async with Rpc.open(dial, self.port, token) as rpc:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
+        async with OpenClawRpc.open(dial, self.port, token) as rpc:
             detail = await rpc.call("health")
-            return Health(rpc.version, detail if isinstance(detail, dict) else {})  # pyright: ignore[reportUnknownArgumentType] - JSON
+            return GatewayHealth(rpc.version, detail if isinstance(detail, dict) else {})  # pyright: ignore[reportUnknownArgumentType] - JSON
 
 
 _RUN = (f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs")

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from roost.drivers.engine import node
-from roost.drivers.engine.contract import InstallFailed, Progress
-from roost.drivers.engine.folder import Folder
-from roost.drivers.engine.staging import Staging
+from roost.drivers.engine.contract import EngineInstallFailed, Progress
+from roost.drivers.engine.install_staging import InstallStaging
+from roost.drivers.engine.version_folder import VersionFolder
 
 NAMES = ("slack", "discord", "whatsapp")
 _LOCK: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("plugins.json").read_text())
@@ -32,10 +32,10 @@ def installed(path: Path) -> list[str]:
     return [name for name in NAMES if (path / _EXTENSIONS / name / "openclaw.plugin.json").is_file()]
 
 
-def install(folder: Folder, version: str, node_path: Path, progress: Progress) -> None:
+def install(folder: VersionFolder, version: str, node_path: Path, progress: Progress) -> None:
     """Add what is missing to an installed version. Idempotent. Raises InstallFailed."""
 
-    def add(staging: Staging, path: Path) -> None:
+    def add(staging: InstallStaging, path: Path) -> None:
         missing = [name for name in NAMES if name not in installed(path)]
         packages = [f"@openclaw/{name}@{version}" for name in missing]
         progress(f"Fetching OpenClaw's channels: {', '.join(missing)}", None)
@@ -49,11 +49,11 @@ def install(folder: Folder, version: str, node_path: Path, progress: Progress) -
         folder.add(version, add)
 
 
-def _unpack(staging: Staging, name: str, version: str) -> None:
+def _unpack(staging: InstallStaging, name: str, version: str) -> None:
     archive = staging.path / f"openclaw-{name}-{version}.tgz"
     expected = _LOCK.get(version, {}).get(name)  # of another version npm has checked what the registry says
     if expected is not None and expected != _integrity(archive):
-        raise InstallFailed(f"@openclaw/{name} {version} is not what it should be: its checksum is another one")
+        raise EngineInstallFailed(f"@openclaw/{name} {version} is not what it should be: its checksum is another one")
     place = staging.path / name
     place.mkdir()
     # Not Python's own: before 3.11.4 it has no filter, and follows what an archive says of paths outside.
@@ -81,5 +81,5 @@ def _integrity(archive: Path) -> str:
         with archive.open("rb") as content:
             digest = hashlib.file_digest(content, "sha512").digest()
     except OSError as error:
-        raise InstallFailed(f"{archive.name} is not there: {error}") from None
+        raise EngineInstallFailed(f"{archive.name} is not there: {error}") from None
     return f"sha512-{base64.b64encode(digest).decode()}"

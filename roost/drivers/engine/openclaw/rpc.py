@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 from roost.core import clock
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
-from roost.drivers.engine.openclaw.websocket import WebSocket
+from roost.drivers.engine.openclaw.websocket import StreamWebSocket
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _MESSAGE_BYTES = 8 << 20  # the schema of the configuration has 2.4 MB
 _EVENTS_KEPT = 256
 
 
-class Refused(EngineFailed):
+class RpcRefused(EngineFailed):
     """The gateway understood and said no; `code` and `details` are its own words for why."""
 
     def __init__(self, error: Json) -> None:
@@ -38,19 +38,19 @@ class Refused(EngineFailed):
 
 
 @dataclass(frozen=True)
-class Event:
+class RpcEvent:
     name: str
     payload: Mapping[str, Any]
 
 
-class Rpc:
+class OpenClawRpc:
     """One open connection. Any number of tasks may call at once and follow events."""
 
-    def __init__(self, socket: WebSocket) -> None:
+    def __init__(self, socket: StreamWebSocket) -> None:
         self._socket = socket
         self._ids = itertools.count(1)
         self._pending: dict[str, asyncio.Future[Any]] = {}
-        self._followers: set[asyncio.Queue[Event | EngineFailed]] = set()
+        self._followers: set[asyncio.Queue[RpcEvent | EngineFailed]] = set()
         self._ended: EngineFailed | None = None
         self.version = ""
 
@@ -63,7 +63,7 @@ class Rpc:
                 async with asyncio.timeout(_OPEN_SECONDS):
                     stream = await dial(port)
                     url = f"ws://127.0.0.1:{port}/"
-                    rpc = cls(await stack.enter_async_context(WebSocket.open(stream, url, _MESSAGE_BYTES)))
+                    rpc = cls(await stack.enter_async_context(StreamWebSocket.open(stream, url, _MESSAGE_BYTES)))
                     await stack.enter_async_context(rpc._reading())
                     await rpc._connect(token)
             except TimeoutError:
@@ -79,22 +79,22 @@ class Rpc:
         while True:
             try:
                 return await self._ask(method, params or {}, end - clock.monotonic())
-            except Refused as refused:
+            except RpcRefused as refused:
                 if refused.retry_in is None or clock.monotonic() + refused.retry_in >= end:
                     raise
                 await asyncio.sleep(refused.retry_in)
 
-    def events(self) -> AsyncGenerator[Event]:
+    def events(self) -> AsyncGenerator[RpcEvent]:
         """Every event from this call on; who falls far behind loses the oldest. Raises EngineFailed at the end."""
-        queue: asyncio.Queue[Event | EngineFailed] = asyncio.Queue(_EVENTS_KEPT)
+        queue: asyncio.Queue[RpcEvent | EngineFailed] = asyncio.Queue(_EVENTS_KEPT)
         self._followers.add(queue)
         if self._ended is not None:
             queue.put_nowait(self._ended)
         return self._follow(queue)
 
-    async def _follow(self, queue: asyncio.Queue[Event | EngineFailed]) -> AsyncGenerator[Event]:
+    async def _follow(self, queue: asyncio.Queue[RpcEvent | EngineFailed]) -> AsyncGenerator[RpcEvent]:
         try:
-            while isinstance(item := await queue.get(), Event):
+            while isinstance(item := await queue.get(), RpcEvent):
                 yield item
             raise item
         finally:
@@ -150,13 +150,13 @@ class Rpc:
                 if message.get("ok") is True:
                     answer.set_result(message.get("payload"))
                 else:
-                    answer.set_exception(Refused(_object(message.get("error"))))
+                    answer.set_exception(RpcRefused(_object(message.get("error"))))
             case "event":
-                self._tell(Event(str(message.get("event", "")), _object(message.get("payload"))))
+                self._tell(RpcEvent(str(message.get("event", "")), _object(message.get("payload"))))
             case _:
                 return
 
-    def _tell(self, item: Event | EngineFailed) -> None:
+    def _tell(self, item: RpcEvent | EngineFailed) -> None:
         for queue in self._followers:
             if queue.full():
                 queue.get_nowait()

@@ -8,21 +8,21 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from roost.drivers.engine import task_form as form
-from roost.drivers.engine.abilities.inside import Inside
+from roost.drivers.engine import task_json as form
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
-    NoSuchTask,
-    Run,
+    EngineTaskNotFound,
+    EngineTaskRefused,
+    EngineTaskRunning,
     SessionTarget,
     Task,
+    TaskAbility,
     TaskChange,
-    TaskRefused,
-    TaskRunning,
-    Tasks,
+    TaskRun,
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.openclaw.rpc import Refused, Rpc
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 
 Json = Mapping[str, Any]
 Call = Callable[[str, Json], Any]
@@ -32,42 +32,42 @@ _MOST = 200
 _KEPT: Json = {"deleteAfterRun": False}
 
 
-class OpenClawTasks(Tasks):
+class OpenClawTasks(TaskAbility):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def list(self, inside: Inside) -> Sequence[Task]:
+    async def list(self, inside: AgentContext) -> Sequence[Task]:
         order = {"includeDisabled": True, "limit": _MOST, "sortBy": "updatedAtMs", "sortDir": "asc"}
         async with self._calls(inside) as call:
             found = form.items(form.mapping(await call("cron.list", order)).get("jobs"))
         return sorted((_task(job) for job in found if _is_task(job)), key=lambda task: (str(task.created_at), task.id))
 
-    async def get(self, inside: Inside, task_id: str) -> Task:
+    async def get(self, inside: AgentContext, task_id: str) -> Task:
         async with self._calls(inside) as call:
             return _task(await _found(call, task_id))
 
-    async def create(self, inside: Inside, spec: TaskSpec) -> Task:
+    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
         async with self._calls(inside) as call:
             return _task(form.mapping(await call("cron.add", {**form.written(spec), **_KEPT})))
 
-    async def update(self, inside: Inside, task_id: str, change: TaskChange) -> Task:
+    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
         async with self._calls(inside) as call:
             form.check_time_left(form.schedule((await _found(call, task_id)).get("schedule")), change)
             return _task(form.mapping(await call("cron.update", {"id": task_id, "patch": form.written(change)})))
 
-    async def delete(self, inside: Inside, task_id: str) -> None:
+    async def delete(self, inside: AgentContext, task_id: str) -> None:
         async with self._calls(inside) as call:
             await _found(call, task_id)
             await call("cron.remove", {"id": task_id})
 
-    async def run(self, inside: Inside, task_id: str) -> None:
+    async def run(self, inside: AgentContext, task_id: str) -> None:
         async with self._calls(inside) as call:
             await _found(call, task_id)
             answer = form.mapping(await call("cron.run", {"id": task_id, "mode": "force"}))
         if answer.get("enqueued") is not True:
-            raise TaskRunning
+            raise EngineTaskRunning
 
-    async def runs(self, inside: Inside, task_id: str, limit: int) -> Sequence[Run]:
+    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
         async with self._calls(inside) as call:
             job = await _found(call, task_id)
             answer = form.mapping(await call("cron.runs", {"id": task_id, "limit": limit, "sortDir": "desc"}))
@@ -75,13 +75,13 @@ class OpenClawTasks(Tasks):
         return [*_under_way(job), *ended][:limit]
 
     @asynccontextmanager
-    async def _calls(self, inside: Inside) -> AsyncGenerator[Call]:
-        async with Rpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+    async def _calls(self, inside: AgentContext) -> AsyncGenerator[Call]:
+        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
 
             async def call(method: str, params: Json) -> Any:
                 try:
                     return await rpc.call(method, params, _SECONDS)
-                except Refused as refused:
+                except RpcRefused as refused:
                     raise _meant(refused) from refused
 
             yield call
@@ -91,14 +91,14 @@ async def _found(call: Call, task_id: str) -> Json:
     """The job, if it is a task. Raises NoSuchTask."""
     job = form.mapping(await call("cron.get", {"id": task_id}))
     if not _is_task(job):
-        raise NoSuchTask
+        raise EngineTaskNotFound
     return job
 
 
-def _meant(refused: Refused) -> NoSuchTask | TaskRefused | EngineFailed:
+def _meant(refused: RpcRefused) -> EngineTaskNotFound | EngineTaskRefused | EngineFailed:
     if refused.details.get("code") == "CRON_JOB_NOT_FOUND":
-        return NoSuchTask()
-    return TaskRefused(refused.message) if refused.code == "INVALID_REQUEST" else refused
+        return EngineTaskNotFound()
+    return EngineTaskRefused(refused.message) if refused.code == "INVALID_REQUEST" else refused
 
 
 def _is_task(job: Json) -> bool:
@@ -130,9 +130,9 @@ def _task(job: Json) -> Task:
     )
 
 
-def _run(entry: Json) -> Run:
+def _run(entry: Json) -> TaskRun:
     duration = form.number(entry.get("durationMs"))
-    return Run(
+    return TaskRun(
         id=form.text(entry.get("runId")) or str(entry.get("ts", "")),
         status=form.text(entry.get("status")) or "unknown",
         started_at=form.moment(entry.get("runAtMs", entry.get("ts"))),
@@ -142,9 +142,11 @@ def _run(entry: Json) -> Run:
     )
 
 
-def _under_way(job: Json) -> Sequence[Run]:
+def _under_way(job: Json) -> Sequence[TaskRun]:
     """The engine writes a run down when it is over."""
     started = form.number(form.mapping(job.get("state")).get("runningAtMs"))
     return (
-        [] if started is None else [Run(f"running:{int(started)}", "running", form.moment(started), None, None, None)]
+        []
+        if started is None
+        else [TaskRun(f"running:{int(started)}", "running", form.moment(started), None, None, None)]
     )

@@ -19,7 +19,7 @@ from roost.drivers.runtime.contract import Stream
 _CHUNK = 65536
 
 
-class WebSocket:
+class StreamWebSocket:
     """One open connection. Any number of tasks may send; one receives."""
 
     def __init__(self, stream: Stream, protocol: ClientProtocol) -> None:

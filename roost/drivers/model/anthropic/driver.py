@@ -5,24 +5,24 @@ from contextlib import aclosing
 
 import httpx2
 
-from roost.drivers.model.anthropic.answer import Chunks, completion
+from roost.drivers.model.anthropic.answer import ChunkTranslator, completion
 from roost.drivers.model.anthropic.request import messages_request
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, ModelSettings, Upstream
+from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
 from roost.drivers.model.openai import listed
-from roost.drivers.model.remote import IDLE, Remote
+from roost.drivers.model.remote import IDLE, ProviderEndpointClient
 
 _VERSION = "2023-06-01"
 
 
-class Anthropic(Upstream):
+class AnthropicUpstream(ModelUpstream):
     def __init__(
         self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
         """`transport` carries all requests, where the network that the process sees is not to be used."""
         super().__init__(settings.name)
         self._settings = settings
-        self._remote = Remote(
+        self._remote = ProviderEndpointClient(
             settings, {"anthropic-version": _VERSION, **_key(settings)}, idle=idle, transport=transport
         )
 
@@ -36,7 +36,7 @@ class Anthropic(Upstream):
         return completion(answer)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
-        chunks = Chunks(with_usage=request.wants_usage)
+        chunks = ChunkTranslator(with_usage=request.wants_usage)
         body = {**messages_request(request), "stream": True}
         async with aclosing(self._remote.events("/v1/messages", body)) as events:
             async for event in events:

@@ -7,8 +7,8 @@ lost (audio, files) is refused instead.
 import re
 from collections.abc import Sequence
 
-from roost.drivers.model import loose
-from roost.drivers.model.chat import ChatRequest, Message, Part, ToolCall
+from roost.drivers.model import json_access
+from roost.drivers.model.chat import ChatMessage, ChatRequest, ContentPart, ToolCall
 from roost.drivers.model.contract import Json, UpstreamRefused
 
 MAX_TOKENS = 8_192
@@ -42,7 +42,7 @@ def messages_request(request: ChatRequest) -> Json:
     return body
 
 
-def _turns(messages: Sequence[Message]) -> list[Json]:
+def _turns(messages: Sequence[ChatMessage]) -> list[Json]:
     """Messages in turn: neighbours of one role become one, so that all results of a turn's tools stand together."""
     turns: list[Json] = []
     for message in messages:
@@ -56,7 +56,7 @@ def _turns(messages: Sequence[Message]) -> list[Json]:
     return turns
 
 
-def _content(message: Message) -> list[Json]:
+def _content(message: ChatMessage) -> list[Json]:
     blocks = _blocks(message.parts)
     if message.role == "tool":
         result: Json = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
@@ -69,18 +69,18 @@ def _content(message: Message) -> list[Json]:
 def _tool_use(call: ToolCall) -> Json:
     assert call.function is not None
     given = call.function.arguments or "{}"
-    value = loose.parsed(given)
+    value = json_access.parsed(given)
     # A model's broken JSON goes back to it as it was: it is its own history.
-    arguments: Json = loose.obj(value) if isinstance(value, dict) else {"arguments": given}
+    arguments: Json = json_access.obj(value) if isinstance(value, dict) else {"arguments": given}
     return {"type": "tool_use", "id": call.id, "name": call.function.name, "input": arguments}
 
 
-def _blocks(parts: Sequence[Part]) -> list[Json]:
+def _blocks(parts: Sequence[ContentPart]) -> list[Json]:
     """Content blocks; empty text, which the Messages API refuses, is left out."""
     return [_block(part) for part in parts if part.type not in _TEXTS or part.text]
 
 
-def _block(part: Part) -> Json:
+def _block(part: ContentPart) -> Json:
     block: Json
     if part.text and part.type in _TEXTS:
         block = {"type": "text", "text": part.text}
@@ -88,7 +88,7 @@ def _block(part: Part) -> Json:
         block = {"type": "image", "source": _image(part.image_url.url)}
     else:
         raise UpstreamRefused(f"This model takes no content of type {part.type[:50]}")
-    if cache := loose.obj((part.model_extra or {}).get("cache_control")):
+    if cache := json_access.obj((part.model_extra or {}).get("cache_control")):
         block["cache_control"] = cache  # clients that know the provider mark what is worth keeping
     return block
 
@@ -122,7 +122,7 @@ def _tool_choice(request: ChatRequest) -> Json | None:
         return {"type": "none"}
     if given == "required":
         choice = {"type": "any"}
-    elif name := loose.string(loose.obj(loose.obj(given).get("function")).get("name")):
+    elif name := json_access.string(json_access.obj(json_access.obj(given).get("function")).get("name")):
         choice = {"type": "tool", "name": name}
     elif not one_at_a_time:
         return None

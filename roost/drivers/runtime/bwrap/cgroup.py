@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roost.drivers.runtime.bwrap import advice
-from roost.drivers.runtime.contract import Limits
+from roost.drivers.runtime.contract import ContainerLimits
 
 CONTROLLERS = ("memory", "pids", "cpu")
 _PERIOD = 100_000  # microseconds, the kernel's own default
@@ -21,7 +21,7 @@ _TRIAL = "roost-trial"
 _MOVES = 20
 
 _Values = Sequence[tuple[str, int | str]]
-_WRITES: Mapping[tuple[str, int], Callable[[Limits], _Values]] = {
+_WRITES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("memory", 1): lambda at: (
         ("memory.limit_in_bytes", at.memory_bytes),
         ("memory.memsw.limit_in_bytes", at.memory_bytes),
@@ -36,7 +36,7 @@ _WITHOUT_SWAP_ACCOUNTING = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  #
 
 
 @dataclass(frozen=True)
-class Controller:
+class CgroupController:
     """Where groups of one controller can be made: `base` is a folder of version 1 or 2."""
 
     name: str
@@ -44,10 +44,10 @@ class Controller:
     base: Path
 
 
-class Cgroups:
+class CgroupControllers:
     """The controllers that this process may use; `refused` says why not, for each of the others."""
 
-    def __init__(self, usable: Sequence[Controller], refused: Mapping[str, str]) -> None:
+    def __init__(self, usable: Sequence[CgroupController], refused: Mapping[str, str]) -> None:
         self.usable = usable
         self.refused = refused
 
@@ -55,7 +55,7 @@ class Cgroups:
         """The folders of a group of that name: one for each hierarchy."""
         return list(dict.fromkeys(controller.base / name for controller in self.usable))
 
-    def create(self, name: str, limits: Limits) -> list[Path]:
+    def create(self, name: str, limits: ContainerLimits) -> list[Path]:
         """A group with these limits in each hierarchy. Raises OSError."""
         groups = self.places(name)
         for group in groups:
@@ -86,7 +86,7 @@ class Cgroups:
                 (base / name / "cgroup.procs").write_text(str(pid))
 
 
-def claim(mounts: str | None = None, membership: str | None = None) -> Cgroups:
+def claim(mounts: str | None = None, membership: str | None = None) -> CgroupControllers:
     """Find the controllers and try each. May move the processes of our own version 2 group into a leaf of it, because
     a group that has processes cannot hand its controllers down. Arguments are `/proc/self/{mountinfo,cgroup}`.
     """
@@ -94,7 +94,7 @@ def claim(mounts: str | None = None, membership: str | None = None) -> Cgroups:
         mounts if mounts is not None else Path("/proc/self/mountinfo").read_text(),
         membership if membership is not None else Path("/proc/self/cgroup").read_text(),
     )
-    usable: list[Controller] = []
+    usable: list[CgroupController] = []
     refused: dict[str, str] = {}
     for name in CONTROLLERS:
         controller = found.get(name)
@@ -108,22 +108,22 @@ def claim(mounts: str | None = None, membership: str | None = None) -> Cgroups:
             refused[name] = (
                 f"cgroup v{controller.version} {controller.base}: {error.strerror}; {advice.control_groups()}"
             )
-    return Cgroups(usable, refused)
+    return CgroupControllers(usable, refused)
 
 
-def locate(mounts: str, membership: str) -> dict[str, Controller]:
+def locate(mounts: str, membership: str) -> dict[str, CgroupController]:
     """Where this process is for each controller. What is bound to version 1 is not offered by version 2."""
     own = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
-    found: dict[str, Controller] = {}
+    found: dict[str, CgroupController] = {}
     for root, point, kind, options in _mounted(mounts):
         if kind == "cgroup2" and "" in own:
             base = _leafless(_place(point, root, own[""]))
             for name in _words(base / "cgroup.controllers"):
-                found[name] = Controller(name, 2, base)
+                found[name] = CgroupController(name, 2, base)
         elif kind == "cgroup":
             for names, path in own.items():
                 if names and set(names.split(",")) <= set(options.split(",")):
-                    found |= {name: Controller(name, 1, _place(point, root, path)) for name in names.split(",")}
+                    found |= {name: CgroupController(name, 1, _place(point, root, path)) for name in names.split(",")}
     return {name: found[name] for name in CONTROLLERS if name in found}
 
 
@@ -150,18 +150,18 @@ def oom_kills(groups: Iterable[Path]) -> int:
     return 0
 
 
-def _try(controller: Controller) -> None:
+def _try(controller: CgroupController) -> None:
     if controller.version == 2:
         _hand_down(controller)
     trial = controller.base / f"{_TRIAL}-{os.getpid()}"
     trial.mkdir(exist_ok=True)
     try:
-        _limit(trial, controller, Limits())
+        _limit(trial, controller, ContainerLimits())
     finally:
         trial.rmdir()
 
 
-def _hand_down(controller: Controller) -> None:
+def _hand_down(controller: CgroupController) -> None:
     """Let the groups beneath `base` have the controller."""
     switch = controller.base / "cgroup.subtree_control"
     if controller.name in _words(switch):
@@ -179,7 +179,7 @@ def _hand_down(controller: Controller) -> None:
     switch.write_text(f"+{controller.name}")
 
 
-def _limit(group: Path, controller: Controller, limits: Limits) -> None:
+def _limit(group: Path, controller: CgroupController, limits: ContainerLimits) -> None:
     for name, value in _WRITES[controller.name, controller.version](limits):
         if name not in _WITHOUT_SWAP_ACCOUNTING or (group / name).exists():
             (group / name).write_text(str(value))

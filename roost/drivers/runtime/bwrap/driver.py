@@ -14,14 +14,22 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from roost.core import log, unixsocket
+from roost.core import log, unix_socket
 from roost.drivers.runtime.bwrap import cgroup, launch, record
-from roost.drivers.runtime.bwrap.places import Places
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.probe import examine
-from roost.drivers.runtime.bwrap.record import Record
-from roost.drivers.runtime.bwrap.start import Starter
+from roost.drivers.runtime.bwrap.record import ContainerRecord
+from roost.drivers.runtime.bwrap.start import ContainerStarter
 from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
-from roost.drivers.runtime.contract import Box, BoxGone, BoxSpec, Capabilities, Runtime, RuntimeFailed, Stream
+from roost.drivers.runtime.contract import (
+    Capabilities,
+    Container,
+    ContainerNotRunning,
+    ContainerSpec,
+    Runtime,
+    RuntimeFailed,
+    Stream,
+)
 
 _START_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0  # a server or a machine at its limit is slow too; who is gone refuses at once
@@ -48,15 +56,15 @@ class BwrapRuntime(Runtime):
         claims: Path | None = None,
         system_python: Path = SYSTEM_PYTHON,
     ) -> None:
-        self._places = Places(folder, claims)
-        self._starter = Starter(self._places, self.connect, bwrap, system_python)
+        self._places = AgentPaths(folder, claims)
+        self._starter = ContainerStarter(self._places, self.connect, bwrap, system_python)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
 
     async def probe(self) -> Capabilities:
         return await examine(self, self._starter)
 
-    async def start(self, spec: BoxSpec) -> Box:
+    async def start(self, spec: ContainerSpec) -> Container:
         async with self._turn(spec.agent_id):
             present = self._record(spec.agent_id)
             if present and present.alive():
@@ -80,7 +88,7 @@ class BwrapRuntime(Runtime):
             except OSError as error:
                 raise RuntimeFailed(f"The agent's files could not be removed: {error}") from error
 
-    async def list(self) -> Sequence[Box]:
+    async def list(self) -> Sequence[Container]:
         marked = await asyncio.to_thread(record.marked, self._places.mark)
         # In this order: what starts meanwhile is either still starting here, or on record below.
         starting = set(self._starting)
@@ -96,22 +104,22 @@ class BwrapRuntime(Runtime):
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unixsocket.connect(self._places.socket(agent_id))
+                return await unix_socket.connect(self._places.socket(agent_id))
         except OSError:  # a time-out is one
-            raise BoxGone from None
+            raise ContainerNotRunning from None
 
     def relay(self, agent_id: str, name: str) -> socket.socket:
         path = self._places.relay(agent_id, name)
         try:
             uid = self._places.prepare(agent_id)
-            listener = unixsocket.listen(path)
+            listener = unix_socket.listen(path)
             if uid is not None:
                 os.chown(path, uid, uid, follow_symlinks=False)
         except OSError as error:
             raise RuntimeFailed(f"The agent's socket could not be made: {error}") from error
         return listener
 
-    async def _start(self, spec: BoxSpec) -> Box:
+    async def _start(self, spec: ContainerSpec) -> Container:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 return (await self._starter.start(spec)).box()
@@ -153,14 +161,14 @@ class BwrapRuntime(Runtime):
         self._places.record(agent_id).unlink(missing_ok=True)
         self._places.socket(agent_id).unlink(missing_ok=True)
 
-    def _record(self, agent_id: str) -> Record | None:
+    def _record(self, agent_id: str) -> ContainerRecord | None:
         return record.load(self._places.record(agent_id))
 
     def _turn(self, agent_id: str) -> asyncio.Lock:
         return self._turns.setdefault(agent_id, asyncio.Lock())
 
 
-async def _end(processes: Collection[record.Process]) -> None:
+async def _end(processes: Collection[record.HostProcess]) -> None:
     for process in processes:
         process.kill()
     for process in processes:

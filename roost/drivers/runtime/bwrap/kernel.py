@@ -18,7 +18,7 @@ _GET_USERNS = 0xB701
 _LOWEST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 STAND_INS = (28, 77)
-"""The /16 out of which the warden takes addresses for names. `docs/egress.md` says why it is a public one."""
+"""The /16 out of which the warden takes addresses for names. `docs/guides/egress.md` says why it is a public one."""
 
 # rtnetlink(7)
 _AF_INET, _AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC = 2, 16, 0x80003

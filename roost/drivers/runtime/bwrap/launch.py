@@ -16,9 +16,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.core import unixsocket
+from roost.core import unix_socket
 from roost.drivers.runtime.bwrap import plan, seccomp
-from roost.drivers.runtime.contract import Limits, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 
 _ERROR_BYTES = 64 * 1024
 _INFO_BYTES = 64 * 1024
@@ -29,7 +29,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # ours until they are reaped
 
 
 @dataclass
-class Launched:
+class LaunchedBwrap:
     """A bwrap that was started; `errors` is what it and the warden write to, up to 64 KiB."""
 
     monitor: int
@@ -68,10 +68,12 @@ class Launched:
                 os.close(fd)
 
 
-def launch(command: Callable[[plan.Descriptors], list[str]], socket: Path, uid: int | None, limits: Limits) -> Launched:
+def launch(
+    command: Callable[[plan.InheritedDescriptors], list[str]], socket: Path, uid: int | None, limits: ContainerLimits
+) -> LaunchedBwrap:
     """Blocking, a few milliseconds. Raises OSError and RuntimeFailed."""
     with ExitStack() as theirs, ExitStack() as ours:
-        listener = theirs.enter_context(unixsocket.listen(socket))
+        listener = theirs.enter_context(unix_socket.listen(socket))
         info, info_end = _pipe()
         ours.callback(os.close, info)
         theirs.callback(os.close, info_end)
@@ -83,12 +85,12 @@ def launch(command: Callable[[plan.Descriptors], list[str]], socket: Path, uid: 
         files = {name: _file(content) for name, content in {"seccomp": _filter(), **plan.ETC}.items()}
         for fd in files.values():
             theirs.callback(os.close, fd)
-        fds = plan.Descriptors(listener.fileno(), info_end, block_end, files.pop("seccomp"), files)
+        fds = plan.InheritedDescriptors(listener.fileno(), info_end, block_end, files.pop("seccomp"), files)
         argv = command(fds)
         inherited = (fds.listener, fds.info, fds.block, fds.seccomp, *fds.etc.values())
         monitor = _spawn(argv if uid is None else [*_limited(limits), *argv], inherited, errors, uid)
         ours.pop_all()
-    return Launched(monitor, info, block, errors)
+    return LaunchedBwrap(monitor, info, block, errors)
 
 
 def reap() -> None:
@@ -98,7 +100,7 @@ def reap() -> None:
             _children.pop(pid, None)
 
 
-def limit(pid: int, limits: Limits) -> None:
+def limit(pid: int, limits: ContainerLimits) -> None:
     """Set the limits of a box that has our own uid. Set after its user namespace was made, the limit of processes
     counts those in there alone, and not what else the user runs. An older kernel has one count, so it gets no limit.
     """
@@ -109,13 +111,13 @@ def limit(pid: int, limits: Limits) -> None:
         resource.prlimit(pid, getattr(resource, f"RLIMIT_{kind.upper()}"), (value, value))
 
 
-def _rlimits(limits: Limits) -> dict[str, int]:
+def _rlimits(limits: ContainerLimits) -> dict[str, int]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_files = limits.open_files if hard == resource.RLIM_INFINITY else min(limits.open_files, hard)
     return {"core": 0, "fsize": limits.file_bytes, "nofile": open_files, "nproc": limits.pids}
 
 
-def _limited(limits: Limits) -> Sequence[str]:
+def _limited(limits: ContainerLimits) -> Sequence[str]:
     """A prefix that sets the limits: in containers root may not set them for a process of another user."""
     if _PRLIMIT is None:
         raise RuntimeFailed("prlimit is missing: install the package util-linux")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roost.drivers.runtime.contract import HOME, WORKSPACE, BoxSpec, Mount
+from roost.drivers.runtime.contract import HOME, WORKSPACE, ContainerSpec, ReadOnlyMount
 
 SOCKETS = "/run/roost"
 WARDEN = "/run/warden"
@@ -46,7 +46,7 @@ _NAMESPACES = ("user", "ipc", "pid", "net", "uts")
 
 
 @dataclass(frozen=True)
-class Layout:
+class HostLayout:
     """Where things are on the host, by names that the agent's uid can reach; `python` is a path in the box."""
 
     bwrap: Path
@@ -55,12 +55,12 @@ class Layout:
     workspace: Path
     home: Path
     sockets: Path
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[ReadOnlyMount] = ()
     system: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Descriptors:
+class InheritedDescriptors:
     """The numbers of the inherited descriptors; `etc` is keyed like `ETC`."""
 
     listener: int
@@ -70,7 +70,7 @@ class Descriptors:
     etc: Mapping[str, int]
 
 
-def arguments(spec: BoxSpec, layout: Layout, fds: Descriptors, mark: str) -> list[str]:
+def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """The whole command. `mark` names the data folder, so that a box is known by its command line alone."""
     return [
         str(layout.bwrap),
@@ -120,7 +120,7 @@ def _etc(fds: Mapping[str, int]) -> list[str]:
     return made
 
 
-def _own_places(spec: BoxSpec) -> list[str]:
+def _own_places(spec: ContainerSpec) -> list[str]:
     limit = spec.limits.tmp_bytes
     return [
         "--proc", "/proc", "--dev", "/dev",
@@ -131,15 +131,15 @@ def _own_places(spec: BoxSpec) -> list[str]:
     ]  # fmt: skip
 
 
-def _shared(layout: Layout) -> list[str]:
+def _shared(layout: HostLayout) -> list[str]:
     made = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
-    read_only = (Mount(layout.sockets, SOCKETS), Mount(layout.warden, WARDEN), *layout.mounts)
+    read_only = (ReadOnlyMount(layout.sockets, SOCKETS), ReadOnlyMount(layout.warden, WARDEN), *layout.mounts)
     for mount in read_only:
         made += ["--ro-bind", str(mount.source), mount.target]
     return made
 
 
-def _config(spec: BoxSpec, fds: Descriptors, mark: str) -> dict[str, Any]:
+def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[str, Any]:
     return {
         "agent": spec.agent_id,
         "box": mark,

@@ -13,9 +13,16 @@ from typing import Any
 from roost.core import ids
 from roost.core.problem import Problem
 from roost.drivers.runtime.bwrap import advice, kernel
-from roost.drivers.runtime.bwrap.start import Starter, controllers
-from roost.drivers.runtime.contract import BoxSpec, Capabilities, Enforcement, Limits, Runtime, RuntimeFailed
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.bwrap.start import ContainerStarter, controllers
+from roost.drivers.runtime.contract import (
+    Capabilities,
+    ContainerLimits,
+    ContainerSpec,
+    Enforcement,
+    Runtime,
+    RuntimeFailed,
+)
+from roost.drivers.runtime.warden_client import WardenClient
 
 _SECONDS = 10.0
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt")
@@ -45,14 +52,14 @@ print(json.dumps({
 """ % (_NAMESPACES, "{}.{}.0.1".format(*kernel.STAND_INS))  # noqa: UP031 - braces are the program's own
 
 
-async def examine(runtime: Runtime, starter: Starter) -> Capabilities:
+async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
     """Never raises, and takes at most 10 s and the removal of the box."""
     agent_id = f"probe-{ids.host_label(10)}"
     try:
         async with asyncio.timeout(_SECONDS):
-            box = await runtime.start(BoxSpec(agent_id, egress="proxy"))
+            box = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
             argv = [str(starter.tools().python), "-I", "-c", _QUESTIONS]
-            answer = await Warden(lambda: runtime.connect(agent_id)).exec(argv, timeout=_SECONDS)
+            answer = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_SECONDS)
             if answer.exit_code != 0:
                 raise RuntimeFailed(
                     f"Python does not run in a container: {answer.stderr.decode(errors='replace')[-300:]}"
@@ -95,7 +102,7 @@ def _by_name(facts: Mapping[str, Any]) -> str:
 
 
 def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
-    wanted, groups = Limits(), controllers()
+    wanted, groups = ContainerLimits(), controllers()
     how = {one.name: f"cgroup v{one.version} at {one.base}" for one in groups.usable} if joined else {}
     found = [
         Enforcement(name, name in how, how.get(name) or groups.refused.get(name) or "the box did not join its group")
@@ -126,7 +133,7 @@ def _identity() -> Sequence[Enforcement]:
     ]
 
 
-def _unusable(reason: str, starter: Starter) -> Capabilities:
+def _unusable(reason: str, starter: ContainerStarter) -> Capabilities:
     return Capabilities(usable=False, error="\n".join(filter(None, [reason, advice.machine(starter.tools_folder)])))
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from roost.drivers.runtime.bwrap import plan
-from roost.drivers.runtime.contract import Box
+from roost.drivers.runtime.contract import Container
 
 _PROC = Path("/proc")
 _EXITING = 0x4  # PF_EXITING, linux/sched.h
@@ -21,14 +21,14 @@ _COMMAND_BYTES = 256 * 1024  # ours are shorter; an agent's may be megabytes
 
 
 @dataclass(frozen=True)
-class Process:
+class HostProcess:
     """`born` is in ticks since the boot, from `/proc/<pid>/stat`."""
 
     pid: int
     born: int
 
     @classmethod
-    def find(cls, pid: int) -> "Process | None":
+    def find(cls, pid: int) -> "HostProcess | None":
         """The process of that pid unless it has ended; a zombie has."""
         fields = _stat(pid)
         return None if fields[0] in {b"Z", b"X"} else cls(pid, int(fields[19]))
@@ -48,19 +48,19 @@ class Process:
         """Wait for its end, at most so long."""
         try:
             with _handle(self) as fd:
-                return Process.find(self.pid) != self or await _readable(fd, seconds)
+                return HostProcess.find(self.pid) != self or await _readable(fd, seconds)
         except ProcessLookupError:
             return True
 
 
 @dataclass(frozen=True)
-class Record:
+class ContainerRecord:
     """One box. `groups` are its control groups."""
 
     agent_id: str
     boot: str
-    warden: Process
-    monitor: Process
+    warden: HostProcess
+    monitor: HostProcess
     started_at: datetime
     groups: tuple[Path, ...] = ()
 
@@ -68,12 +68,12 @@ class Record:
         """The box lives as long as its pid 1; the monitor only waits for it."""
         return self.boot == boot() and self.warden.alive()
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[HostProcess, ...]:
         """Those that may still be there."""
         return (self.warden, self.monitor) if self.boot == boot() else ()
 
-    def box(self) -> Box:
-        return Box(self.agent_id, self.warden.pid, self.started_at)
+    def box(self) -> Container:
+        return Container(self.agent_id, self.warden.pid, self.started_at)
 
     def save(self, path: Path) -> None:
         values = asdict(self) | {
@@ -85,15 +85,15 @@ class Record:
         draft.rename(path)
 
 
-def load(path: Path) -> Record | None:
+def load(path: Path) -> ContainerRecord | None:
     """None when there is none, or none that is whole."""
     try:
         values = json.loads(path.read_text())
-        return Record(
+        return ContainerRecord(
             values["agent_id"],
             values["boot"],
-            Process(**values["warden"]),
-            Process(**values["monitor"]),
+            HostProcess(**values["warden"]),
+            HostProcess(**values["monitor"]),
             datetime.fromisoformat(values["started_at"]),
             tuple(Path(group) for group in values["groups"]),
         )
@@ -105,20 +105,20 @@ def boot() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def marked(mark: str) -> list[tuple[str, Process]]:
+def marked(mark: str) -> list[tuple[str, HostProcess]]:
     """Every process that says on its command line that it is a monitor or a warden of this data folder: (agent,
     process).
 
     What an agent runs as pid 1 of a namespace of its own can say so too: believe this of what will be ended, never of
     what will be kept.
     """
-    found: list[tuple[str, Process]] = []
+    found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
     for entry in os.scandir(_PROC):
         command = _command(entry.name) if entry.name.isdecimal() else b""
         if wanted in command:
             owner = plan.owner(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"))
-            process = Process.find(int(entry.name))
+            process = HostProcess.find(int(entry.name))
             if process and owner and owner[0] == mark and not _runs_under_a_warden(entry.name):
                 found.append((owner[1], process))
     return found
@@ -151,7 +151,7 @@ def _command(pid: str) -> bytes:
 
 
 @contextmanager
-def _handle(process: Process) -> Generator[int]:
+def _handle(process: HostProcess) -> Generator[int]:
     """A pidfd. Raises ProcessLookupError."""
     fd = os.pidfd_open(process.pid)
     try:

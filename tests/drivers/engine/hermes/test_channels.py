@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.folder import Folder
 from roost.drivers.engine.hermes import channels
 from roost.drivers.engine.hermes.driver import Hermes
+from roost.drivers.engine.version_folder import VersionFolder
 from tests.drivers.engine.hermes.test_driver import SETUP
 
 TOKEN = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
@@ -78,7 +78,7 @@ def test_what_is_supported_is_what_is_installed(tmp_path: Path) -> None:
     for version, libraries in (("0.19.0", ["telegram", "slack_bolt", "discord"]), ("0.18.0", ["telegram"])):
         for library in libraries:
             (tmp_path / "hermes" / version / "lib/python3.11/site-packages" / library).mkdir(parents=True)
-    ability = channels.HermesChannels(Folder(tmp_path / "hermes"), 1)
+    ability = channels.HermesChannels(VersionFolder(tmp_path / "hermes"), 1)
     assert ability.supported("0.19.0") == {"telegram", "slack", "discord"}
     assert ability.supported("0.18.0") == {"telegram"}
 
@@ -105,8 +105,8 @@ class Told:
 
 
 async def status(detail: object) -> Mapping[str, ChannelState]:
-    inside = Inside(Told(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - as much of a warden as is asked
-    return await channels.HermesChannels(Folder(Path("/nowhere")), 1).status(inside)
+    inside = AgentContext(Told(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - as much of a warden as is asked
+    return await channels.HermesChannels(VersionFolder(Path("/nowhere")), 1).status(inside)
 
 
 async def test_states_are_read_and_errors_are_cut() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.contract import EngineMissing, GatewaySetup, InvalidVersion
+from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
 from roost.drivers.engine.hermes.driver import Hermes
 
 SETUP = GatewaySetup(
@@ -53,15 +53,15 @@ def test_a_version_whose_python_is_gone_does_not_count_as_installed(tmp_path: Pa
     folder(tmp_path, "0.20.0", tmp_path / "gone")
     hermes = Hermes(tmp_path)
     assert hermes.installed() == ["0.19.0"]
-    with pytest.raises(EngineMissing, match="install it again"):
+    with pytest.raises(EngineNotInstalled, match="install it again"):
         hermes.mounts("0.20.0")
     hermes.remove("0.20.0")
     hermes.remove("0.20.0")
-    with pytest.raises(EngineMissing, match=r"hermes 0.20.0 is not installed"):
+    with pytest.raises(EngineNotInstalled, match=r"hermes 0.20.0 is not installed"):
         hermes.mounts("0.20.0")
 
 
 @pytest.mark.parametrize("version", ["0.16.9", "0.1", "0", "x", "-r", ""])
 def test_a_version_without_a_managed_scope_is_refused(tmp_path: Path, version: str) -> None:
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidVersionName):
         Hermes(tmp_path).install(version, lambda _text, _done: None)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.engine.contract import InstallFailed
-from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.hermes import driver, environment
-from roost.drivers.engine.staging import Staging
-from roost.drivers.runtime.contract import Mount
+from roost.drivers.engine.install_staging import InstallStaging
+from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.runtime.contract import ReadOnlyMount
 
 LOCK = Path(driver.__file__).with_name("requirements.txt").read_text()
 
@@ -32,10 +32,10 @@ def wheel(tmp_path: Path) -> Path:
 def test_an_environment_works_where_it_was_moved(tmp_path: Path, wheel: Path) -> None:
     told: list[tuple[str, float | None]] = []
 
-    def fill(staging: Staging) -> None:
+    def fill(staging: InstallStaging) -> None:
         environment.make(staging, ["--no-index", str(wheel)], 1, lambda text, done: told.append((text, done)))
 
-    path = Folder(tmp_path / "thing").put("1.0", fill)
+    path = VersionFolder(tmp_path / "thing").put("1.0", fill)
     elsewhere = path.rename(tmp_path / "elsewhere")
     output = subprocess.check_output([elsewhere / "bin/python3", "-m", "roostling"], text=True)
     assert output == ""
@@ -53,20 +53,20 @@ def test_an_environment_works_where_it_was_moved(tmp_path: Path, wheel: Path) ->
 
 
 def test_what_cannot_be_installed_is_told(tmp_path: Path) -> None:
-    def fill(staging: Staging) -> None:
+    def fill(staging: InstallStaging) -> None:
         environment.make(staging, ["--no-index", "roost-no-such-package"], 1, lambda _text, _done: None)
 
-    with pytest.raises(InstallFailed, match="roost-no-such-package"):
-        Folder(tmp_path / "thing").put("1.0", fill)
+    with pytest.raises(EngineInstallFailed, match="roost-no-such-package"):
+        VersionFolder(tmp_path / "thing").put("1.0", fill)
 
 
 def test_the_systems_python_needs_no_mount_and_another_does(tmp_path: Path) -> None:
     for name, python in (("system", "/usr/bin/python3.11"), ("own", str(tmp_path / "opt/bin/python3.11"))):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/python3").symlink_to(python)
-    assert environment.mounts(tmp_path / "system", "/engine/x") == (Mount(tmp_path / "system", "/engine/x"),)
+    assert environment.mounts(tmp_path / "system", "/engine/x") == (ReadOnlyMount(tmp_path / "system", "/engine/x"),)
     prefix = (tmp_path / "opt").resolve()
-    assert environment.mounts(tmp_path / "own", "/engine/x")[1] == Mount(prefix, str(prefix))
+    assert environment.mounts(tmp_path / "own", "/engine/x")[1] == ReadOnlyMount(prefix, str(prefix))
 
 
 def test_an_environment_whose_python_is_gone_is_not_usable(tmp_path: Path) -> None:

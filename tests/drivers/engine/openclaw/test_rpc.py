@@ -11,8 +11,8 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
-from roost.drivers.engine.openclaw.rpc import Refused, Rpc
-from roost.drivers.runtime.contract import BoxGone, Stream
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.runtime.contract import ContainerNotRunning, Stream
 
 TOKEN = Sensitive("internal-token")
 Answer = Callable[["Gateway", dict[str, Any]], Awaitable[None]]
@@ -69,7 +69,7 @@ async def echo(gateway: Gateway, request: dict[str, Any]) -> None:
 
 
 async def test_it_connects_and_calls() -> None:
-    async with gateway(echo) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(echo) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         assert rpc.version == "2026.9.6"
         assert await rpc.call("x", {"a": [1]}) == {"a": [1]}
         assert await rpc.call("x") == {}
@@ -77,8 +77,8 @@ async def test_it_connects_and_calls() -> None:
 
 async def test_a_wrong_token_is_refused_in_the_gateways_words() -> None:
     async with gateway(echo) as dial:
-        with pytest.raises(Refused) as refused:
-            async with Rpc.open(dial, 1, Sensitive("wrong")):
+        with pytest.raises(RpcRefused) as refused:
+            async with OpenClawRpc.open(dial, 1, Sensitive("wrong")):
                 pass
     assert (refused.value.message, refused.value.code) == ("unauthorized", "INVALID_REQUEST")
     assert refused.value.details == {"code": "MISMATCH"}
@@ -93,7 +93,7 @@ async def test_calls_at_once_get_their_own_answers_in_any_order() -> None:
             for each in reversed(held):
                 await gateway.result(each, each["params"]["n"])
 
-    async with gateway(reversing) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(reversing) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         assert await asyncio.gather(*(rpc.call("x", {"n": n}) for n in range(50))) == list(range(50))
 
 
@@ -108,7 +108,7 @@ async def test_a_gateway_that_is_still_starting_is_asked_again() -> None:
         else:
             await gateway.result(request, asked)
 
-    async with gateway(later) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(later) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         assert await rpc.call("x") == 3
 
 
@@ -116,8 +116,8 @@ async def test_patience_ends_with_the_time_given() -> None:
     async def never(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.refuse(request, code="UNAVAILABLE", message="starting", details={"retryAfterMs": 60_000})
 
-    async with gateway(never) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
-        with pytest.raises(Refused, match="starting"):
+    async with gateway(never) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+        with pytest.raises(RpcRefused, match="starting"):
             await rpc.call("x", timeout=0.5)
 
 
@@ -126,7 +126,7 @@ async def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
         if request["method"] == "late":
             await gateway.result(request, "still there")
 
-    async with gateway(silent) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(silent) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="did not answer x in time"):
             await rpc.call("x", timeout=0.05)
         assert await rpc.call("late") == "still there"
@@ -138,7 +138,7 @@ async def test_every_follower_gets_every_event() -> None:
         await gateway.event("two", "no object")
         await gateway.result(request, None)
 
-    async with gateway(eventful) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(eventful) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         followers = [rpc.events(), rpc.events()]
         await rpc.call("x")
         for events in followers:
@@ -154,7 +154,7 @@ async def test_a_slow_follower_loses_the_oldest_and_costs_no_memory() -> None:
             await gateway.event("n", {"n": number})
         await gateway.result(request, None)
 
-    async with gateway(flooding) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(flooding) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         events = rpc.events()
         await rpc.call("x")
         numbers = [(await anext(events)).payload["n"] for _ in range(256)]
@@ -166,7 +166,7 @@ async def test_the_end_of_the_connection_ends_calls_and_events_with_the_reason()
     async def rotate(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.close(4001, "gateway auth changed")
 
-    async with gateway(rotate) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(rotate) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         events = rpc.events()
         with pytest.raises(EngineFailed, match="4001: gateway auth changed"):
             await rpc.call("x")
@@ -183,7 +183,7 @@ async def test_what_is_no_json_ends_the_connection(text: str) -> None:
     async def garbage(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.send(text)
 
-    async with gateway(garbage) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(garbage) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="not JSON"):
             await rpc.call("x")
 
@@ -195,7 +195,7 @@ async def test_strange_frames_are_ignored() -> None:
         await gateway.result(request, "fine")
         await gateway.result(request, "twice")
 
-    async with gateway(strange) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(strange) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         assert await rpc.call("x") == "fine"
         assert await rpc.call("x") == "fine"
 
@@ -204,7 +204,7 @@ async def test_an_endless_message_ends_the_connection() -> None:
     async def endless(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.send("x" * (9 << 20))
 
-    async with gateway(endless) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(endless) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="1009"):
             await rpc.call("x")
 
@@ -215,7 +215,7 @@ async def test_a_message_in_fragments_and_pings_are_understood() -> None:
         whole = json.dumps({"type": "res", "id": request["id"], "ok": True, "payload": "x" * 1000})
         await gateway.connection.send([whole[:10], whole[10:500], whole[500:]])
 
-    async with gateway(fragments) as dial, Rpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(fragments) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
         assert await rpc.call("x") == "x" * 1000
 
 
@@ -232,16 +232,16 @@ async def test_a_server_that_is_no_websocket_is_an_engine_failure() -> None:
 
     async with server:
         with pytest.raises(EngineFailed, match="refused the WebSocket"):
-            async with Rpc.open(dial, 1, TOKEN):
+            async with OpenClawRpc.open(dial, 1, TOKEN):
                 pass
 
 
 async def test_a_gone_box_is_told_as_such() -> None:
     async def dial(_port: int) -> Stream:
-        raise BoxGone
+        raise ContainerNotRunning
 
-    with pytest.raises(BoxGone):
-        async with Rpc.open(dial, 1, TOKEN):
+    with pytest.raises(ContainerNotRunning):
+        async with OpenClawRpc.open(dial, 1, TOKEN):
             pass
 
 
@@ -254,6 +254,6 @@ async def test_an_error_of_the_caller_passes_through_and_closes() -> None:
             return streams[-1]
 
         with pytest.raises(TimeoutError, match="mine"):
-            async with Rpc.open(dial, 1, TOKEN):
+            async with OpenClawRpc.open(dial, 1, TOKEN):
                 raise TimeoutError("mine")
     assert streams[0][1].is_closing()

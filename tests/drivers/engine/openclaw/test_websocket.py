@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.openclaw.websocket import WebSocket
+from roost.drivers.engine.openclaw.websocket import StreamWebSocket
 from roost.drivers.runtime.contract import Stream
 
 
@@ -19,7 +19,7 @@ async def test_the_end_of_the_stream_during_the_upgrade_is_told() -> None:
     ours, theirs = await pair()
     theirs[1].close()
     with pytest.raises(EngineFailed, match="refused the WebSocket"):
-        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
             pass
     assert ours[1].is_closing()
 
@@ -28,7 +28,7 @@ async def test_an_answer_that_is_no_http_is_told() -> None:
     ours, theirs = await pair()
     theirs[1].write(b"\0" * 100 + b"\r\n\r\n")
     with pytest.raises(EngineFailed, match="refused the WebSocket"):
-        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
             pass
     theirs[1].close()
 
@@ -37,6 +37,6 @@ async def test_headers_without_end_are_cut() -> None:
     ours, theirs = await pair()
     theirs[1].write(b"HTTP/1.1 101 Switching Protocols\r\n" + b"A: b\r\n" * 100_000)
     with pytest.raises(EngineFailed, match="refused the WebSocket"):
-        async with WebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
             pass
     theirs[1].close()

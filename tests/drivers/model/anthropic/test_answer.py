@@ -2,15 +2,15 @@ from typing import Any
 
 import pytest
 
-from roost.drivers.model.anthropic.answer import Chunks, completion
+from roost.drivers.model.anthropic.answer import ChunkTranslator, completion
 
 
 def _message(*content: Any, **more: Any) -> dict[str, Any]:
     return {"id": "msg_1", "type": "message", "model": "claude", "content": list(content), **more}
 
 
-def _chunks(*events: dict[str, Any], with_usage: bool = False) -> tuple[Chunks, list[dict[str, Any]]]:
-    made = Chunks(with_usage=with_usage)
+def _chunks(*events: dict[str, Any], with_usage: bool = False) -> tuple[ChunkTranslator, list[dict[str, Any]]]:
+    made = ChunkTranslator(with_usage=with_usage)
     return made, [chunk for event in events for chunk in made.of(event)]
 
 

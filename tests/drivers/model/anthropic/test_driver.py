@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from roost.drivers.model.anthropic import Anthropic
+from roost.drivers.model.anthropic import AnthropicUpstream
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, UpstreamDenied, UpstreamRefused, UpstreamUnavailable
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, raw, serving, sse, until
@@ -13,8 +13,8 @@ DELTA = json.dumps({"type": "content_block_delta", "index": 0, "delta": {"type":
 STOP = json.dumps({"type": "message_stop"})
 
 
-def _upstream(url: str, *models: str, key: Any = KEY) -> Anthropic:
-    return Anthropic(ModelSettings("claude", "anthropic", url, key, models))
+def _upstream(url: str, *models: str, key: Any = KEY) -> AnthropicUpstream:
+    return AnthropicUpstream(ModelSettings("claude", "anthropic", url, key, models))
 
 
 def _request(content: Any = "hello", **more: Any) -> ChatRequest:
@@ -108,7 +108,7 @@ async def test_what_is_left_ends_at_the_provider() -> None:
 async def test_a_token_goes_as_one_and_not_as_a_key() -> None:
     provider = AnthropicProvider()
     async with serving(provider) as url:
-        upstream = Anthropic(ModelSettings("claude", "anthropic", url, KEY, bearer=True))
+        upstream = AnthropicUpstream(ModelSettings("claude", "anthropic", url, KEY, bearer=True))
         with pytest.raises(UpstreamDenied):  # the stand-in takes keys alone
             await upstream.complete(_request())
         assert provider.headers["authorization"] == f"Bearer {KEY.reveal()}"

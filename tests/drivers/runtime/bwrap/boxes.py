@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import Box, BoxSpec
-from roost.drivers.runtime.warden import ExecResult, Warden
+from roost.drivers.runtime.contract import Container, ContainerSpec
+from roost.drivers.runtime.warden_client import ExecResult, WardenClient
 
 AS_ROOT = os.geteuid() == 0
 PYTHON = "/usr/bin/python3"
@@ -19,12 +19,12 @@ PYTHON = "/usr/bin/python3"
 class Inside:
     """One running box."""
 
-    def __init__(self, runtime: BwrapRuntime, box: Box) -> None:
+    def __init__(self, runtime: BwrapRuntime, box: Container) -> None:
         self.runtime = runtime
         self.agent_id = box.agent_id
         assert box.pid
         self.pid = box.pid
-        self.warden = Warden(partial(runtime.connect, box.agent_id))
+        self.warden = WardenClient(partial(runtime.connect, box.agent_id))
 
     async def run(self, *argv: str, seconds: float = 30.0) -> ExecResult:
         return await self.warden.exec(argv, timeout=seconds)
@@ -57,7 +57,7 @@ async def boxes(folder: Path) -> AsyncIterator[Start]:
 
     async def start(agent_id: str = "one", **fields: Any) -> Inside:
         started.append(agent_id)
-        return Inside(runtime, await runtime.start(BoxSpec(agent_id, **fields)))
+        return Inside(runtime, await runtime.start(ContainerSpec(agent_id, **fields)))
 
     try:
         yield start

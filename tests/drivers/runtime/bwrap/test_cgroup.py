@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import cgroup
-from roost.drivers.runtime.bwrap.cgroup import Controller
-from roost.drivers.runtime.contract import Limits
+from roost.drivers.runtime.bwrap.cgroup import CgroupController
+from roost.drivers.runtime.contract import ContainerLimits
 
 HYBRID = """\
 31 23 0:28 / {top} rw - tmpfs tmpfs rw
@@ -15,7 +15,7 @@ HYBRID = """\
 41 31 0:38 / {top}/unified rw,relatime - cgroup2 cgroup2 rw
 """
 UNIFIED = "30 23 0:27 / {top} rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
-LIMITS = Limits(memory_bytes=1 << 20, cpus=0.5, pids=7)
+LIMITS = ContainerLimits(memory_bytes=1 << 20, cpus=0.5, pids=7)
 
 
 def tree(top: Path, files: dict[str, str]) -> None:
@@ -28,22 +28,22 @@ def test_every_controller_by_itself(tmp_path: Path) -> None:
     tree(tmp_path, {"unified/deep/own/cgroup.controllers": "pids hugetlb\n"})
     own = "4:memory:/server\n3:cpu,cpuacct:/\n1:name=systemd:/x\n0::/deep/own\n"
     assert cgroup.locate(HYBRID.format(top=tmp_path), own) == {
-        "memory": Controller("memory", 1, tmp_path / "memory/server"),
-        "pids": Controller("pids", 2, tmp_path / "unified/deep/own"),
-        "cpu": Controller("cpu", 1, tmp_path / "cpu,cpuacct"),
+        "memory": CgroupController("memory", 1, tmp_path / "memory/server"),
+        "pids": CgroupController("pids", 2, tmp_path / "unified/deep/own"),
+        "cpu": CgroupController("cpu", 1, tmp_path / "cpu,cpuacct"),
     }
 
 
 def test_in_a_container_the_mount_begins_at_its_own_group(tmp_path: Path) -> None:
     mounts = f"35 31 0:32 /docker/abc {tmp_path} rw - cgroup cgroup rw,memory\n"
     found = cgroup.locate(mounts, "4:memory:/docker/abc/inner\n")
-    assert found == {"memory": Controller("memory", 1, tmp_path / "inner")}
+    assert found == {"memory": CgroupController("memory", 1, tmp_path / "inner")}
 
 
 def test_a_server_that_moved_to_its_leaf_is_found_above_it(tmp_path: Path) -> None:
     tree(tmp_path, {"service/cgroup.controllers": "memory"})
     found = cgroup.locate(UNIFIED.format(top=tmp_path), "0::/service/roost-server\n")
-    assert found == {"memory": Controller("memory", 2, tmp_path / "service")}
+    assert found == {"memory": CgroupController("memory", 2, tmp_path / "service")}
 
 
 def test_nothing_is_mounted() -> None:
@@ -61,7 +61,7 @@ def test_a_controller_that_does_not_work_is_refused_with_the_reason(tmp_path: Pa
 
 
 def test_limits_of_version_1(tmp_path: Path) -> None:
-    groups = cgroup.Cgroups([Controller(name, 1, tmp_path / name) for name in cgroup.CONTROLLERS], {})
+    groups = cgroup.CgroupControllers([CgroupController(name, 1, tmp_path / name) for name in cgroup.CONTROLLERS], {})
     for name in cgroup.CONTROLLERS:
         (tmp_path / name).mkdir()
     made = groups.create("one", LIMITS)
@@ -73,7 +73,7 @@ def test_limits_of_version_1(tmp_path: Path) -> None:
 
 
 def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
-    groups = cgroup.Cgroups([Controller(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
+    groups = cgroup.CgroupControllers([CgroupController(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
     tree(tmp_path, {"one/memory.swap.max": "max"})
     (group,) = groups.create("one", LIMITS)
     values = {file.name: file.read_text() for file in group.iterdir()}
@@ -81,7 +81,7 @@ def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
 
 
 def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
-    groups = cgroup.Cgroups([Controller(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
+    groups = cgroup.CgroupControllers([CgroupController(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
     groups.create("one", LIMITS)
     with groups.birthplace("one"):
         assert not (tmp_path / "one/cgroup.procs").exists()
@@ -90,7 +90,7 @@ def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
 
 
 def test_in_version_1_processes_are_born_there(tmp_path: Path) -> None:
-    groups = cgroup.Cgroups([Controller("memory", 1, tmp_path)], {})
+    groups = cgroup.CgroupControllers([CgroupController("memory", 1, tmp_path)], {})
     groups.create("one", LIMITS)
     with groups.birthplace("one"):
         assert (tmp_path / "one/tasks").read_text() == "0"  # the thread itself

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.bwrap.record import Process, load
+from roost.drivers.runtime.bwrap.record import HostProcess, load
 from roost.drivers.runtime.bwrap.start import controllers
-from roost.drivers.runtime.contract import BoxGone, BoxSpec, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, RuntimeFailed
 from tests.conformance.runtimes import until
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start, boxes
 
@@ -47,7 +47,7 @@ async def test_a_box_that_died_can_be_started_again(start: Start, tmp_path: Path
     first = await start("one")
     made = groups(tmp_path)
     os.kill(first.pid, signal.SIGKILL)
-    await until(lambda: Process.find(first.pid) is None)
+    await until(lambda: HostProcess.find(first.pid) is None)
     second = await start("one")
     assert second.pid != first.pid
     assert await second.answers()
@@ -67,8 +67,8 @@ async def test_what_claims_to_be_a_box_is_none(box: Inside, tmp_path: Path) -> N
 async def test_a_failed_start_says_what_bwrap_said_and_leaves_no_group(tmp_path: Path) -> None:
     runtime = BwrapRuntime(tmp_path / "data", bwrap=Path("/bin/false"))
     with pytest.raises(RuntimeFailed, match="did not start"):
-        await runtime.start(BoxSpec("one"))
-    with pytest.raises(BoxGone):
+        await runtime.start(ContainerSpec("one"))
+    with pytest.raises(ContainerNotRunning):
         await runtime.connect("one")
     assert not list((tmp_path / "data/run/one").glob("*.*"))
     assert not [left for one in controllers().usable for left in one.base.glob(f"roost-{runtime._places.mark[:8]}-*")]

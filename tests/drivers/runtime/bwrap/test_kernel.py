@@ -8,7 +8,7 @@ import pytest
 
 from roost.agents.egress.policy import is_public
 from roost.drivers.runtime.bwrap import kernel
-from roost.warden import egress
+from roost.warden import transparent_proxy
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Start
 
 
@@ -44,7 +44,7 @@ async def test_the_agent_cannot_give_itself_addresses(start: Start) -> None:
 def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
     """Three rooms name it, and none of them may import another."""
     block = ip_network("{}.{}.0.0/16".format(*kernel.STAND_INS))
-    assert str(block) == f"{egress.PUBLIC}.0.0/16"
+    assert str(block) == f"{transparent_proxy.PUBLIC}.0.0/16"
     assert block.is_global
     assert not is_public(block[0])
     assert not is_public(block[-1])

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import launch, plan
-from roost.drivers.runtime.contract import Limits, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from tests.conformance.runtimes import until
 
-Run = Callable[[str], launch.Launched]
+Run = Callable[[str], launch.LaunchedBwrap]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Runs a shell script in the place of bwrap, with `$INFO` and `$BLOCK` as it would have them."""
-    launched: list[launch.Launched] = []
+    launched: list[launch.LaunchedBwrap] = []
 
-    def start(script: str) -> launch.Launched:
-        def command(fds: plan.Descriptors) -> list[str]:
+    def start(script: str) -> launch.LaunchedBwrap:
+        def command(fds: plan.InheritedDescriptors) -> list[str]:
             names = f"INFO={fds.info}; BLOCK={fds.block}; LISTENER={fds.listener}; SECCOMP={fds.seccomp};"
             return ["/bin/bash", "-c", names + script]
 
-        launched.append(launch.launch(command, tmp_path / "w.sock", None, Limits()))
+        launched.append(launch.launch(command, tmp_path / "w.sock", None, ContainerLimits()))
         return launched[-1]
 
     yield start
@@ -83,7 +83,7 @@ async def test_what_ended_is_reaped(run: Run) -> None:
 
 def test_limits_are_set_on_a_process_of_ours() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        launch.limit(child.pid, Limits(file_bytes=1 << 20, open_files=99, pids=1000))
+        launch.limit(child.pid, ContainerLimits(file_bytes=1 << 20, open_files=99, pids=1000))
         assert resource.prlimit(child.pid, resource.RLIMIT_FSIZE) == (1 << 20, 1 << 20)
         assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == (99, 99)
         assert resource.prlimit(child.pid, resource.RLIMIT_CORE) == (0, 0)
@@ -93,5 +93,5 @@ def test_limits_are_set_on_a_process_of_ours() -> None:
 def test_no_program_no_leak(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
     with pytest.raises(FileNotFoundError):
-        launch.launch(lambda _: ["/missing/bwrap"], tmp_path / "w.sock", None, Limits())
+        launch.launch(lambda _: ["/missing/bwrap"], tmp_path / "w.sock", None, ContainerLimits())
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.drivers.runtime.bwrap.start import controllers
-from roost.drivers.runtime.contract import Limits
+from roost.drivers.runtime.contract import ContainerLimits
 from tests.drivers.runtime.bwrap.boxes import Inside, Start
 
 pytestmark = pytest.mark.container
@@ -16,7 +16,7 @@ def limited(name: str) -> bool:
 
 
 async def test_a_fork_bomb_ends_at_the_limit(start: Start) -> None:
-    bombed, other = await start("one", limits=Limits(pids=40)), await start("two")
+    bombed, other = await start("one", limits=ContainerLimits(pids=40)), await start("two")
     count = await bombed.ask("""
 import signal, time
 children = []
@@ -35,7 +35,7 @@ for child in children: os.kill(child, signal.SIGKILL)""")
 
 @pytest.mark.skipif(not limited("memory"), reason=controllers().refused.get("memory", ""))
 async def test_a_memory_hog_is_killed_alone(start: Start) -> None:
-    hog, other = await start("one", limits=Limits(memory_bytes=128 * MIB)), await start("two")
+    hog, other = await start("one", limits=ContainerLimits(memory_bytes=128 * MIB)), await start("two")
     result = await hog.run("python3", "-c", "b = bytearray(500 << 20)")
     assert result.exit_code == 137
     assert await hog.answers()
@@ -44,7 +44,7 @@ async def test_a_memory_hog_is_killed_alone(start: Start) -> None:
 
 @pytest.mark.skipif(not limited("cpu"), reason=controllers().refused.get("cpu", ""))
 async def test_processor_time_is_rationed(start: Start) -> None:
-    box = await start(limits=Limits(cpus=0.5))
+    box = await start(limits=ContainerLimits(cpus=0.5))
     used = await box.ask("""
 import time
 began = time.monotonic()
@@ -54,7 +54,7 @@ tell([time.monotonic() - began, time.process_time()])""")
 
 
 async def test_a_file_does_not_grow_beyond_the_limit(start: Start) -> None:
-    box = await start(limits=Limits(file_bytes=MIB))
+    box = await start(limits=ContainerLimits(file_bytes=MIB))
     assert (await box.run("sh", "-c", "head -c 2M /dev/zero > /workspace/file")).exit_code != 0
     assert await box.sh("stat -c %s /workspace/file") == f"{MIB}\n"
     assert await box.answers()
@@ -62,11 +62,11 @@ async def test_a_file_does_not_grow_beyond_the_limit(start: Start) -> None:
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
 async def test_files_in_memory_are_bounded(start: Start, place: str) -> None:
-    box = await start(limits=Limits(tmp_bytes=MIB))
+    box = await start(limits=ContainerLimits(tmp_bytes=MIB))
     assert (await box.run("sh", "-c", f"head -c 2M /dev/zero > {place}/file")).exit_code != 0
     assert int(await box.sh(f"stat -c %s {place}/file")) <= MIB
 
 
 async def test_open_files_are_bounded(start: Start) -> None:
-    box: Inside = await start(limits=Limits(open_files=64))
+    box: Inside = await start(limits=ContainerLimits(open_files=64))
     assert await box.sh("ulimit -Hn; ulimit -Hc") == "64\n0\n"

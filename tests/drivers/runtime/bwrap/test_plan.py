@@ -4,23 +4,23 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import plan
-from roost.drivers.runtime.contract import BoxSpec, Limits, Mount
+from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, ReadOnlyMount
 
-FDS = plan.Descriptors(listener=11, info=12, block=13, seccomp=14, etc={"passwd": 15})
-LAYOUT = plan.Layout(
+FDS = plan.InheritedDescriptors(listener=11, info=12, block=13, seccomp=14, etc={"passwd": 15})
+LAYOUT = plan.HostLayout(
     bwrap=Path("/t/bwrap"),
     warden=Path("/t/warden"),
     python=Path("/usr/bin/python3"),
     workspace=Path("/a/workspace"),
     home=Path("/a/home"),
     sockets=Path("/r/out"),
-    mounts=[Mount(Path("/engines/hermes"), "/engine/hermes")],
+    mounts=[ReadOnlyMount(Path("/engines/hermes"), "/engine/hermes")],
     system=["--ro-bind", "/usr", "/usr"],
 )
-SPEC = BoxSpec("one", env={"LANG": "de", "KEY": "v"}, relays={8799: "api"}, egress="proxy")
+SPEC = ContainerSpec("one", env={"LANG": "de", "KEY": "v"}, relays={8799: "api"}, egress="proxy")
 
 
-def words(spec: BoxSpec = SPEC) -> list[str]:
+def words(spec: ContainerSpec = SPEC) -> list[str]:
     return plan.arguments(spec, LAYOUT, FDS, "mark")
 
 
@@ -52,7 +52,7 @@ def test_only_two_places_are_bound_for_writing() -> None:
 
 
 def test_every_tmpfs_has_a_size() -> None:
-    argv = words(BoxSpec("one", limits=Limits(tmp_bytes=4096)))
+    argv = words(ContainerSpec("one", limits=ContainerLimits(tmp_bytes=4096)))
     sized = [argv[at - 2 : at + 2] for at, word in enumerate(argv) if word == "--tmpfs"]
     assert sized == [["--size", "4096", "--tmpfs", place] for place in ("/tmp", "/dev/shm")]
 
@@ -72,7 +72,7 @@ def test_the_warden_learns_what_it_needs() -> None:
         "egress": "/run/roost/proxy",
     }
     assert (env["KEY"], env["LANG"], env["HOME"], env["USER"]) == ("v", "de", "/home/agent", "agent")
-    assert json.loads(words(BoxSpec("one"))[-1])["egress"] is None
+    assert json.loads(words(ContainerSpec("one"))[-1])["egress"] is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import record
-from roost.drivers.runtime.bwrap.record import Process, Record, boot, load, marked
+from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot, load, marked
 
 
 @pytest.fixture
@@ -21,15 +21,15 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def found(pid: int) -> Process:
-    process = Process.find(pid)
+def found(pid: int) -> HostProcess:
+    process = HostProcess.find(pid)
     assert process
     return process
 
 
-def a_record(process: Process) -> Record:
+def a_record(process: HostProcess) -> ContainerRecord:
     now = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
-    return Record("one", boot(), process, process, now, (Path("/sys/fs/cgroup/x"),))
+    return ContainerRecord("one", boot(), process, process, now, (Path("/sys/fs/cgroup/x"),))
 
 
 async def test_a_process_lives_until_it_is_gone(child: subprocess.Popen[bytes]) -> None:
@@ -39,7 +39,7 @@ async def test_a_process_lives_until_it_is_gone(child: subprocess.Popen[bytes]) 
     process.kill(signal.SIGTERM)
     assert await process.gone(10)
     assert not process.alive()  # though nobody has reaped it
-    assert Process.find(child.pid) is None
+    assert HostProcess.find(child.pid) is None
     process.kill()
     assert child.wait() == -signal.SIGTERM
     assert await process.gone(0)

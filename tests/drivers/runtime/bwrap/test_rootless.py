@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.staging import reachable
+from roost.drivers.runtime.bwrap.bind_stage import reachable
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, PYTHON
 
 UID = "64999"

@@ -7,7 +7,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import controllers
-from roost.drivers.runtime.contract import BoxSpec, Mount, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerSpec, ReadOnlyMount, RuntimeFailed
 from tests.drivers.runtime.bwrap.boxes import Inside, Start, boxes
 
 pytestmark = pytest.mark.container
@@ -29,7 +29,7 @@ async def test_it_is_in_its_groups_before_it_runs(tmp_path: Path) -> None:
     runtime = BwrapRuntime(tmp_path / "data", bwrap=bwrap)
     groups = len({one.base for one in controllers().usable})
     with pytest.raises(RuntimeFailed, match=f"warden ended: {groups}$"):
-        await runtime.start(BoxSpec("one"))
+        await runtime.start(ContainerSpec("one"))
     await runtime.delete("one")
 
 
@@ -43,12 +43,12 @@ async def test_many_start_at_once(tmp_path: Path) -> None:
 
 async def test_a_mount_that_is_missing_is_told(start: Start, tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailed, match="missing"):
-        await start(mounts=[Mount(tmp_path / "missing", "/engine/x")])
+        await start(mounts=[ReadOnlyMount(tmp_path / "missing", "/engine/x")])
 
 
 async def test_a_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
     runtime = BwrapRuntime(tmp_path / "data")
-    starting = asyncio.create_task(runtime.start(BoxSpec("one")))
+    starting = asyncio.create_task(runtime.start(ContainerSpec("one")))
     socket = tmp_path / "data/run/one/w.sock"
     async with asyncio.timeout(10):
         while not socket.exists():

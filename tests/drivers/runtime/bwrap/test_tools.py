@@ -7,8 +7,8 @@ import pytest
 
 from roost.drivers.runtime.bwrap import tools
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.contract import BoxSpec, RuntimeFailed
-from roost.drivers.runtime.warden import Warden
+from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
+from roost.drivers.runtime.warden_client import WardenClient
 
 
 def test_the_copy_runs_and_everybody_may_read_it(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_python_is_new_enough_and_within_reach_of_a_box(system: str) -> None
 async def test_a_machine_without_a_usable_python_lends_ours(tmp_path: Path) -> None:
     runtime = BwrapRuntime(tmp_path / "data", system_python=Path("/missing/python3"))
     try:
-        await runtime.start(BoxSpec("one"))
-        assert (await Warden(partial(runtime.connect, "one")).exec(["true"])).exit_code == 0
+        await runtime.start(ContainerSpec("one"))
+        assert (await WardenClient(partial(runtime.connect, "one")).exec(["true"])).exit_code == 0
     finally:
         await runtime.delete("one")

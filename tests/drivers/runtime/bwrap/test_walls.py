@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import plan
-from roost.drivers.runtime.contract import Mount
+from roost.drivers.runtime.contract import ReadOnlyMount
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start
 
 pytestmark = pytest.mark.container
@@ -74,7 +74,7 @@ async def test_a_mount_is_read_only_and_the_same_file(start: Start, tmp_path: Pa
     engine.mkdir(parents=True)
     engine.parent.chmod(0o700)
     (engine / "file").write_text("content")
-    box = await start(mounts=[Mount(engine, "/engine/it")])
+    box = await start(mounts=[ReadOnlyMount(engine, "/engine/it")])
     assert await box.sh("cat /engine/it/file") == "content"
     assert (await box.run("touch", "/engine/it/file")).exit_code != 0
 

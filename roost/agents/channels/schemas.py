@@ -1,0 +1,104 @@
+"""Shapes of channels (contract: Channel configuration object); what it leaves open follows the reference's clients."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from roost.agents.channels.model import (
+    ALLOW_FROM_LIMIT,
+    ID_LIMIT,
+    TOKEN_LIMIT,
+    ChannelChange,
+    ChannelOverview,
+    ChannelRequest,
+    ChannelStatus,
+    hint,
+)
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import WHATSAPP, DmPolicy
+from roost.web.schemas import ApiSchema, Text
+
+_Token = Annotated[Text, Field(max_length=TOKEN_LIMIT)]
+_UserId = Annotated[Text, Field(min_length=1, max_length=ID_LIMIT)]
+
+
+class ChannelConfiguration(ApiSchema):
+    bot_token: _Token | None = None
+    app_token: _Token | None = None
+    dm_policy: DmPolicy | None = None
+    allow_from: Annotated[Sequence[_UserId], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
+    enabled: bool | None = None
+
+    def order(self) -> ChannelRequest:
+        bot, app = (Sensitive(token) if token else None for token in (self.bot_token, self.app_token))
+        return ChannelRequest(bot, app, self.dm_policy, self.allow_from, self.enabled)
+
+
+class ChannelRecord(ApiSchema):
+    """`running`, `connected` and `lastError` are the running gateway's words, null while it says nothing."""
+
+    configured: bool = True
+    enabled: bool
+    dm_policy: DmPolicy
+    allow_from: Sequence[str]
+    bot_token_set: bool = True
+    bot_token_hint: str | None
+    app_token_set: bool
+    app_token_hint: str | None
+    bot_username: str | None
+    running: bool | None
+    connected: bool | None
+    last_error: str | None
+
+
+class WhatsAppRecord(ChannelRecord):
+    """`linked` is whether a person has scanned the QR code."""
+
+    linked: bool | None
+
+
+class ChannelList(ApiSchema):
+    """null is a channel that is not configured; `version` is the engine's."""
+
+    telegram: ChannelRecord | None
+    slack: ChannelRecord | None
+    discord: ChannelRecord | None
+    whatsapp: WhatsAppRecord | None
+    version: str
+
+
+class ChannelChangeRecord(ApiSchema):
+    success: bool = True
+    message: str
+    bot_username: str | None = None
+    warning: str | None = None
+
+
+def listed(overview: ChannelOverview) -> ChannelList:
+    records = {name: _record(shown) for name, shown in overview.channels.items()}
+    none = dict.fromkeys(("telegram", "slack", "discord", "whatsapp"))
+    return ChannelList.model_validate(none | records | {"version": overview.version})
+
+
+def done(result: ChannelChange) -> ChannelChangeRecord:
+    return ChannelChangeRecord(message=result.message, bot_username=result.bot_name, warning=result.warning)
+
+
+def _record(shown: ChannelStatus) -> ChannelRecord:
+    channel, state = shown.channel, shown.state
+    record = ChannelRecord(
+        enabled=channel.enabled,
+        dm_policy=channel.dm_policy,
+        allow_from=channel.allow_from,
+        bot_token_hint=hint(channel.bot_token),
+        app_token_set=channel.app_token is not None,
+        app_token_hint=hint(channel.app_token) if channel.app_token else None,
+        bot_username=channel.bot_name,
+        running=state.running if state else None,
+        connected=state.connected if state else None,
+        last_error=state.last_error if state else None,
+    )
+    if channel.name != WHATSAPP:
+        return record
+    return WhatsAppRecord(**record.model_dump(), linked=state.linked if state else None)

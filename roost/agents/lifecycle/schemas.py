@@ -1,0 +1,155 @@
+"""Shapes of the agents' table of the contract; what it leaves open follows the reference service's clients."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
+
+from pydantic import Field, model_validator
+
+from roost.agents.channels.schemas import ChannelConfiguration
+from roost.agents.lifecycle.model import CreateAgent, UpdateResult
+from roost.agents.registry.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    VIBE_LIMIT,
+    Agent,
+    AgentProfile,
+    checked_name,
+)
+from roost.agents.registry.schemas import AgentFields
+from roost.agents.scripts.schemas import ScriptListRecord
+from roost.agents.secrets.schemas import AgentSecretRecord
+from roost.core.sensitive import Sensitive
+from roost.web.schemas import ApiSchema, Text
+
+_Id = Annotated[Text, Field(min_length=1, max_length=256)]
+
+
+class CreateAgentRequest(ApiSchema):
+    name: str = ""
+    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+    engine: Annotated[Text, Field(max_length=32)] | None = None
+    secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
+    channels: Mapping[str, ChannelConfiguration] = Field(default_factory=dict[str, ChannelConfiguration])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_skills(cls, body: object) -> object:
+        """Refuse a field that is not built yet: ignoring it would create an agent without its skills."""
+        if isinstance(body, dict) and cast("dict[str, object]", body).get("skillCids"):
+            raise ValueError("skillCids is not supported by this version")
+        return cast("object", body)
+
+    def order(self) -> CreateAgent:
+        """Raises InvalidName."""
+        profile = AgentProfile(checked_name(self.name), self.description, self.vibe, self.emoji)
+        channels = {name: channel.order() for name, channel in self.channels.items()}
+        return CreateAgent(profile, self.engine, self.secret_ids, channels)
+
+
+class RestartAgentRequest(ApiSchema):
+    """The contract does not name the version's field: the record's own name and the short one are taken."""
+
+    version: Annotated[Text, Field(max_length=64)] | None = None
+    agent_version: Annotated[Text, Field(max_length=64)] | None = None
+
+    @property
+    def wanted(self) -> str | None:
+        return self.version or self.agent_version
+
+
+class UpdateAgentRequest(ApiSchema):
+    """`tag` is a version, or `latest`."""
+
+    tag: Annotated[Text, Field(max_length=64)] | None = None
+
+
+class UpdateAgentResponse(ApiSchema):
+    success: bool
+    previous_version: str
+    new_version: str
+    output: str
+
+
+class AgentRecord(AgentFields):
+    """`gatewayToken` is there only for callers who may read it anyway, and never in lists."""
+
+    status_reason: str | None
+    gateway_token: str | None = None
+    lifecycle_json: str | None = None
+    """The scripts as a text, as clients of the reference service look for it; never in lists."""
+
+
+class AgentList(ApiSchema):
+    agents: Sequence[AgentRecord]
+    agent_limit: int
+    time_credits: None = None
+
+
+class CreateAgentResponse(ApiSchema):
+    success: bool = True
+    agent: AgentRecord
+
+
+class StartFailureResponse(ApiSchema):
+    """500 after create (contract: "response carries the agent body")."""
+
+    error: str
+    agent: AgentRecord
+
+
+class AgentDetail(ApiSchema):
+    agent: AgentRecord
+    process_status: str
+    process_id: int | None = None
+    lifecycle: ScriptListRecord
+    skills: Sequence[Any] = ()
+    secrets: Sequence[AgentSecretRecord] = ()
+    snapshots: Sequence[Any] = ()
+    port_forwarding: Sequence[Any] = ()
+
+
+class ActionResponse(ApiSchema):
+    success: bool = True
+    message: str
+
+
+class RestartAgentResponse(ActionResponse):
+    previous_process_id: int | None = None
+
+
+class EngineRecord(ApiSchema):
+    id: str
+    label: str
+
+
+class EngineList(ApiSchema):
+    engines: Sequence[EngineRecord]
+
+
+class GatewayTokenRecord(ApiSchema):
+    """The same value twice: `token` as in the platform's answers, `gatewayToken` as in the agent record."""
+
+    token: str
+    gateway_token: str
+
+
+def record(
+    agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: ScriptListRecord | None = None
+) -> AgentRecord:
+    return AgentRecord.of(
+        agent,
+        url,
+        status_reason=agent.reason,
+        gateway_token=token.reveal() if token else None,
+        lifecycle_json=lifecycle.model_dump_json(by_alias=True) if lifecycle else None,
+    )
+
+
+def token(value: Sensitive[str]) -> GatewayTokenRecord:
+    return GatewayTokenRecord(token=value.reveal(), gateway_token=value.reveal())
+
+
+def updated(update: UpdateResult) -> UpdateAgentResponse:
+    return UpdateAgentResponse(**vars(update))

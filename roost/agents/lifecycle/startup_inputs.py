@@ -1,0 +1,25 @@
+"""Equip: gathers from the rooms what belongs to an agent and has to reach its gateway at a start."""
+
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.lifecycle.model import StartupInputs
+from roost.agents.models.service import ModelGateway
+from roost.agents.registry.model import Agent
+from roost.agents.secrets.environment import SecretEnvironment
+
+
+class StartupInputCollector:
+    def __init__(self, models: ModelGateway, secrets: SecretEnvironment, channels: ChannelRepository) -> None:
+        self._models = models
+        self._secrets = secrets
+        self._channels = channels
+
+    async def __call__(self, agent: Agent) -> StartupInputs:
+        offer = await self._models.offer(agent.id)
+        given = await self._secrets.environment(agent.id)
+        return StartupInputs(
+            models=offer.ids,
+            all_models=offer.complete,
+            environment=given.values,
+            channels=await self._channels.setups(agent.id),
+            taken=lambda: self._secrets.taken(agent.id, given),
+        )

@@ -1,0 +1,75 @@
+"""Shapes of the agent's own view. The contract leaves them open but for `token`."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from roost.agents.registry.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    VIBE_LIMIT,
+    Agent,
+    AgentProfile,
+    AgentState,
+    checked_name,
+)
+from roost.agents.registry.schemas import AgentFields
+from roost.identity.platform_tokens import IssuedPlatformToken
+from roost.web.schemas import ApiSchema, Moment, Text
+
+
+class PlatformTokenRecord(ApiSchema):
+    token: str
+    expires_at: Moment
+    expires_in: int
+    """Seconds."""
+
+
+class AgentMetadataRequest(ApiSchema):
+    """What is not sent stays; null takes it away, but the name."""
+
+    name: str | None = None
+    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+
+    def apply(self, profile: AgentProfile) -> AgentProfile:
+        """Raises InvalidName."""
+        sent = {field: getattr(self, field) for field in self.model_fields_set}
+        if "name" in sent:
+            sent["name"] = checked_name(self.name or "")
+        return replace(profile, **sent)
+
+
+class AgentMetadataResponse(ApiSchema):
+    success: bool = True
+    agent: AgentFields
+
+
+class AgentStatusRecord(ApiSchema):
+    agent_id: str
+    status: AgentState
+    status_reason: str | None
+    process_status: str
+    process_id: int | None
+    engine: str
+    agent_version: str
+
+
+def token(issued: IssuedPlatformToken, now: datetime) -> PlatformTokenRecord:
+    left = int((issued.expires_at - now).total_seconds())
+    return PlatformTokenRecord(token=issued.token.reveal(), expires_at=issued.expires_at, expires_in=left)
+
+
+def status(agent: Agent, process_status: str, process_id: int | None) -> AgentStatusRecord:
+    return AgentStatusRecord(
+        agent_id=agent.id,
+        status=agent.state,
+        status_reason=agent.reason,
+        process_status=process_status,
+        process_id=process_id,
+        engine=agent.engine,
+        agent_version=agent.engine_version,
+    )

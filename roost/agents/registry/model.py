@@ -1,0 +1,81 @@
+"""The agent record and its states (docs/guides/agents.md draws them)."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from roost.agents.registry.errors import InvalidAgentName
+
+NAME_LIMIT = 100
+DESCRIPTION_LIMIT = 10_000
+VIBE_LIMIT = 200
+EMOJI_LIMIT = 32
+REASON_LIMIT = 4_000
+
+_BANNED_SIGNS = frozenset("<>\\`")
+_BANNED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class AgentState(StrEnum):
+    """What is true of the agent's gateway, as far as the server knows."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    NOT_RUNNING = "not_running"
+    FAILED = "failed"
+
+
+TRANSITIONS: Mapping[AgentState, frozenset[AgentState]] = {
+    # created, restarted or found without its container
+    AgentState.STARTING: frozenset({AgentState.RUNNING, AgentState.FAILED, AgentState.NOT_RUNNING}),
+    # restart asked or container lost; gateway keeps crashing; server stopped
+    AgentState.RUNNING: frozenset({AgentState.STARTING, AgentState.FAILED, AgentState.NOT_RUNNING}),
+    # the next start of the server, or a restart that was asked
+    AgentState.NOT_RUNNING: frozenset({AgentState.STARTING}),
+    # restart asked, or a crashing gateway came up after all; server stopped
+    AgentState.FAILED: frozenset({AgentState.STARTING, AgentState.RUNNING, AgentState.NOT_RUNNING}),
+}
+
+
+@dataclass(frozen=True)
+class AgentProfile:
+    """What a person says about an agent."""
+
+    name: str
+    description: str | None = None
+    vibe: str | None = None
+    emoji: str | None = None
+
+
+@dataclass(frozen=True)
+class Agent:
+    """`reason` says why it is `failed`; `deleted` is an agent on its way out, which nobody is shown any more."""
+
+    id: str
+    tenant_id: str
+    profile: AgentProfile
+    engine: str
+    engine_version: str
+    state: AgentState
+    reason: str | None
+    deleted: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+def checked_name(name: str) -> str:
+    """The name without spaces around it.
+
+    Raises InvalidName when it is empty, longer than 100 characters, or holds control, invisible or markup characters
+    (contract: "banned characters are rejected").
+    """
+    name = name.strip()
+    if not name:
+        raise InvalidAgentName("Agent name is required")
+    if len(name) > NAME_LIMIT:
+        raise InvalidAgentName(f"Agent name must be at most {NAME_LIMIT} characters")
+    if any(sign in _BANNED_SIGNS or unicodedata.category(sign) in _BANNED_CATEGORIES for sign in name):
+        raise InvalidAgentName("Agent name contains invalid characters")
+    return name

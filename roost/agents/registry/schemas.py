@@ -1,0 +1,40 @@
+"""What every answer that tells of an agent has in common: to its owner, and to itself."""
+
+from typing import Any, Self
+
+from roost.agents.registry.model import Agent, AgentState
+from roost.web.schemas import ApiSchema, Moment
+
+
+class AgentFields(ApiSchema):
+    agent_id: str
+    user_id: str
+    name: str
+    description: str | None
+    vibe: str | None
+    emoji: str | None
+    engine: str
+    agent_version: str
+    status: AgentState
+    url: str
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, agent: Agent, url: str, **more: Any) -> Self:
+        """more: the fields that the kind of answer has beside these."""
+        return cls(
+            agent_id=agent.id,
+            user_id=agent.tenant_id,
+            name=agent.profile.name,
+            description=agent.profile.description,
+            vibe=agent.profile.vibe,
+            emoji=agent.profile.emoji,
+            engine=agent.engine,
+            agent_version=agent.engine_version,
+            status=agent.state,
+            url=url,
+            created_at=agent.created_at,
+            updated_at=agent.updated_at,
+            **more,
+        )

@@ -1,0 +1,124 @@
+"""The table of agents and every line of SQL about it."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.agents.registry.model import Agent, AgentProfile, AgentState
+from roost.core.db import UtcTime, metadata
+from roost.core.db.sealed import sealed_column
+
+INTERNAL_PLACE = "agents/{id}/internal"
+
+agents = sa.Table(
+    "agents",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("vibe", sa.String(200)),
+    sa.Column("emoji", sa.String(32)),
+    sa.Column("engine", sa.String(32), nullable=False),
+    sa.Column("engine_version", sa.String(64), nullable=False),
+    sealed_column("internal_sealed", INTERNAL_PLACE),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+)
+
+
+def add(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
+    connection.execute(
+        agents.insert().values(
+            id=agent.id,
+            tenant_id=agent.tenant_id,
+            name=agent.profile.name,
+            description=agent.profile.description,
+            vibe=agent.profile.vibe,
+            emoji=agent.profile.emoji,
+            engine=agent.engine,
+            engine_version=agent.engine_version,
+            internal_sealed=internal_sealed,
+            state=agent.state.value,
+            reason=agent.reason,
+            deleted=agent.deleted,
+            created_at=agent.created_at,
+            updated_at=agent.updated_at,
+        )
+    )
+
+
+def get(connection: Connection, agent_id: str) -> Agent | None:
+    """Deleted ones too."""
+    row = connection.execute(agents.select().where(agents.c.id == agent_id)).first()
+    return None if row is None else _agent(row)
+
+
+def hold(connection: Connection, agent_id: str) -> Agent | None:
+    """`get`, with the row locked until the transaction ends."""
+    row = connection.execute(agents.select().where(agents.c.id == agent_id).with_for_update()).first()
+    return None if row is None else _agent(row)
+
+
+def of_tenant(connection: Connection, tenant_id: str) -> list[Agent]:
+    """Newest first, without those that are being deleted."""
+    query = agents.select().where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
+    return [_agent(row) for row in connection.execute(query.order_by(agents.c.created_at.desc(), agents.c.id))]
+
+
+def count(connection: Connection, tenant_id: str) -> int:
+    query = sa.select(sa.func.count()).where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
+    return connection.execute(query).scalar_one()
+
+
+def everyone(connection: Connection) -> list[Agent]:
+    """All agents of all tenants, deleted ones too."""
+    return [_agent(row) for row in connection.execute(agents.select().order_by(agents.c.created_at))]
+
+
+def internal_sealed(connection: Connection, agent_id: str) -> bytes | None:
+    return connection.execute(sa.select(agents.c.internal_sealed).where(agents.c.id == agent_id)).scalar()
+
+
+def set_state(connection: Connection, agent_id: str, state: AgentState, reason: str | None, at: datetime) -> None:
+    query = agents.update().where(agents.c.id == agent_id)
+    connection.execute(query.values(state=state.value, reason=reason, updated_at=at))
+
+
+def set_version(connection: Connection, agent_id: str, version: str, at: datetime) -> None:
+    connection.execute(agents.update().where(agents.c.id == agent_id).values(engine_version=version, updated_at=at))
+
+
+def set_profile(connection: Connection, agent_id: str, profile: AgentProfile, at: datetime) -> None:
+    query = agents.update().where(agents.c.id == agent_id)
+    connection.execute(query.values(**asdict(profile), updated_at=at))
+
+
+def mark_deleted(connection: Connection, agent_id: str, at: datetime) -> bool:
+    query = agents.update().where(agents.c.id == agent_id, agents.c.deleted.is_(False))
+    return connection.execute(query.values(deleted=True, updated_at=at)).rowcount == 1
+
+
+def remove(connection: Connection, agent_id: str) -> None:
+    connection.execute(agents.delete().where(agents.c.id == agent_id))
+
+
+def _agent(row: Any) -> Agent:
+    return Agent(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        profile=AgentProfile(row.name, row.description, row.vibe, row.emoji),
+        engine=row.engine,
+        engine_version=row.engine_version,
+        state=AgentState(row.state),
+        reason=row.reason,
+        deleted=row.deleted,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

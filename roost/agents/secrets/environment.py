@@ -1,0 +1,48 @@
+"""What reaches an agent of its secrets: the environment of its gateway and its commands; and what its logs hide."""
+
+from collections.abc import Mapping, Sequence
+
+from roost.agents.secrets import model, store
+from roost.agents.secrets.errors import UnreadableSecret
+from roost.agents.secrets.model import GatewayEnvironment, SecretKind
+from roost.agents.secrets.secret_sealer import SecretSealer
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+
+
+class SecretEnvironment:
+    def __init__(self, db: Database, sealer: Sealer) -> None:
+        self._db = db
+        self._values = SecretSealer(sealer)
+
+    async def environment(self, agent_id: str) -> GatewayEnvironment:
+        """What the agent's programs get when they are started now. Raises UnreadableSecret."""
+        rows = [row for row in await self._rows(agent_id) if model.reaches_agent(row.secret.name)]
+        return GatewayEnvironment(
+            values={row.secret.name: self._values.open(row) for row in rows},
+            versions={row.secret.id: row.secret.version for row in rows},
+        )
+
+    async def variables(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
+        """`environment` for what runs but once. Raises UnreadableSecret."""
+        return (await self.environment(agent_id)).values
+
+    async def taken(self, agent_id: str, given: GatewayEnvironment) -> None:
+        """The agent's gateway has come up with this environment."""
+        if given.versions:
+            await self._db.write(lambda connection: store.set_synced(connection, agent_id, given.versions))
+
+    async def hidden(self, agent_id: str) -> Sequence[Sensitive[str]]:
+        """The values of the agent's secrets, which nobody is to read in its logs; those of variables are no secret."""
+        found: list[Sensitive[str]] = []
+        for row in await self._rows(agent_id):
+            if row.secret.kind is SecretKind.SECRET:
+                try:
+                    found.append(self._values.open(row))
+                except UnreadableSecret:  # told already, and nobody can have printed it
+                    continue
+        return found
+
+    async def _rows(self, agent_id: str) -> Sequence[store.SecretRow]:
+        return await self._db.read(lambda connection: store.of_agent(connection, agent_id))

@@ -1,0 +1,124 @@
+"""Shapes of secrets; what the contract leaves open follows the reference service's clients."""
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.web.schemas import ApiSchema, Moment, Text
+
+
+class AgentSecretRecord(ApiSchema):
+    id: str
+    name: str
+    type: SecretKind
+    created_at: Moment
+    updated_at: Moment
+    synced: bool
+
+    @classmethod
+    def of(cls, attached: AttachedSecret) -> Self:
+        secret = attached.secret
+        return cls(
+            id=secret.id,
+            name=secret.name,
+            type=secret.kind,
+            created_at=secret.created_at,
+            updated_at=secret.updated_at,
+            synced=attached.synced,
+        )
+
+
+_Value = Annotated[Text, Field(repr=False)]
+
+
+class CreateSecretRequest(ApiSchema):
+    name: Text = ""
+    value: _Value = ""
+    type: SecretKind = SecretKind.SECRET
+
+
+class UpdateSecretRequest(ApiSchema):
+    value: _Value = ""
+
+
+class AttachSecretsRequest(ApiSchema):
+    secret_ids: Annotated[Sequence[Annotated[Text, Field(max_length=256)]], Field(min_length=1, max_length=1000)]
+
+
+class SecretRecord(ApiSchema):
+    id: str
+    user_id: str
+    name: str
+    type: SecretKind
+    created_at: Moment
+    updated_at: Moment
+
+
+class SecretResponse(ApiSchema):
+    success: bool = True
+    secret: SecretRecord
+
+
+class SecretAgentRecord(ApiSchema):
+    agent_id: str
+    name: str
+
+
+class SecretListItem(SecretRecord):
+    """`value` is there for variables, and null for one that cannot be opened any more."""
+
+    agents: Sequence[SecretAgentRecord]
+    value: str | None = None
+
+
+class SecretList(ApiSchema):
+    secrets: Sequence[SecretListItem]
+    secret_limit: int
+
+
+class AgentSecretList(ApiSchema):
+    secrets: Sequence[AgentSecretRecord]
+
+
+class AttachSecretsResponse(ApiSchema):
+    success: bool = True
+    attached: int
+
+
+class SecretActionResponse(ApiSchema):
+    success: bool = True
+
+
+def answer(secret: Secret) -> SecretResponse:
+    return SecretResponse(secret=_record(secret))
+
+
+def listed(found: Sequence[SecretWithAgents], limit: int) -> SecretList:
+    return SecretList(secrets=[_listed(one) for one in found], secret_limit=limit)
+
+
+def of_agent(found: Sequence[AttachedSecret]) -> AgentSecretList:
+    return AgentSecretList(secrets=[AgentSecretRecord.of(one) for one in found])
+
+
+def _record(secret: Secret) -> SecretRecord:
+    return SecretRecord(
+        id=secret.id,
+        user_id=secret.tenant_id,
+        name=secret.name,
+        type=secret.kind,
+        created_at=secret.created_at,
+        updated_at=secret.updated_at,
+    )
+
+
+def _listed(one: SecretWithAgents) -> SecretListItem:
+    shown = SecretListItem(
+        **vars(_record(one.secret)),
+        agents=[SecretAgentRecord(agent_id=agent_id, name=name) for agent_id, name in one.agents.items()],
+    )
+    if one.secret.kind is SecretKind.SECRET:
+        return shown
+    return shown.model_copy(update={"value": one.value.reveal() if one.value else None})

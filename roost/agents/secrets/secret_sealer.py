@@ -1,0 +1,36 @@
+"""Values of secrets, sealed and opened: each is bound to its tenant, its secret and its version."""
+
+from roost.agents.secrets import store
+from roost.agents.secrets.errors import SecretsNotConfigured, UnreadableSecret
+from roost.agents.secrets.model import Secret
+from roost.core import log
+from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
+from roost.core.sensitive import Sensitive
+
+_log = log.get("secrets")
+
+
+class SecretSealer:
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    def seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
+        """Raises SecretsNotConfigured."""
+        try:
+            return self._sealer.seal(value.reveal().encode(), _place(secret))
+        except SealingKeyMissing:
+            raise SecretsNotConfigured from None
+
+    def open(self, row: store.SecretRow) -> Sensitive[str]:
+        """Raises UnreadableSecret, and tells the operator: somebody may have changed the database."""
+        try:
+            return Sensitive(self._sealer.open(row.sealed, _place(row.secret)).reveal().decode())
+        except (UnsealFailed, UnicodeDecodeError):
+            _log.error("a stored secret does not open", secret=row.secret.id, tenant=row.secret.tenant_id)
+            raise UnreadableSecret(
+                f"The secret {row.secret.name} could not be opened; give it its value anew"
+            ) from None
+
+
+def _place(secret: Secret) -> str:
+    return store.PLACE.format(tenant_id=secret.tenant_id, id=secret.id, version=secret.version)

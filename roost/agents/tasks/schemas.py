@@ -1,0 +1,207 @@
+"""Shapes of tasks (contract: Tasks). What comes in is judged by `model.py`: one message stands for all."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+from pydantic import Field, WithJsonSchema
+
+from roost.agents.tasks import model
+from roost.drivers.engine.abilities.tasks import (
+    AGENT_TURN,
+    CronSchedule,
+    IntervalSchedule,
+    OneTimeSchedule,
+    Schedule,
+    Task,
+    TaskPayload,
+    TaskRun,
+)
+from roost.web.schemas import ApiSchema, Moment
+
+_HUMP = re.compile(r"(?<=[a-z])[A-Z]")
+_TEXT = {"type": "string"}
+_SCHEDULE = {
+    "type": "object",
+    "required": ["kind"],
+    "properties": {
+        "kind": {"enum": ["at", "every", "cron"]},
+        "at": {"type": "string", "format": "date-time"},
+        "everyMs": {"type": "integer", "minimum": 60_000},
+        "expr": {"type": "string", "description": "five fields"},
+        "tz": {"type": "string", "description": "a zone such as Europe/Berlin; UTC by default"},
+        "staggerMs": {"type": "integer", "minimum": 0},
+    },
+}
+_PAYLOAD = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": ["agentTurn", "systemEvent"]},
+        **dict.fromkeys(("message", "text", "model", "thinking"), _TEXT),
+        "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": model.TIMEOUT_LIMIT},
+    },
+}
+_DELIVERY = {
+    "type": "object",
+    "properties": {
+        "mode": {"enum": ["none", "announce", "webhook"]},
+        **dict.fromkeys(("channel", "to"), _TEXT),
+        "bestEffort": {"type": "boolean"},
+    },
+}
+
+
+class TaskRequest(ApiSchema):
+    """`schedule` as text: a cron expression with or without a zone, `@daily`, `every 10m`, or a time."""
+
+    name: Annotated[Any, WithJsonSchema({"type": "string", "maxLength": model.NAME_LIMIT})] = None
+    description: Annotated[Any, WithJsonSchema({"type": "string", "maxLength": model.DESCRIPTION_LIMIT})] = None
+    enabled: Annotated[Any, WithJsonSchema({"type": "boolean"})] = None
+    schedule: Annotated[Any, WithJsonSchema({"oneOf": [_TEXT, _SCHEDULE]})] = None
+    payload: Annotated[Any, WithJsonSchema({"oneOf": [_TEXT, _PAYLOAD]})] = None
+    delivery: Annotated[Any, WithJsonSchema(_DELIVERY)] = None
+    session_target: Annotated[Any, WithJsonSchema({"enum": ["main", "isolated"]})] = None
+    wake_mode: Annotated[Any, WithJsonSchema({"enum": ["now", "next-heartbeat"]})] = None
+
+    def fields(self) -> dict[str, Any]:
+        """What was sent, with the names of all fields in snake case."""
+        return {name: _snake(value) for name, value in self.model_dump().items()}
+
+
+class ToggleTaskRequest(ApiSchema):
+    enabled: Annotated[Any, WithJsonSchema({"type": "boolean"})] = None
+
+
+class ScheduleRecord(ApiSchema):
+    kind: str
+    at: Moment | None = None
+    every_ms: int | None = None
+    expr: str | None = None
+    tz: str | None = None
+    stagger_ms: int | None = None
+
+
+class PayloadRecord(ApiSchema):
+    kind: str
+    message: str | None = None
+    text: str | None = None
+    model: str | None = None
+    thinking: str | None = None
+    timeout_seconds: int | None = None
+
+
+class TaskDeliveryRecord(ApiSchema):
+    mode: str
+    channel: str | None = None
+    to: str | None = None
+    best_effort: bool = False
+
+
+class TaskRecord(ApiSchema):
+    """A task; `id` and `jobId` are the same. What the agent made itself may have a schedule or payload of null."""
+
+    id: str
+    job_id: str
+    name: str
+    description: str | None
+    enabled: bool
+    running: bool
+    schedule: ScheduleRecord | None
+    payload: PayloadRecord | None
+    delivery: TaskDeliveryRecord
+    session_target: str
+    wake_mode: str
+    created_at: Moment | None
+    next_run_at: Moment | None
+    last_run_at: Moment | None
+    last_status: str | None
+    last_error: str | None
+
+
+class TaskList(ApiSchema):
+    """`jobs` are the same tasks, under the name that engines have for them."""
+
+    tasks: Sequence[TaskRecord]
+    jobs: Sequence[TaskRecord]
+    task_limit: int = model.TASK_LIMIT
+
+
+class TaskDetail(ApiSchema):
+    task: TaskRecord
+
+
+class TaskChangeResponse(ApiSchema):
+    success: bool = True
+    job_id: str
+    task: TaskRecord
+
+
+class DeleteTaskResponse(ApiSchema):
+    success: bool = True
+    message: str = "Task deleted"
+
+
+class RunTaskResponse(ApiSchema):
+    """It has begun; `runs` tells how it ends."""
+
+    success: bool = True
+    job_id: str
+    message: str = "Task started"
+
+
+class TaskRunRecord(ApiSchema):
+    id: str
+    status: str = Field(description="running, ok, error, skipped or unknown")
+    started_at: Moment | None
+    duration_ms: int | None
+    summary: str | None
+    error: str | None
+
+
+class TaskRunList(ApiSchema):
+    """Newest first; `entries` are the same."""
+
+    runs: Sequence[TaskRunRecord]
+    entries: Sequence[TaskRunRecord]
+
+
+def _snake(found: Any) -> Any:
+    if not isinstance(found, dict):
+        return found
+    named = cast("dict[str, Any]", found)
+    return {_HUMP.sub(lambda hump: f"_{hump[0].lower()}", name): value for name, value in named.items()}
+
+
+def listed(tasks: Sequence[Task]) -> TaskList:
+    records = [record(task) for task in tasks]
+    return TaskList(tasks=records, jobs=records)
+
+
+def done(task: Task) -> TaskChangeResponse:
+    return TaskChangeResponse(job_id=task.id, task=record(task))
+
+
+def history(runs: Sequence[TaskRun]) -> TaskRunList:
+    records = [TaskRunRecord(**vars(run)) for run in runs]
+    return TaskRunList(runs=records, entries=records)
+
+
+def record(task: Task) -> TaskRecord:
+    shaped: dict[str, Any] = {
+        "job_id": task.id,
+        "schedule": None if task.schedule is None else _schedule(task.schedule),
+        "payload": None if task.payload is None else _payload(task.payload),
+        "delivery": TaskDeliveryRecord(**vars(task.delivery)),
+    }
+    return TaskRecord(**{**vars(task), **shaped})
+
+
+def _schedule(schedule: Schedule) -> ScheduleRecord:
+    kinds = {OneTimeSchedule: "at", IntervalSchedule: "every", CronSchedule: "cron"}
+    return ScheduleRecord(kind=kinds[type(schedule)], **vars(schedule))
+
+
+def _payload(payload: TaskPayload) -> PayloadRecord:
+    fields = dict(vars(payload))
+    told = fields.pop("text")
+    return PayloadRecord(**fields, **{"message" if payload.kind == AGENT_TURN else "text": told})

@@ -1,0 +1,44 @@
+"""What both wings stand on: settings, database, sealing, background work, addresses, identity, the way out."""
+
+import socket
+
+from prometheus_client import CollectorRegistry
+
+from roost.agents.egress.policy import EgressPolicy
+from roost.agents.egress.resolver import SystemResolver
+from roost.app.drivers import open_database
+from roost.config import Settings
+from roost.hosts.address import HostAddresses
+from roost.identity.api_keys import ApiKeys
+from roost.identity.authenticator import Authenticator
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.platform_tokens import PlatformTokens
+from roost.keyring import sealer
+from roost.web.service_registry import ServiceRegistry
+from roost.work import OperationWorker
+
+
+class CoreServices:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.addresses = HostAddresses(settings.domain, settings.public_port, settings.public_scheme)
+        self.registry = CollectorRegistry()
+        self.rooms = ServiceRegistry()
+        self.db = open_database(settings)
+        self.seal = sealer(settings, self.db)
+        self.queue = OperationWorker(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
+        self.keys, self.gateways = ApiKeys(self.db, self.seal), GatewayTokens(self.db, self.seal)
+        self.platform = PlatformTokens(self.db, self.seal, self.gateways)
+        self.door = Authenticator(self.keys, self.gateways, self.platform)
+        self.resolver = SystemResolver()
+        self.policy = EgressPolicy(
+            allow_private=settings.egress_allow,
+            deny_hosts=settings.egress_deny_hosts,
+            hosts=settings.egress_hosts,
+        )
+        for room in (self.door, self.keys, self.gateways):
+            self.rooms.add(room)
+
+    def close(self) -> None:
+        self.resolver.close()
+        self.db.close()

@@ -1,0 +1,39 @@
+"""What was looked up a moment ago: a small bounded cache whose entries count for a short time.
+
+What it holds was true at most `lifetime` seconds ago, so what another process changed works within that time; a change
+in this process drops the entry at once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from roost.core import clock
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class TTLCache(Generic[K, V]):
+    """lifetime: seconds. size: entries; the oldest go first."""
+
+    def __init__(self, lifetime: float = 0.5, size: int = 10_000) -> None:
+        self._lifetime = lifetime
+        self._size = size
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        entry = self._entries.get(key)
+        if entry is None or entry[0] < clock.monotonic():
+            return None
+        return entry[1]
+
+    def put(self, key: K, value: V) -> None:
+        self._entries[key] = (clock.monotonic() + self._lifetime, value)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._size:
+            self._entries.popitem(last=False)
+
+    def drop(self, matches: Callable[[V], bool]) -> None:
+        for key in [key for key, (_, value) in self._entries.items() if matches(value)]:
+            del self._entries[key]

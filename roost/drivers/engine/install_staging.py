@@ -1,0 +1,89 @@
+"""The folder in which one installation is being made, and the running of installers (pip, npm) in it.
+
+An installer's output is read line by line for its progress; only the last lines are kept, for the error. What an
+installer writes is readable by all, whatever umask the server has.
+"""
+
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.drivers.engine.contract import EngineInstallFailed
+
+_LONGEST = 1800.0
+_LINE_BYTES = 4096
+_TAIL_LINES = 15
+
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class InstallStaging:
+    """lock: the descriptor of the folder's lock; each installer inherits it."""
+
+    path: Path
+    lock: int
+
+    def run(self, argv: Sequence[str], on_line: OnLine) -> None:
+        """Run an installer to its end. Raises InstallFailed with its last lines."""
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        process = self._spawn(argv)
+        alarm = threading.Timer(_LONGEST, process.kill)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            code = _follow(process, tail, on_line)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            alarm.cancel()
+        if code:
+            raise EngineInstallFailed(f"{Path(argv[0]).name} ended with {code}: " + " | ".join(tail))
+
+    def _spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                argv,
+                cwd=self.path,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(self.lock,),
+                umask=0o022,
+            )
+        except OSError as error:
+            raise EngineInstallFailed(f"The installer did not start: {error}") from error
+
+
+def ask(argv: Sequence[str]) -> str:
+    """What a registry client answers on standard output. Raises InstallFailed."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineInstallFailed(f"The registry could not be asked: {error}") from error
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-5:]
+        raise EngineInstallFailed("The registry could not be asked: " + " | ".join(last))
+    return done.stdout.decode(errors="replace")
+
+
+def _follow(process: subprocess.Popen[bytes], tail: deque[str], on_line: OnLine) -> int:
+    assert process.stdout is not None
+    with process.stdout as output:
+        while raw := output.readline(_LINE_BYTES):
+            line = raw.decode(errors="replace").rstrip()
+            on_line(line)
+            if line and not line.startswith("npm http"):
+                tail.append(line[:500])
+    return process.wait()

@@ -1,0 +1,122 @@
+"""Where installed software lives: one folder a version, shared by every server of the machine.
+
+A version is made in a staging folder and appears by one rename, so whatever stands under its name is whole. A lock
+keeps two installers apart; the installer's own processes hold it too, so that one which outlived a killed server is
+waited for and not raced. It knows nothing of what is installed. Agents run as other users: all is world-readable.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from roost.drivers.engine.contract import EngineInstallFailed, EngineNotInstalled, InvalidVersionName
+from roost.drivers.engine.install_staging import InstallStaging
+
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,63}")
+
+
+def check_version(version: str) -> str:
+    """The version, once it is safe as a folder's name and as an argument. Raises InvalidVersion."""
+    if not _VERSION.fullmatch(version):
+        raise InvalidVersionName
+    return version
+
+
+def newest_first(versions: Sequence[str]) -> Sequence[str]:
+    """Sorted by their numbers; a pre-release (`1.0-beta`) comes after its release."""
+    return sorted(versions, key=_sort_key, reverse=True)
+
+
+class VersionFolder:
+    """The installed versions of one piece of software."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def versions(self) -> Sequence[str]:
+        if not self._path.is_dir():
+            return ()
+        return newest_first([entry.name for entry in self._path.iterdir() if _VERSION.fullmatch(entry.name)])
+
+    def get(self, version: str) -> Path:
+        """Raises EngineMissing."""
+        path = self._path / version
+        if not _VERSION.fullmatch(version) or not path.is_dir():
+            raise EngineNotInstalled(f"{self._path.name} {version[:64]} is not installed")
+        return path
+
+    def put(self, version: str, fill: Callable[[InstallStaging], None]) -> Path:
+        """The folder of that version, made by `fill` if there is none yet. Raises InvalidVersion, InstallFailed."""
+        path = self._path / check_version(version)
+        if path.is_dir():
+            return path
+        try:
+            with self._locked() as lock:
+                if not path.is_dir():
+                    self._make(path, fill, lock)
+        except OSError as error:
+            raise EngineInstallFailed(f"{self._path.name} {version} could not be installed: {error}") from error
+        return path
+
+    def add(self, version: str, fill: Callable[[InstallStaging, Path], None]) -> None:
+        """Add to an installed version. `fill` makes it in a staging folder and moves it into the version's, piece by
+        piece, each whole: what is cut off is done again. Raises EngineMissing, InstallFailed.
+        """
+        path = self.get(version)
+        staging = self._path / f".adding-{version}"
+        try:
+            with self._locked() as lock:
+                shutil.rmtree(staging, ignore_errors=True)
+                staging.mkdir()
+                try:
+                    fill(InstallStaging(staging, lock), path)
+                finally:
+                    shutil.rmtree(staging, ignore_errors=True)
+        except OSError as error:
+            raise EngineInstallFailed(f"{self._path.name} {version} could not be completed: {error}") from error
+
+    def remove(self, version: str) -> None:
+        """Idempotent. The name goes first, at once; then the files."""
+        path = self._path / check_version(version)
+        if not path.is_dir():
+            return
+        with self._locked():
+            leaving = self._path / f".leaving-{version}"
+            shutil.rmtree(leaving, ignore_errors=True)
+            if path.is_dir():
+                path.rename(leaving)
+                shutil.rmtree(leaving)
+
+    def _make(self, path: Path, fill: Callable[[InstallStaging], None], lock: int) -> None:
+        staging = self._path / f".staging-{path.name}"
+        if staging.exists():
+            shutil.rmtree(staging)
+        staging.mkdir()
+        staging.chmod(0o755)
+        try:
+            fill(InstallStaging(staging, lock))
+            os.sync()  # the rename must not reach the disk before the files
+            staging.rename(path)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+
+    @contextmanager
+    def _locked(self) -> Generator[int]:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._path.chmod(0o755)
+        lock = os.open(self._path / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield lock
+        finally:
+            os.close(lock)
+
+
+def _sort_key(version: str) -> list[tuple[int, int, str]]:
+    parts = re.findall(r"\d+|[A-Za-z]+", version)
+    return [(2, int(part), "") if part.isdigit() else (0, 0, part) for part in parts] + [(1, 0, "")]

@@ -1,0 +1,399 @@
+"""The client of the warden in a box (`docs/builders/warden-protocol.md` has the protocol). One connection a call.
+
+An agent may have taken over its box, so the answers are hostile: every length is bounded, every step has a deadline,
+and nothing that is said is more than data.
+"""
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from roost.core.problem import Problem, ProblemKind
+from roost.drivers.runtime.contract import ContainerNotRunning, Stream
+
+Root = Literal["workspace", "home"]
+Json = dict[str, Any]
+T = TypeVar("T")
+
+_HEADER = struct.Struct("!cI")
+_FRAME_BYTES = 1 << 20
+_PIECE_BYTES = 256 * 1024
+_ITEMS, _ITEMS_BYTES = 10_000, 32 << 20
+_STEP_SECONDS, _CALL_SECONDS, _SPARE_SECONDS = 10.0, 10.0, 15.0
+_BAD_ANSWERS = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_BYTES_A_SECOND = 1 << 20  # slower than this a transfer has failed
+
+
+class DialRefused(Problem):
+    kind = ProblemKind.UNAVAILABLE
+    message = "Nothing listens on that port of the agent"
+
+
+class PathRefused(Problem):
+    """The path is malformed, or it leads out of its root."""
+
+    kind = ProblemKind.INVALID
+    message = "Invalid path"
+
+
+class WardenFileNotFound(Problem):
+    kind = ProblemKind.MISSING
+    message = "File not found"
+
+
+class WardenNotAFile(Problem):
+    """A folder where a file is wanted or the reverse, or a FIFO, device or socket."""
+
+    kind = ProblemKind.INVALID
+    message = "Not a file"
+
+
+class WardenFileTooLarge(Problem):
+    kind = ProblemKind.TOO_LARGE
+    message = "The file is larger than it may be"
+
+
+class ExecRefused(Problem):
+    """No command, no such program, or a working directory that is missing or outside the workspace."""
+
+    kind = ProblemKind.INVALID
+    message = "The command cannot be started"
+
+
+class ProcessAlreadyRunning(Problem):
+    kind = ProblemKind.CONFLICT
+    message = "A process of that name is running"
+
+
+class WardenBusy(Problem):
+    """The box does as much at once as it may."""
+
+    kind = ProblemKind.LIMITED
+    message = "The agent is busy"
+
+
+class WardenFailed(Problem):
+    """The warden broke the protocol, did not answer in time, or could not do what was asked."""
+
+    kind = ProblemKind.FAILED
+    message = "The agent's container gave no usable answer"
+
+
+_PROBLEMS: Mapping[str, type[Problem]] = {
+    "dialRefused": DialRefused,
+    "pathRefused": PathRefused,
+    "fileMissing": WardenFileNotFound,
+    "notAFile": WardenNotAFile,
+    "fileTooLarge": WardenFileTooLarge,
+    "execRefused": ExecRefused,
+    "running": ProcessAlreadyRunning,
+    "busy": WardenBusy,
+}
+
+
+@dataclass(frozen=True)
+class WardenStatus:
+    pid: int
+    uptime: float
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """`exit_code` is 124 after a time-out and 128 + n after signal n; `truncated` when output went over the limit."""
+
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+    timed_out: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class ExecOutput:
+    """A piece of output; the last one has the stream "exit", no data and the exit code."""
+
+    stream: Literal["stdout", "stderr", "exit"]
+    data: bytes
+    exit_code: int | None = None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class FolderEntry:
+    """`name` is as `os.fsdecode` gives it: bytes that are no UTF-8 are lone surrogates."""
+
+    name: str
+    kind: Literal["file", "folder", "link", "other"]
+    size: int
+    mode: int
+    modified_at: datetime
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    state: Literal["running", "backoff", "exited"]
+    pid: int | None
+    exit_code: int | None
+    started_at: datetime
+    restarts: int
+
+
+@dataclass(frozen=True)
+class LogLine:
+    time: datetime
+    source: str
+    text: str
+
+
+class WardenClient:
+    """Every call may also raise BoxGone (from `connect`), WardenBusy and WardenFailed."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Stream]]) -> None:
+        self._connect = connect
+
+    async def ping(self) -> WardenStatus:
+        async with self._asked("ping") as (reply, _), _judged():
+            return WardenStatus(int(reply["pid"]), float(reply["uptime"]))
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60.0,  # noqa: ASYNC109 - the warden keeps it
+        output_limit: int = 1 << 20,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Run a command to its end; a stream's output beyond `output_limit` is dropped. Raises ExecRefused.
+
+        After a time-out nothing of it is left; a command that ends by itself may leave background processes.
+        """
+        request = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "timeout": timeout, "limit": output_limit}
+        kept = {b"o": bytearray(), b"e": bytearray()}
+        async with aclosing(self._command(request, stdin, timeout)) as frames:
+            async for kind, data in frames:
+                if kind == b"x":
+                    return _ended(data, bytes(kept[b"o"]), bytes(kept[b"e"]))
+                if kind in kept:
+                    kept[kind] += data[: output_limit - len(kept[kind])]
+        raise WardenFailed
+
+    async def exec_stream(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60.0,  # noqa: ASYNC109 - the warden keeps it
+        stdin: bytes = b"",
+    ) -> AsyncGenerator[ExecOutput, None]:
+        """As `exec`, piece by piece and without a limit; closing it kills the command. Raises ExecRefused."""
+        request = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "timeout": timeout}
+        async with aclosing(self._command(request, stdin, timeout)) as frames:
+            async for kind, data in frames:
+                if kind == b"x":
+                    end = _ended(data)
+                    yield ExecOutput("exit", b"", end.exit_code, end.timed_out)
+                elif kind in {b"o", b"e"}:
+                    yield ExecOutput("stdout" if kind == b"o" else "stderr", data)
+
+    async def dial(self, port: int) -> Stream:
+        """A byte stream to a TCP port on the box's loopback; the caller closes it. Raises DialRefused."""
+        _, stream = await self._ask("dial", {"port": port}, _CALL_SECONDS)
+        return stream
+
+    async def read(self, path: str, *, root: Root = "workspace", limit: int) -> bytes:
+        """A regular file. Raises PathRefused, FileMissing, NotAFile and FileTooLarge."""
+        content = bytearray()
+        seconds = _CALL_SECONDS + limit / _BYTES_A_SECOND
+        async with self._asked("read", path=path, root=root, limit=limit) as (_, (reader, _)), _judged(seconds):
+            async for _, data in _frames(reader):
+                content += data
+                if len(content) > limit:
+                    raise WardenFailed
+        return bytes(content)
+
+    async def write(self, path: str, data: bytes, *, root: Root = "workspace", mode: int = 0o644) -> None:
+        """Put a file in place, at once and durably; makes folders, replaces links. Raises PathRefused and NotAFile."""
+        seconds = _CALL_SECONDS + len(data) / _BYTES_A_SECOND
+        request = {"path": path, "root": root, "mode": mode, "size": len(data)}
+        async with self._asked("write", **request) as (_, (reader, writer)), _judged(seconds):
+            for start in range(0, len(data), _PIECE_BYTES):
+                writer.write(data[start : start + _PIECE_BYTES])
+                await writer.drain()
+            async for _ in _frames(reader):
+                raise WardenFailed
+
+    async def list(self, path: str = ".", *, root: Root = "workspace") -> Sequence[FolderEntry]:
+        """What a folder holds, by name; at most 10,000 entries. Raises PathRefused, FileMissing and NotAFile."""
+        return await self._items(_entry, "list", path=path, root=root)
+
+    async def start(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], restart: bool = True) -> None:
+        """Start a watched process in a session of its own, in the workspace. Raises ExecRefused and AlreadyRunning."""
+        async with self._asked("start", name=name, argv=[*argv], env=dict(env), restart=restart):
+            return
+
+    async def stop(self, name: str, grace: float = 10.0) -> None:
+        """SIGTERM to its group, SIGKILL after `grace`; returns when all of it is gone. Idempotent."""
+        async with self._asked("stop", grace + _SPARE_SECONDS, name=name, grace=grace):
+            return
+
+    async def processes(self) -> Mapping[str, ProcessStatus]:
+        async with self._asked("processes") as (reply, _), _judged():
+            return {str(name): _process(view) for name, view in reply["processes"].items()}
+
+    async def logs(self, *, source: str | None = None, limit: int = 100) -> Sequence[LogLine]:
+        """The last lines, oldest first."""
+        return await self._items(_line, "logs", source=source, limit=limit)
+
+    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
+        """The last so many lines and then those that come, none lost in between, until the consumer closes it; one
+        that lags too far behind gets WardenFailed.
+        """
+        async with self._asked("follow", source=source, last=last) as (_, (reader, _)):
+            async for _, data in _frames(reader, idle=None):
+                with _judging():
+                    lines = [_line(item) for item in json.loads(data)]
+                for line in lines:
+                    yield line
+
+    async def _command(self, request: Json, stdin: bytes, seconds: float) -> AsyncGenerator[tuple[bytes, bytes], None]:
+        until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
+        async with self._asked("exec", **request, stdin=bool(stdin)) as (_, (reader, writer)):
+            feeder = asyncio.create_task(_feed(writer, stdin))
+            try:
+                async for frame in _frames(reader, until=until, last=True):
+                    yield frame
+            finally:
+                feeder.cancel()
+                await asyncio.gather(feeder, return_exceptions=True)
+
+    async def _items(self, parse: Callable[[Any], T], op: str, **request: object) -> Sequence[T]:
+        found: list[T] = []
+        size = 0
+        async with self._asked(op, **request) as (_, (reader, _)), _judged():
+            async for _, data in _frames(reader):
+                found += map(parse, json.loads(data))
+                size += len(data)
+                if size > _ITEMS_BYTES or len(found) > _ITEMS:
+                    raise WardenFailed
+        return found
+
+    @asynccontextmanager
+    async def _asked(
+        self, op: str, seconds: float = _CALL_SECONDS, /, **request: object
+    ) -> AsyncGenerator[tuple[Json, Stream], None]:
+        reply, stream = await self._ask(op, request, seconds)
+        try:
+            yield reply, stream
+        finally:
+            stream[1].transport.abort()
+
+    async def _ask(self, op: str, request: Json, seconds: float) -> tuple[Json, Stream]:
+        line = json.dumps({"op": op, **request}).encode() + b"\n"
+        if len(line) > _FRAME_BYTES:
+            raise PathRefused if "path" in request else ExecRefused
+        reader, writer = await self._connect()
+        try:
+            async with _judged(seconds):
+                writer.write(line)
+                return _checked(await _reply(reader)), (reader, writer)
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+
+async def _reply(reader: asyncio.StreamReader) -> bytes:
+    with suppress(ConnectionError):
+        if line := await reader.readline():
+            return line
+    raise ContainerNotRunning  # it ended without a word
+
+
+async def _frames(
+    reader: asyncio.StreamReader, *, idle: float | None = _STEP_SECONDS, until: float | None = None, last: bool = False
+) -> AsyncGenerator[tuple[bytes, bytes], None]:
+    """The frames of a reply up to its end, which comes too when `last`. `until` is on the loop's clock."""
+    now = asyncio.get_running_loop().time
+    while True:
+        async with _judged(idle if until is None else until - now()):
+            kind, length = _HEADER.unpack(await reader.readexactly(_HEADER.size))
+            if length > _FRAME_BYTES:
+                raise WardenFailed
+            async with asyncio.timeout(_STEP_SECONDS):
+                data = await reader.readexactly(length)
+            if kind == b"x":
+                _checked(data)
+        if last or kind != b"x":
+            yield kind, data
+        if kind == b"x":
+            return
+
+
+async def _feed(writer: asyncio.StreamWriter, stdin: bytes) -> None:
+    """The input, and an empty frame for its end."""
+    with suppress(OSError):  # the reader meets it too, and tells
+        for start in range(0, len(stdin) + _PIECE_BYTES if stdin else 0, _PIECE_BYTES):
+            piece = stdin[start : start + _PIECE_BYTES]
+            writer.write(_HEADER.pack(b"i", len(piece)) + piece)
+            await writer.drain()
+
+
+@contextmanager
+def _judging() -> Generator[None, None, None]:
+    """Whatever does not have the right shape is WardenFailed."""
+    try:
+        yield
+    except _BAD_ANSWERS as error:
+        raise WardenFailed from error
+
+
+@asynccontextmanager
+async def _judged(seconds: float | None = _CALL_SECONDS) -> AsyncGenerator[None, None]:
+    with _judging():
+        async with asyncio.timeout(seconds):
+            yield
+
+
+def _checked(line: bytes) -> Json:
+    fields = json.loads(line)
+    if fields["ok"] is True:
+        return fields
+    if known := _PROBLEMS.get(fields["error"]):
+        raise known
+    raise WardenFailed(f"{WardenFailed.message}: {fields['message'][:200]!a}")
+
+
+def _ended(data: bytes, stdout: bytes = b"", stderr: bytes = b"") -> ExecResult:
+    with _judging():
+        end = json.loads(data)
+        return ExecResult(stdout, stderr, int(end["code"]), bool(end["timedOut"]), bool(end["truncated"]))
+
+
+def _entry(item: Any) -> FolderEntry:
+    name, kind, size, mode, modified = item
+    if kind not in {"file", "folder", "link", "other"} or not name or "/" in name or "\0" in name:
+        raise WardenFailed
+    return FolderEntry(name, kind, int(size), int(mode), _time(modified))
+
+
+def _process(view: Any) -> ProcessStatus:
+    if view["state"] not in {"running", "backoff", "exited"}:
+        raise WardenFailed
+    pid, code = (None if view[key] is None else int(view[key]) for key in ("pid", "exitCode"))
+    return ProcessStatus(view["state"], pid, code, _time(view["startedAt"]), int(view["restarts"]))
+
+
+def _line(item: Any) -> LogLine:
+    moment, source, text = item
+    return LogLine(_time(moment), str(source), str(text))
+
+
+def _time(seconds: Any) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC)

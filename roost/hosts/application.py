@@ -1,0 +1,77 @@
+"""The one application: every slice's routes, the error forms, health and description. The only importer of `api.py`."""
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from roost.agents.channels import api as channels
+from roost.agents.devices import api as devices
+from roost.agents.lifecycle import api as lifecycle
+from roost.agents.logs import api as logs
+from roost.agents.models import api as models
+from roost.agents.platform import api as platform
+from roost.agents.runtime_config import api as runtime_config
+from roost.agents.scripts import api as scripts
+from roost.agents.secrets import api as secrets
+from roost.agents.tasks import api as tasks
+from roost.agents.versions import api as versions
+from roost.agents.workspace import api as workspace
+from roost.hosts import health, openapi
+from roost.hosts.health import Check
+from roost.identity import api as keys
+from roost.storage.analytics import api as analytics
+from roost.storage.files import api as files
+from roost.storage.gateways import api as gateways
+from roost.storage.groups import api as groups
+from roost.storage.legacy import api as legacy
+from roost.storage.members import api as members
+from roost.storage.pins import api as pins
+from roost.storage.psa import api as psa
+from roost.storage.signatures import api as signatures
+from roost.storage.signed_urls import api as links
+from roost.storage.swaps import api as swaps
+from roost.storage.tus import api as tus
+from roost.storage.uploads import api as uploads
+from roost.storage.webhooks import api as webhooks
+from roost.web import errors
+from roost.web.service_registry import ServiceRegistry
+
+
+def application(
+    rooms: ServiceRegistry, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry
+) -> FastAPI:
+    app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.rooms = rooms
+    errors.install(app)
+    app.include_router(lifecycle.router)
+    app.include_router(workspace.router)
+    app.include_router(channels.router)
+    app.include_router(secrets.router)
+    app.include_router(versions.router)
+    app.include_router(scripts.router)
+    app.include_router(tasks.router)
+    app.include_router(devices.router)
+    app.include_router(runtime_config.router)
+    app.include_router(logs.router)
+    app.include_router(models.router)
+    app.include_router(platform.router)
+    app.include_router(tus.openings)  # before forms, which come to the same path
+    app.include_router(tus.router)
+    app.include_router(links.router)
+    app.include_router(uploads.router)
+    app.include_router(legacy.router)
+    app.include_router(pins.router)
+    app.include_router(psa.router)
+    app.include_router(groups.router)
+    app.include_router(members.router)
+    app.include_router(gateways.router)
+    app.include_router(analytics.router)
+    app.include_router(signatures.router)
+    app.include_router(swaps.router)
+    app.include_router(webhooks.router)
+    app.include_router(keys.router)
+    app.include_router(files.router)  # behind those that have words where it has ids
+    app.include_router(health.router(checks, registry))
+    openapi.install(app, agents_url)
+    return app

@@ -1,0 +1,125 @@
+"""The addresses of storage gateways: reads the request, has it answered in bounded time, and tells errors as text.
+
+Everything may be read from pages of other origins, without credentials. What is not content goes on to the application.
+"""
+
+import asyncio
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from roost.core.problem import Problem, ServiceUnavailable
+from roost.drivers.image.contract import UnsupportedImage
+from roost.hosts.storage_gateway import request as asking
+from roost.hosts.storage_gateway.content_responses import ContentResponses
+from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, deliver, text
+from roost.identity.authenticator import HostKind
+from roost.storage.analytics.hit_counter import GatewayHitCounter
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.serve.errors import ContentNotServed
+from roost.storage.serve.service import GatewayResolver, ResolvedContent
+from roost.web.errors import STATUS
+
+_PREPARE = 30.0
+"""Seconds until an answer begins."""
+_DOORSTEPS = frozenset({"/", "/ipfs", "/files"})
+_DOORSTEP = "ERR_ID:00004 - This is a storage gateway: content is at /ipfs/{cid}"
+_METHODS = "GET, HEAD, OPTIONS"
+_CORS = (
+    (b"Access-Control-Allow-Origin", b"*"),
+    (
+        b"Access-Control-Expose-Headers",
+        (
+            b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
+            b"X-Ipfs-Roots, X-Request-Id, pinata-signature"
+        ),
+    ),
+)
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": _METHODS,
+    "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
+    "User-Agent, X-Requested-With, x-pinata-gateway-token",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class ContentLookupTimeout(ServiceUnavailable):
+    message = "The content could not be read in time"
+
+
+class StorageGatewayApp:
+    """others: whoever answers at all other addresses, and what is not content at these."""
+
+    def __init__(
+        self, others: ASGIApp, serving: GatewayResolver, answers: ContentResponses, counter: GatewayHitCounter
+    ) -> None:
+        self._others = others
+        self._serving = serving
+        self._answers = answers
+        self._counter = counter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not (is_content(scope) or _is_doorstep(scope)):
+            await self._others(scope, receive, send)
+            return
+        reply, served = await self._reply(scope)
+        outlet = ResponseOutput(send)
+        try:
+            await deliver(reply, _CORS, head=scope["method"] == "HEAD", receive=receive, send=outlet)
+        finally:
+            if served is not None and reply.status < 400:
+                self._count(*served, reply.status, outlet.sent)
+
+    async def _reply(self, scope: Scope) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent] | None]:
+        """The answer, and what was found for whom."""
+        if scope["method"] == "OPTIONS":
+            return GatewayResponse(204, _PREFLIGHT), None
+        if scope["method"] not in {"GET", "HEAD"}:
+            return text(405, "Method not allowed", {"Allow": _METHODS}), None
+        if not is_content(scope):
+            return text(404, _DOORSTEP), None
+        asked = None
+        try:
+            asked = asking.read(scope)
+            async with asyncio.timeout(_PREPARE):
+                found = await self._find(asked)
+                return await self._answers.answer(asked, found), (asked, found)
+        except TimeoutError:
+            return _told(ContentLookupTimeout(), asked), None
+        except Problem as problem:
+            return _told(problem, asked), None
+
+    async def _find(self, asked: GatewayRequest) -> ResolvedContent:
+        if asked.is_private:
+            return await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
+        return await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
+
+    def _count(self, asked: GatewayRequest, found: ResolvedContent, status: int, sent: int) -> None:
+        gateway, network = found.gateway, found.scope.network
+        self._counter.served(gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent)
+
+
+def is_content(scope: Scope) -> bool:
+    """Whether a request that `hosts/dispatch.py` marked is for content on a storage gateway."""
+    state = scope.get("state", {})
+    if state.get("surface") is not HostKind.STORAGE_GATEWAY:
+        return False
+    return state["cid_host"] is not None or scope["path"].startswith((asking.PUBLIC, asking.PRIVATE))
+
+
+def _is_doorstep(scope: Scope) -> bool:
+    """Whether somebody only opened the gateway's address, which is all that its owner was told."""
+    return scope.get("state", {}).get("surface") is HostKind.STORAGE_GATEWAY and scope["path"] in _DOORSTEPS
+
+
+def _told(problem: Problem, asked: GatewayRequest | None) -> GatewayResponse:
+    problem = ContentNotServed() if isinstance(problem, ContentNotFound) else problem
+    status = 415 if isinstance(problem, UnsupportedImage) else STATUS[problem.kind]
+    if (
+        isinstance(problem, ContentNotServed)
+        and asked is not None
+        and "only-if-cached" in asked.headers.get("cache-control", "")
+    ):
+        status = 412
+    again = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
+    return text(status, problem.message, again)

@@ -1,0 +1,118 @@
+"""What a request to a storage gateway asks for. Paths are read as they were sent, segment by segment. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from starlette.types import Scope
+
+from roost.storage.serve.errors import InvalidGatewayUrl
+from roost.storage.serve.service import GatewayVisitor
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import MalformedContent
+
+PUBLIC, PRIVATE = "/ipfs/", "/files/"
+_MOST_FIELDS = 64
+
+
+@dataclass(frozen=True)
+class GatewayRequest:
+    """own_origin: whether the address belongs to this CID alone, so that what it brings may run there.
+
+    path: names below the root. slash: whether a folder is meant. target: the path as it was sent.
+    """
+
+    gateway: str
+    head: bool
+    cid: Cid
+    path: Sequence[str]
+    slash: bool
+    own_origin: bool
+    is_private: bool
+    target: str
+    query_string: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    ip: str | None
+
+    @property
+    def visitor(self) -> GatewayVisitor:
+        token = self.query.get("pinataGatewayToken") or self.headers.get("x-pinata-gateway-token")
+        return GatewayVisitor(token, self.ip, self.headers.get("origin") or self.headers.get("referer"))
+
+    @property
+    def method(self) -> str:
+        return "HEAD" if self.head else "GET"
+
+    @property
+    def url(self) -> str:
+        """The whole address as it was asked, which is what a signed link signs."""
+        query = f"?{self.query_string}" if self.query_string else ""
+        return f"http://{self.headers.get('host', '')}{self.target}{query}"
+
+    @property
+    def name(self) -> str:
+        """What the content is called here: `?filename=`, or the end of the path."""
+        return self.query.get("filename") or (self.path[-1] if self.path else "")
+
+
+def read(scope: Scope) -> GatewayRequest:
+    """Raises InvalidUrl."""
+    state = scope["state"]
+    target = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+    cid, rest, is_private = state["cid_host"], target, False
+    if cid is None:
+        is_private = target.startswith(PRIVATE)
+        cid, slash, rest = target.removeprefix(PRIVATE if is_private else PUBLIC).partition("/")
+        rest = slash + rest
+    query = scope["query_string"].decode("latin-1")
+    return GatewayRequest(
+        gateway=state["gateway_host"],
+        head=scope["method"] == "HEAD",
+        cid=_cid(cid),
+        path=_segments(rest),
+        slash=rest.endswith("/"),
+        own_origin=state["cid_host"] is not None,
+        is_private=is_private,
+        target=target,
+        query_string=query,
+        query=_fields(query),
+        headers={name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])},
+        ip=scope["client"][0] if scope.get("client") else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _cid(text: str) -> Cid:
+    try:
+        return Cid.parse(text)
+    except MalformedContent:
+        raise InvalidGatewayUrl from None
+
+
+def _segments(rest: str) -> Sequence[str]:
+    """Names that a folder can hold. An empty one, a dot or two, and what is no text, is no name."""
+    body = rest.removeprefix("/").removesuffix("/")
+    if not body:
+        if rest not in {"", "/"}:
+            raise InvalidGatewayUrl
+        return ()
+    try:
+        names = [unquote_to_bytes(segment).decode() for segment in body.split("/")]
+    except UnicodeDecodeError:
+        raise InvalidGatewayUrl from None
+    if any(name in {"", ".", ".."} for name in names):
+        raise InvalidGatewayUrl
+    return names
+
+
+def _fields(query: str) -> Mapping[str, str]:
+    """The first of each name counts."""
+    if not query:
+        return {}
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise InvalidGatewayUrl from None
+    return dict(reversed(pairs))

@@ -1,0 +1,135 @@
+"""Gateway tokens: one per agent, 256 bits, stored sealed for reading and hashed for look-up; and whose agent it is.
+
+Rotation is believed at once: whoever holds something open for an agent subscribes and lets go of it.
+"""
+
+import asyncio
+import hmac
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.identity import store
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.caller_cache import CallerCache, digest
+from roost.identity.errors import Unauthorised, UnknownAgent
+
+_PREFIX = "rst_gw"
+_LONGEST = 256
+
+
+class GatewayTokens:
+    def __init__(self, db: Database, sealer: Sealer) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._cache = CallerCache()
+        self._listeners: list[Callable[[str], None]] = []
+        self._held: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+        self._changes = 0
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """`listener(agent_id)` is called right after a token was rotated or removed."""
+        self._listeners.append(listener)
+
+    def mint(self, connection: Connection, agent_id: str, tenant_id: str) -> Sensitive[str]:
+        """The first token of a new agent, inside the transaction that makes the agent."""
+        token, sealed = self._new(agent_id)
+        store.add_gateway_token(connection, agent_id, tenant_id, digest(token.reveal()), sealed, clock.now())
+        return token
+
+    def forget(self, connection: Connection, agent_id: str) -> None:
+        """Remove the token of an agent that goes, inside the transaction; call `changed` after the commit."""
+        store.remove_gateway_token(connection, agent_id)
+
+    def changed(self, agent_id: str) -> None:
+        """Drop what is cached of the agent's token and tell the subscribers."""
+        self._changes += 1
+        self._cache.drop(lambda caller: caller.agent_id == agent_id)
+        for hold in self._held.pop(agent_id, ()):
+            hold.reschedule(0)
+        for listener in self._listeners:
+            listener(agent_id)
+
+    @asynccontextmanager
+    async def held(self, agent_id: str) -> AsyncGenerator[None, None]:
+        """What the present task does meanwhile, it does by the agent's token.
+
+        When the token changes it is cut off, and Unauthorised is raised.
+        """
+        hold = asyncio.timeout(None)
+        try:
+            async with hold:
+                self._held[agent_id].add(hold)
+                yield
+        except TimeoutError:
+            raise (Unauthorised if hold.expired() else TimeoutError) from None
+        finally:
+            self._let_go(agent_id, hold)
+
+    async def owner(self, agent_id: str) -> str:
+        """The id of the tenant that owns the agent. Raises UnknownAgent."""
+        row = await self._db.read(lambda connection: store.gateway_token(connection, agent_id))
+        if row is None:
+            raise UnknownAgent
+        return row.tenant_id
+
+    async def read(self, agent_id: str) -> Sensitive[str]:
+        """Raises UnknownAgent."""
+        return await self._db.read(lambda connection: self.reveal(connection, agent_id))
+
+    def reveal(self, connection: Connection, agent_id: str) -> Sensitive[str]:
+        """`read` inside a transaction of the caller's."""
+        row = store.gateway_token(connection, agent_id)
+        if row is None:
+            raise UnknownAgent
+        return Sensitive(self._sealer.open(row.sealed, _place(agent_id)).reveal().decode())
+
+    async def rotate(self, agent_id: str) -> Sensitive[str]:
+        """A new token; the old one is refused from the moment this returns. Raises UnknownAgent."""
+
+        def replace(connection: Connection) -> Sensitive[str]:
+            token, sealed = self._new(agent_id)
+            if not store.replace_gateway_token(connection, agent_id, digest(token.reveal()), sealed, clock.now()):
+                raise UnknownAgent
+            return token
+
+        token = await self._db.write(replace)
+        self.changed(agent_id)
+        return token
+
+    async def verify(self, token: str) -> Caller:
+        """Raises Unauthorised."""
+        if len(token) > _LONGEST or not token.startswith(_PREFIX):
+            raise Unauthorised
+        key = digest(token)
+        if (caller := self._cache.get(key)) is not None:
+            return caller
+        changes = self._changes
+        row = await self._db.read(lambda connection: store.gateway_token_by_digest(connection, key))
+        if row is None or not hmac.compare_digest(row.digest, key):
+            raise Unauthorised
+        if changes != self._changes:  # what was read may be the past already
+            return await self.verify(token)
+        caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id)
+        self._cache.put(key, caller)
+        return caller
+
+    def _let_go(self, agent_id: str, hold: asyncio.Timeout) -> None:
+        if (held := self._held.get(agent_id)) is not None:
+            held.discard(hold)
+            if not held:
+                del self._held[agent_id]
+
+    def _new(self, agent_id: str) -> tuple[Sensitive[str], bytes]:
+        token = ids.token(_PREFIX)
+        return Sensitive(token), self._sealer.seal(token.encode(), _place(agent_id))
+
+
+def _place(agent_id: str) -> str:
+    return store.GATEWAY_TOKEN_PLACE.format(agent_id=agent_id)

@@ -1,0 +1,126 @@
+"""Platform tokens: what an agent shows on the management address to act on its owner's behalf, for an hour.
+
+A JWT (HS256) of a type and an audience of its own, so that neither it nor a service key is ever taken for the other
+(RFC 8725, 3.9 and 3.11). It is bound to the agent, its tenant and the gateway token of the moment: a rotation or the
+agent's end are its end, too. No row is kept.
+"""
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import jwt
+from sqlalchemy import Connection
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.identity import store
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.caller_cache import CallerCache, digest
+from roost.identity.errors import Unauthorised, UnknownAgent
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.model import ISSUER
+from roost.identity.signing import ALGORITHM, SigningKeys
+
+LIFETIME = timedelta(hours=1)
+_AUDIENCE = "roost-platform"
+_TYPE = "platform+jwt"
+_LONGEST = 4096
+_CLAIMS = ["iss", "aud", "sub", "tenant", "gateway", "jti", "iat", "exp"]
+
+
+@dataclass(frozen=True)
+class IssuedPlatformToken:
+    token: Sensitive[str]
+    expires_at: datetime
+
+
+class PlatformTokens:
+    def __init__(self, db: Database, sealer: Sealer, gateways: GatewayTokens) -> None:
+        self._db = db
+        self._signing = SigningKeys(sealer)
+        self._cache = CallerCache()
+        self._changes = 0
+        gateways.subscribe(self._forget)
+
+    async def issue(self, agent_id: str) -> IssuedPlatformToken:
+        """A token for the agent. Raises UnknownAgent, and Unsealable when the signing key cannot be opened."""
+        return await self._db.write(lambda connection: self._issue(connection, agent_id))
+
+    async def verify(self, token: str) -> Caller:
+        """Raises Unauthorised."""
+        if len(token) > _LONGEST:
+            raise Unauthorised
+        key = digest(token)
+        if (caller := self._cache.get(key)) is not None:
+            return caller
+        changes = self._changes
+        caller = await self._db.read(lambda connection: self._verify(connection, token))
+        if changes != self._changes:  # what was read may be the past already
+            return await self.verify(token)
+        self._cache.put(key, caller)
+        return caller
+
+    def _issue(self, connection: Connection, agent_id: str) -> IssuedPlatformToken:
+        row = store.gateway_token(connection, agent_id)
+        if row is None:
+            raise UnknownAgent
+        kid, secret = self._signing.newest(connection)
+        now = clock.now()
+        expires = (now + LIFETIME).replace(microsecond=0)
+        claims = {
+            "iss": ISSUER,
+            "aud": _AUDIENCE,
+            "sub": agent_id,
+            "tenant": row.tenant_id,
+            "gateway": _fingerprint(row.digest),
+            "jti": ids.new_id(),
+            "iat": now,
+            "exp": expires,
+        }
+        token = jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid, "typ": _TYPE})
+        return IssuedPlatformToken(Sensitive(token), expires)
+
+    def _verify(self, connection: Connection, token: str) -> Caller:
+        try:
+            claims = jwt.decode(
+                token,
+                self._secret(connection, token),
+                [ALGORITHM],
+                audience=_AUDIENCE,
+                issuer=ISSUER,
+                options={"require": _CLAIMS},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise Unauthorised from None
+        row = store.gateway_token(connection, str(claims["sub"]))
+        if row is None or row.tenant_id != claims["tenant"]:
+            raise Unauthorised
+        if not hmac.compare_digest(_fingerprint(row.digest).encode(), str(claims["gateway"]).encode()):
+            raise Unauthorised
+        return Caller(CallerKind.PLATFORM, row.tenant_id, agent_id=row.agent_id)
+
+    def _secret(self, connection: Connection, token: str) -> bytes:
+        secret = self._signing.secret(connection, jwt.get_unverified_header(token).get("kid"))
+        if secret is None or not is_platform(token):
+            raise Unauthorised
+        return secret
+
+    def _forget(self, agent_id: str) -> None:
+        self._changes += 1
+        self._cache.drop(lambda caller: caller.agent_id == agent_id)
+
+
+def is_platform(token: str) -> bool:
+    """Whether a token claims to be one of these; only `verify` knows whether it is."""
+    try:
+        return len(token) <= _LONGEST and jwt.get_unverified_header(token).get("typ") == _TYPE
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return False
+
+
+def _fingerprint(gateway_digest: bytes) -> str:
+    """Names a gateway token without telling what is stored of it."""
+    return digest(f"platform {gateway_digest.hex()}").hex()[:32]

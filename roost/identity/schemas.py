@@ -1,0 +1,110 @@
+"""Shapes of API keys, as the storage clients send and read them; camelCase and snake_case stand side by side there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from roost.identity.errors import InvalidPermissions
+from roost.identity.model import ApiKey, IssuedApiKey
+from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
+
+_READ, _WRITE = "org:files:read", "org:files:write"
+_ENDPOINTS: Mapping[str, str] = {
+    **dict.fromkeys(("pinList", "userPinnedDataTotal", "pinJobs", "getPinObject", "listPinObjects"), _READ),
+    **dict.fromkeys(("hashMetadata", "hashPinPolicy", "pinByHash", "pinFileToIPFS", "pinJSONToIPFS"), _WRITE),
+    **dict.fromkeys(("unpin", "userPinPolicy", "addPinObject", "removePinObject", "replacePinObject"), _WRITE),
+}
+"""The scope behind each endpoint of the old API that a key can be limited to."""
+_DEEPEST = 3
+
+
+class KeyPermissions(StorageSchema):
+    """`admin`: everything. Else scopes by name in `resources`, or endpoints of the old API that are true."""
+
+    admin: bool = False
+    resources: Annotated[Sequence[str], Field(max_length=100)] = ()
+    endpoints: Mapping[str, Any] | None = None
+
+    def scopes(self) -> frozenset[str]:
+        """Empty for an admin. Raises InvalidPermissions for none and for unknown endpoints."""
+        if self.admin:
+            return frozenset()
+        found = {*self.resources, *_scopes(self.endpoints or {}, _DEEPEST)}
+        if not found:
+            raise InvalidPermissions("permissions must be admin, or name resources or endpoints")
+        return frozenset(found)
+
+
+class CreateKeyRequest(ApiSchema):
+    key_name: Annotated[Text, Field(min_length=1, max_length=100)]
+    permissions: KeyPermissions
+    max_uses: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
+
+
+class RevokeKeyRequest(ApiSchema):
+    api_key: Annotated[Text, Field(max_length=100)]
+
+
+class IssuedKeyRecord(StorageSchema):
+    jwt: Annotated[str, Field(serialization_alias="JWT", repr=False)]
+    pinata_api_key: str
+    pinata_api_secret: Annotated[str, Field(repr=False)]
+
+
+class KeyScopes(StorageSchema):
+    admin: bool
+    resources: Sequence[str]
+
+
+class KeyRecord(StorageSchema):
+    """`key` is what it is revoked by. Neither token nor secret is ever shown again."""
+
+    id: str
+    name: str
+    key: str
+    max_uses: int | None
+    uses: int
+    user_id: str
+    scopes: KeyScopes
+    revoked: bool
+    created_at: Annotated[Moment, Field(serialization_alias="createdAt")]
+    updated_at: Annotated[Moment, Field(serialization_alias="updatedAt")]
+
+
+class KeyList(StorageSchema):
+    keys: Sequence[KeyRecord]
+    count: int
+
+
+def minted(made: IssuedApiKey) -> IssuedKeyRecord:
+    return IssuedKeyRecord(jwt=made.token.reveal(), pinata_api_key=made.handle, pinata_api_secret=made.secret.reveal())
+
+
+def listed(keys: Sequence[ApiKey], count: int) -> KeyList:
+    return KeyList(keys=[_record(key) for key in keys], count=count)
+
+
+def _record(key: ApiKey) -> KeyRecord:
+    return KeyRecord(
+        id=key.id,
+        name=key.name,
+        key=key.handle or key.id,
+        max_uses=key.max_uses,
+        uses=key.uses,
+        user_id=key.tenant_id,
+        scopes=KeyScopes(admin=not key.scopes, resources=sorted(key.scopes)),
+        revoked=key.revoked_at is not None,
+        created_at=key.created_at,
+        updated_at=key.revoked_at or key.created_at,
+    )
+
+
+def _scopes(endpoints: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for name, value in endpoints.items():
+        if isinstance(value, Mapping) and depth > 0:
+            yield from _scopes(cast("Mapping[str, Any]", value), depth - 1)
+        elif not isinstance(value, bool) or name not in _ENDPOINTS:
+            raise InvalidPermissions("permissions.endpoints has something unknown")
+        elif value:
+            yield _ENDPOINTS[name]

@@ -1,0 +1,147 @@
+"""CARs that go out: the blocks of a file or folder in the order of a depth-first walk, each once and each verified
+(ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, dups=n or y).
+"""
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentReader, ContentStat, decoded
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, Cid
+from roost.storage.unixfs.dagpb import PBNode, UnixfsKind
+
+MOST_BLOCKS = 1_000_000
+_SPAN = re.compile(r"(-?[0-9]{1,18}):(?:(-?[0-9]{1,18})|\*)", re.ASCII)
+_LABEL = 2
+
+
+class DagScope(StrEnum):
+    """How much below the end of the path: its block; what makes the file or the list of the folder; everything."""
+
+    BLOCK = "block"
+    ENTITY = "entity"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class EntityBytes:
+    """Bytes of a file, the last one included, None being its end; negative ones count from its end."""
+
+    first: int
+    last: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`entity-bytes` as it is written: `0:*`, `0:1023`, `-5:*`. Raises InvalidSpan."""
+        found = _SPAN.fullmatch(text)
+        if found is None:
+            raise InvalidByteRange
+        return cls(int(found[1]), None if found[2] is None else int(found[2]))
+
+    def within(self, size: int) -> tuple[int, int]:
+        """Where it begins and ends in a file of that size, the end not included."""
+        last = size - 1 if self.last is None else self.last
+        begin, last = (at + size if at < 0 else at for at in (self.first, last))
+        return max(0, begin), min(size, last + 1)
+
+
+_Range = tuple[int, int] | None
+
+
+async def blocks_car(
+    reader: ContentReader,
+    scope: ContentScope,
+    steps: Sequence[ContentStat],
+    dag_scope: DagScope = DagScope.ALL,
+    span: EntityBytes | None = None,
+    *,
+    dups: bool = False,
+) -> AsyncGenerator[bytes]:
+    """A CAR of the blocks that prove the way (`steps`, as `Reader.resolve` gives them) and of what is at its end.
+
+    dups: each block comes as often as the walk comes to it, so that a reader need not keep any.
+    `span` matters for files, and means the entity. Raises ContentMissing, ContentDamaged, TooManyBlocks, BlobFailed.
+    """
+    end = steps[-1]
+    walk = _DagWalk(reader, scope, DagScope.ENTITY if span is not None else dag_scope, dups=dups)
+    yield car.header([end.cid])
+    for step in steps:
+        for cid in (*step.via, *((step.cid,) if step is not end else ())):
+            for piece in await walk.block(cid):
+                yield piece
+    part = span.within(end.size) if span is not None and end.size is not None else None
+    async for piece in walk.below(end.cid, part):
+        yield piece
+
+
+class _DagWalk:
+    def __init__(self, reader: ContentReader, scope: ContentScope, dag_scope: DagScope, *, dups: bool) -> None:
+        self._reader = reader
+        self._scope = scope
+        self._dag_scope = dag_scope
+        self._dups = dups
+        self._count = 0
+        self._sent: dict[bytes, bool] = {}  # by digest: whether all below it was sent too; empty with `dups`
+
+    async def block(self, cid: Cid) -> Sequence[bytes]:
+        """One block of the way."""
+        if cid.digest in self._sent:
+            return ()
+        self._note(cid, whole=False)
+        return _framed(cid, await self._reader.block(self._scope, cid))
+
+    async def below(self, top: Cid, part: _Range) -> AsyncGenerator[bytes]:
+        waiting: list[tuple[Cid, _Range]] = [(top, part)]
+        while waiting:
+            cid, part = waiting.pop()
+            known = self._sent.get(cid.digest)
+            if known or (known is not None and cid.codec != DAG_PB):
+                continue
+            block = await self._reader.block(self._scope, cid)
+            self._note(cid, whole=part is None and cid.codec == DAG_PB)  # as plain bytes it has nothing below it
+            if known is None:
+                for piece in _framed(cid, block):
+                    yield piece
+            if cid.codec == DAG_PB and self._dag_scope is not DagScope.BLOCK:
+                waiting += reversed(self._links(await decoded(block), part))
+
+    def _note(self, cid: Cid, *, whole: bool) -> None:
+        self._count += 1
+        if self._count > MOST_BLOCKS:
+            raise TooManyBlocks
+        if not self._dups:
+            self._sent[cid.digest] = whole
+
+    def _links(self, node: PBNode, part: _Range) -> Sequence[tuple[Cid, _Range]]:
+        everything = self._dag_scope is DagScope.ALL
+        match node.unixfs.kind:
+            case UnixfsKind.DIRECTORY:
+                return [(link.cid, None) for link in node.links] if everything else ()
+            case UnixfsKind.SHARD:
+                return [(link.cid, None) for link in node.links if everything or len(link.name) == _LABEL]
+            case _ if part is None:
+                return [(link.cid, None) for link in node.links]
+            case _:
+                return list(_parts(node, *part))
+
+
+def _framed(cid: Cid, block: bytes) -> Sequence[bytes]:
+    """The pieces of a CAR for a block; none for one whose content is in its CID."""
+    return () if cid.hash == IDENTITY else (car.frame(cid, len(block)), block)
+
+
+def _parts(node: PBNode, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:
+    """The links of a file that hold some of the range, and which part of each; None where it is all of it."""
+    found: list[tuple[Cid, _Range]] = []
+    at = len(node.unixfs.data)
+    for link, size in zip(node.links, node.unixfs.sizes, strict=False):
+        if begin < end and at < end and at + size > begin:
+            whole = begin <= at and at + size <= end
+            found.append((link.cid, None if whole else (max(0, begin - at), min(size, end - at))))
+        at += size
+    return found

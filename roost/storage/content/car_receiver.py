@@ -1,0 +1,183 @@
+"""CARs that users hand in: each is kept as it is, as one pack, once it is known to be one whole file or folder.
+
+Every block is checked against its CID as it comes. A CAR that lacks a block, tells a wrong size or has another root
+than one is refused. Blocks that the root does not lead to are bytes of the pack, and never content.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.blob.contract import BlobWriter
+from roost.storage.content import store
+from roost.storage.content.chunk_pipeline import ChunkPipeline
+from roost.storage.content.model import FILE_DEPTH, BlockLocation, BlockRow, Pack
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import UnixfsKind
+from roost.storage.unixfs.errors import MalformedContent
+
+T = TypeVar("T")
+MOST_BLOCKS = 250_000
+MOST_LINKS = 500_000
+"""Both are held in memory while a CAR comes; at 256 KiB a block this is 61 GiB."""
+_MOST_FILES, _MOST_BYTES = 2**31 - 1, 2**53 - 1  # what every client of JSON can count
+_FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
+_FILES = frozenset({UnixfsKind.FILE, UnixfsKind.RAW})
+
+
+@dataclass(frozen=True)
+class CarContents:
+    """What a CAR holds. size: bytes of content, of a folder's files together. files: how many, a file being one."""
+
+    cid: Cid
+    kind: UnixfsKind
+    size: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeSummary:
+    """What matters of a node: what is below it, and of a file how many bytes are below each link."""
+
+    kind: UnixfsKind
+    own: int
+    told: int | None
+    links: Sequence[Cid]
+    sizes: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _SubtreeSummary:
+    """A block with all that is below it."""
+
+    size: int
+    files: int = 1
+    depth: int = 0
+
+
+class CarReceiver:
+    """Got from `Content.receive_car`. `write` the CAR, `end` it, then `commit` once."""
+
+    def __init__(self, db: Database, writer: BlobWriter, key: str) -> None:
+        self._db = db
+        self._writer = writer
+        self._reader = car.CarReader()
+        self._pieces = ChunkPipeline(self._index, writer.write)
+        self._rows: dict[Cid, BlockRow] = {}
+        self._nodes: dict[Cid, _NodeSummary] = {}
+        self._links = 0
+        self._reached: dict[Cid, _SubtreeSummary] = {}
+        self.pack_id = key
+        self.size = 0
+        """Bytes received."""
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes of the CAR. Raises Malformed, BlobFailed."""
+        self.size += len(data)
+        await self._pieces.add(data)
+
+    async def settle(self) -> None:
+        """All that came so far has been looked at. Raises Malformed, BlobFailed."""
+        await self._pieces.end()
+
+    async def end(self) -> CarContents:
+        """What has come, if it is whole. Raises Malformed."""
+        await self.settle()
+        return await asyncio.to_thread(self._whole)
+
+    async def commit(self, then: Callable[[Connection], T]) -> T:
+        """Keep the pack, and in one transaction make it content and do `then`, as `Receiver.commit` does."""
+        await self._writer.commit()
+        pack = Pack(self.pack_id, self.size, clock.now())
+        rows = [self._rows[cid] for cid in self._reached if cid.hash != IDENTITY]
+
+        def publish(connection: Connection) -> T:
+            store.add_pack(connection, pack, rows, ())
+            return then(connection)
+
+        return await self._db.write(publish)
+
+    async def aclose(self) -> None:
+        """Waits for what a thread still does with what came. Idempotent."""
+        await self._pieces.close()
+
+    def _index(self, piece: memoryview) -> None:
+        for block in self._reader.feed(piece):
+            cid = block.cid.v1()
+            if cid in self._rows:
+                continue
+            if len(self._rows) == MOST_BLOCKS:
+                raise MalformedContent(f"The CAR has more than {MOST_BLOCKS:,} blocks")
+            self._rows[cid] = BlockRow(cid, BlockLocation.SLICE, block.offset, len(block.data))
+            if cid.codec == DAG_PB:
+                self._nodes[cid] = self._outline(block.data)
+
+    def _outline(self, block: bytes) -> _NodeSummary:
+        node = dagpb.decode(block)
+        links = [link.cid.v1() for link in node.links]
+        self._links += len(links)
+        if self._links > MOST_LINKS:
+            raise MalformedContent(f"The CAR has more than {MOST_LINKS:,} links")
+        unixfs = node.unixfs
+        sizes = unixfs.sizes[: len(links) + 1]  # one too many is as wrong as a million, and takes no room
+        return _NodeSummary(unixfs.kind, len(unixfs.data), unixfs.size, links, sizes)
+
+    def _whole(self) -> CarContents:
+        self._reader.finish()
+        roots = self._reader.roots or ()
+        if len(roots) != 1:
+            raise MalformedContent(f"The CAR has {len(roots)} roots; one is needed")
+        root = roots[0].v1()
+        if root.hash == IDENTITY or root not in self._rows:
+            raise MalformedContent(f"The CAR does not have the block of its root, {roots[0]}")
+        part = self._reach(root)
+        kind = self._nodes[root].kind if root in self._nodes else UnixfsKind.RAW
+        if kind not in _FOLDERS | _FILES:
+            raise MalformedContent("The root of the CAR is neither a file nor a folder")
+        if part.size > _MOST_BYTES:
+            raise MalformedContent("The CAR holds the same blocks more often than can be counted")
+        return CarContents(roots[0], kind, part.size, part.files)
+
+    def _reach(self, root: Cid) -> _SubtreeSummary:
+        """Everything below the root, the lowest first; hashes make no circles."""
+        waiting = [root]
+        while waiting:
+            cid = waiting[-1]
+            if cid in self._reached:  # asked first, so that no node is gone through more than twice
+                waiting.pop()
+            elif missing := [link for link in self._below(cid) if link not in self._reached]:
+                waiting += missing
+            else:
+                self._reached[cid] = self._part(cid)
+        return self._reached[root]
+
+    def _below(self, cid: Cid) -> Sequence[Cid]:
+        if cid.codec not in {RAW, DAG_PB}:
+            raise MalformedContent(f"The CAR leads to a block that belongs to no file or folder: {cid}")
+        if cid.hash == IDENTITY:
+            if cid.codec == DAG_PB and cid not in self._nodes:
+                self._nodes[cid] = self._outline(cid.digest)
+        elif cid not in self._rows:
+            raise MalformedContent(f"The CAR lacks the block {cid}")
+        return self._nodes[cid].links if cid in self._nodes else ()
+
+    def _part(self, cid: Cid) -> _SubtreeSummary:
+        """Raises Malformed for a file that is not as long as it says."""
+        node = self._nodes.get(cid)
+        if node is None:
+            return _SubtreeSummary(len(cid.digest) if cid.hash == IDENTITY else self._rows[cid].length)
+        parts = [self._reached[link] for link in node.links]
+        size = sum(part.size for part in parts)
+        if node.kind in _FOLDERS:
+            return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
+        depth = max((part.depth + 1 for part in parts), default=0)
+        told = node.own + size if node.told is None else node.told
+        if told != node.own + size or [part.size for part in parts] != list(node.sizes) or depth > FILE_DEPTH:
+            raise MalformedContent(f"A file of the CAR is not as long as it says, or too deep: {cid}")
+        return _SubtreeSummary(told, depth=depth)

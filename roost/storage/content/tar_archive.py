@@ -1,0 +1,100 @@
+"""Files and folders that go out as one tar (POSIX.1-2001, pax), the same bytes for the same CID: members in the order
+of their folders, below the CID's own name, with no owner and no time. Everything in it is verified as it is read.
+
+Nothing is packed that could be unpacked anywhere else than below that name: a folder may come from a stranger.
+"""
+
+import tarfile
+from collections.abc import AsyncGenerator
+
+from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentReader, ContentStat
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.dagpb import UnixfsKind
+
+VERSION = 1
+"""Another one for every change of the bytes."""
+MOST_MEMBERS = 100_000
+_DEEPEST = 64
+_LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; what Linux takes
+_END = bytes(2 * tarfile.BLOCKSIZE)
+
+
+class TarArchive:
+    """One file or folder as a tar. `check` it, then send its `pieces`."""
+
+    def __init__(self, reader: ContentReader, scope: ContentScope, top: ContentStat) -> None:
+        self._reader = reader
+        self._scope = scope
+        self._top = top
+
+    async def check(self) -> None:
+        """Goes through the folders, so that what cannot be packed is said before anything is sent.
+
+        Raises NotArchivable, TooManyMembers, TooDeep, Malformed, ContentMissing, ContentDamaged, BlobFailed.
+        """
+        count = 0
+        async for _ in self._members(self._top.cid, str(self._top.cid), 0):
+            count += 1
+            if count > MOST_MEMBERS:
+                raise TooManyArchiveMembers
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """Raises what `check` raises."""
+        async for path, cid, stat in self._members(self._top.cid, str(self._top.cid), 0):
+            if stat is None:
+                data = await self._reader.block(self._scope, cid)
+                yield _head(path, len(data)) + data + _padding(len(data))
+            elif stat.size is None:
+                yield _head(f"{path}/", None)
+            else:
+                async for piece in self._file(path, stat, stat.size):
+                    yield piece
+        yield _END
+
+    async def _file(self, path: str, stat: ContentStat, size: int) -> AsyncGenerator[bytes]:
+        yield _head(path, size)
+        at = 0
+        async for piece in self._reader.content(self._scope, stat):
+            at += len(piece)
+            yield piece
+        if at != size:
+            raise ContentDamaged
+        yield _padding(size)
+
+    async def _members(self, cid: Cid, path: str, depth: int) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
+        """Path and CID of everything from there on; None stands for plain blocks, which are files."""
+        stat = None if cid.codec == RAW else await self._reader.stat(self._scope, cid)
+        if stat is not None and (cid.codec != DAG_PB or stat.kind in {UnixfsKind.SYMLINK, UnixfsKind.METADATA}):
+            raise NotArchivable
+        yield path, cid, stat
+        if stat is None or stat.size is not None:
+            return
+        if depth == _DEEPEST:
+            raise TooDeep
+        names: set[str] = set()
+        async for link in self._reader.entries(self._scope, stat):
+            below = f"{path}/{link.name}"
+            if not _is_safe(link.name) or link.name in names or len(below.encode()) > _LONGEST_PATH:
+                raise NotArchivable
+            names.add(link.name)
+            async for member in self._members(link.cid, below, depth + 1):
+                yield member
+
+
+def _is_safe(name: str) -> bool:
+    """Whether a name is one everywhere: no way up or elsewhere, for no system's way to write paths."""
+    return name not in {"", ".", ".."} and not set(name) & {"/", "\\", "\0"} and len(name.encode()) <= _LONGEST_NAME
+
+
+def _head(path: str, size: int | None) -> bytes:
+    """A member's header; `size` is None for folders."""
+    member = tarfile.TarInfo(path)
+    member.type, member.mode = (tarfile.DIRTYPE, 0o755) if size is None else (tarfile.REGTYPE, 0o644)
+    member.size = size or 0
+    return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)

@@ -1,0 +1,125 @@
+"""Shapes of files; what the contract leaves open follows the reference service's clients."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files import metadata_parsing
+from roost.storage.files.errors import EmptyFileUpdate
+from roost.storage.files.model import PAGE_DEFAULT, File, FileFilter, FileMetadata, Keyvalues
+from roost.storage.unixfs.cid import Cid
+from roost.web.schemas import Moment, StorageSchema, Text
+
+
+class FileFields(StorageSchema):
+    """`size` is the content's, in bytes; `number_of_files` is 1 but for folders."""
+
+    id: str
+    user_id: str
+    name: str | None
+    cid: str
+    size: int
+    number_of_files: int
+    mime_type: str
+    keyvalues: Keyvalues
+    group_id: str | None
+    network: ContentNetwork
+    vectorized: bool = False
+    created_at: Moment
+    expires_at: Moment | None
+
+    @classmethod
+    def of(cls, file: File, **more: Any) -> Self:
+        """more: the fields that the kind of answer has beside these."""
+        return cls(
+            id=file.id,
+            user_id=file.tenant_id,
+            name=file.note.name,
+            cid=file.cid,
+            size=file.size,
+            number_of_files=file.number_of_files,
+            mime_type=file.mime_type,
+            keyvalues=file.note.keyvalues,
+            group_id=file.note.group_id,
+            network=file.network,
+            created_at=file.created_at,
+            expires_at=file.note.expires_at,
+            **more,
+        )
+
+
+_PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")
+
+
+def _upper(text: object) -> object:
+    return text.upper() if isinstance(text, str) else text
+
+
+class FileListParameters(StorageSchema):
+    """The filters of a list, but for keyvalues, whose names are the caller's."""
+
+    limit: int = PAGE_DEFAULT
+    name: Text | None = None
+    group: Text | None = None
+    mime_type: Annotated[Text | None, Field(alias="mimeType")] = None
+    cid: str | None = None
+    order: Annotated[Literal["ASC", "DESC"], BeforeValidator(_upper)] = "DESC"
+    page_token: Annotated[str | None, Field(alias="pageToken")] = None
+    cid_pending: Annotated[bool, Field(alias="cidPending")] = False
+    metadata: str | None = None
+
+    def filter(self, query: Mapping[str, str]) -> FileFilter:
+        """Raises InvalidCid, InvalidMetadata."""
+        pairs = {found[1]: value for key, value in query.items() if (found := _PAIR.fullmatch(key))}
+        return FileFilter(
+            name=self.name or None,
+            group_id=self.group or None,
+            mime_type=self.mime_type or None,
+            cid=Cid.spelled(self.cid) if self.cid else None,
+            keyvalues=metadata_parsing.keyvalues({**pairs, **metadata_parsing.keyvalues(self.metadata or "")}),
+            ascending=self.order == "ASC",
+            nothing=self.cid_pending,
+        )
+
+
+class UpdateFileRequest(StorageSchema):
+    """What is given is changed; a null among keyvalues takes that one away."""
+
+    name: Text | None = None
+    keyvalues: dict[str, str | int | float | bool | None] | None = None
+    expires_at: int | None = None
+
+    def apply(self, note: FileMetadata) -> FileMetadata:
+        """Raises InvalidMetadata, NothingToChange."""
+        if not self.model_fields_set & {"name", "keyvalues", "expires_at"}:
+            raise EmptyFileUpdate
+        if self.name is not None:
+            note = replace(note, name=metadata_parsing.name(self.name))
+        if self.keyvalues is not None:
+            note = replace(note, keyvalues=metadata_parsing.keyvalues({**note.keyvalues, **self.keyvalues}))
+        if "expires_at" in self.model_fields_set:
+            note = replace(note, expires_at=metadata_parsing.expiry(self.expires_at))
+        return note
+
+
+class FileItem(FileFields):
+    updated_at: Moment
+
+
+class FileList(StorageSchema):
+    """`next_page_token` is null on the last page."""
+
+    files: Sequence[FileItem]
+    next_page_token: str | None
+
+
+def item(file: File) -> FileItem:
+    return FileItem.of(file, updated_at=file.updated_at)
+
+
+def listed(files: Sequence[File], token: str | None) -> FileList:
+    return FileList(files=[item(file) for file in files], next_page_token=token)

@@ -1,0 +1,137 @@
+"""Shapes of the Pinning Service API (ipfs/pinning-services-api-spec 1.0.0)."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, cast
+
+from pydantic import AfterValidator, Field
+
+from roost.storage.files import metadata_parsing
+from roost.storage.files.model import NAME_LIMIT, Keyvalues
+from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest
+from roost.storage.pins.model import PinState as Progress
+from roost.storage.psa.errors import InvalidPinQuery
+from roost.storage.unixfs.cid import Cid
+from roost.web.schemas import Moment, StorageSchema, Text
+
+LIMIT_DEFAULT, LIMIT_MOST = 10, 1000
+_CIDS = 10
+_META = 100
+_Name = Annotated[Text, Field(max_length=NAME_LIMIT)]
+
+
+class PinStatusName(StrEnum):
+    QUEUED = "queued"
+    PINNING = "pinning"
+    PINNED = "pinned"
+    FAILED = "failed"
+
+
+_PROGRESS = {
+    PinStatusName.QUEUED: (Progress.PRECHECKING, Progress.SEARCHING, Progress.BACKFILLED),
+    PinStatusName.PINNING: (Progress.RETRIEVING,),
+    PinStatusName.PINNED: (Progress.PINNED,),
+    PinStatusName.FAILED: FAILED,
+}
+_STATUS = {progress: status for status, all_of_it in _PROGRESS.items() for progress in all_of_it}
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_Time = Annotated[datetime, AfterValidator(_aware)]
+
+
+class PinObject(StorageSchema):
+    cid: str
+    name: _Name | None = None
+    origins: Annotated[Sequence[Annotated[Text, Field(max_length=512)]], Field(max_length=HOSTS_LIMIT)] = ()
+    meta: Annotated[dict[Text, Text], Field(max_length=_META)] = Field(default_factory=dict[str, str])
+
+    def ask(self) -> PinRequest:
+        """Raises InvalidCid, InvalidMetadata."""
+        cid = str(Cid.parse(self.cid))
+        return PinRequest(cid, metadata_parsing.name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta))
+
+
+class PinStatus(StorageSchema):
+    """`delegates` is empty where content is fetched by HTTP alone: nobody has to connect to us."""
+
+    requestid: str
+    status: PinStatusName
+    created: Moment
+    pin: PinObject
+    delegates: Sequence[str]
+    info: dict[str, str]
+
+
+class PinResults(StorageSchema):
+    count: int
+    results: Sequence[PinStatus]
+
+
+class PinListQuery(StorageSchema):
+    """Which pins; without `status`, those that are pinned."""
+
+    cid: str | None = None
+    name: _Name | None = None
+    match: NameMatch = NameMatch.EXACT
+    status: str = PinStatusName.PINNED
+    before: _Time | None = None
+    after: _Time | None = None
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MOST)] = LIMIT_DEFAULT
+    meta: str | None = None
+
+    def wanted(self) -> PinQuery:
+        """Raises InvalidCid, InvalidQuery."""
+        cids = self.cid.split(",") if self.cid else []
+        if len(cids) > _CIDS:
+            raise InvalidPinQuery(f"cid: at most {_CIDS}")
+        return PinQuery(
+            statuses=[one for status in self.status.split(",") for one in _progress(status)],
+            cid=[one for cid in cids for one in Cid.spelled(cid)] if cids else None,
+            name=self.name,
+            match=self.match,
+            before=self.before,
+            after=self.after,
+            meta=_meta(self.meta) if self.meta else {},
+        )
+
+
+def _progress(status: str) -> Sequence[Progress]:
+    try:
+        return _PROGRESS[PinStatusName(status)]
+    except ValueError:
+        raise InvalidPinQuery("status: queued, pinning, pinned or failed, by commas") from None
+
+
+def _meta(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    pairs = cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    if pairs is None or len(pairs) > _META or not all(isinstance(value, str) for value in pairs.values()):
+        raise InvalidPinQuery("meta: a JSON object of strings")
+    return pairs
+
+
+def status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
+    ask = pin.ask
+    return PinStatus(
+        requestid=pin.id,
+        status=_STATUS[pin.status],
+        created=pin.created_at,
+        pin=PinObject(
+            cid=ask.cid, name=ask.name, origins=ask.hosts, meta={key: str(value) for key, value in ask.meta.items()}
+        ),
+        delegates=delegates,
+        info={"status_details": pin.status.value} if pin.status in FAILED else {},
+    )
+
+
+def results(pins: Sequence[Pin], count: int, delegates: Sequence[str]) -> PinResults:
+    return PinResults(count=count, results=[status(pin, delegates) for pin in pins])

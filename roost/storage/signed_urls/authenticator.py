@@ -1,0 +1,29 @@
+"""Who comes with a signed address. A credential that comes along is not looked at: the signature says it all."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from roost.core.problem import NotFound
+from roost.identity.authenticator import HostKind, entry_of
+from roost.storage.signed_urls.model import UploadGrant
+from roost.storage.signed_urls.service import SignedUrlService
+from roost.web.service_registry import provide
+
+_SURFACES = frozenset({HostKind.STORAGE, HostKind.LOCAL})
+
+
+async def upload_grant(
+    request: Request, file_id: UUID, links: Annotated[SignedUrlService, Depends(provide(SignedUrlService))]
+) -> UploadGrant:
+    """Raises LinkRefused, LinkExpired."""
+    entry = entry_of(request)
+    if entry.surface not in _SURFACES:
+        raise NotFound
+    return await links.admit(entry.method, f"/v3/files/{file_id}", entry.query)
+
+
+SignedUploadGrant = Annotated[UploadGrant, Depends(upload_grant)]
+"""Whoever has the signed address of an upload."""

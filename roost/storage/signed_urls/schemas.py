@@ -1,0 +1,70 @@
+"""Shapes of signed addresses, as the storage clients send them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from roost.core import clock
+from roost.storage.content.model import ContentNetwork
+from roost.storage.signed_urls.model import UploadGrant, ValidityPeriod
+from roost.web.schemas import StorageSchema, Text
+
+Value = Annotated[Text, Field(max_length=1024)] | int | float | bool | None
+MimeType = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,127}$")]
+
+
+class _ValidityFields(StorageSchema):
+    """date: Unix seconds, now when it is left out. expires: seconds from then."""
+
+    date: int | None = None
+    expires: int
+
+    def window(self) -> ValidityPeriod:
+        """Raises InvalidLink."""
+        return ValidityPeriod(int(clock.now().timestamp()) if self.date is None else self.date, self.expires)
+
+
+class SignDownloadRequest(_ValidityFields):
+    url: Annotated[str, Field(max_length=2048)]
+    method: str = "GET"
+
+
+class SignUploadRequest(_ValidityFields):
+    """`streamable` is taken and has no meaning here."""
+
+    network: ContentNetwork = ContentNetwork.PRIVATE
+    filename: Annotated[Text, Field(max_length=255)] | None = None
+    group_id: Annotated[Text, Field(max_length=36)] | None = None
+    keyvalues: Annotated[Mapping[Annotated[Text, Field(max_length=255)], Value], Field(max_length=10)] | None = None
+    cid_version: Literal["v0", "v1", "unixfs-v1-2025"] | None = None
+    max_file_size: Annotated[int, Field(gt=0)] | None = None
+    allow_mime_types: Annotated[Sequence[MimeType], Field(max_length=32)] | None = None
+    streamable: bool = False
+
+    def grant(self, tenant_id: str, file_id: str) -> UploadGrant:
+        said = {
+            "network": self.network.value,
+            "name": self.filename,
+            "group_id": self.group_id,
+            "keyvalues": json.dumps(dict(self.keyvalues), ensure_ascii=False) if self.keyvalues else None,
+            "cid_version": self.cid_version,
+        }
+        fields = {name: value for name, value in said.items() if value}
+        return UploadGrant(tenant_id, file_id, fields, self.max_file_size, tuple(self.allow_mime_types or ()))
+
+
+def _which(body: Any) -> str:
+    return (
+        "download"
+        if isinstance(body, SignDownloadRequest) or (isinstance(body, Mapping) and "url" in body)
+        else "upload"
+    )
+
+
+Signing = Annotated[
+    Annotated[SignDownloadRequest, Tag("download")] | Annotated[SignUploadRequest, Tag("upload")],
+    Discriminator(_which),
+]
+"""One path has two meanings: with a `url` an address to fetch from is signed, without one an address to upload to."""

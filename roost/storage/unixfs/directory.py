@@ -1,0 +1,81 @@
+"""Folders: one node with a link for each entry, or, when that grows too large, a tree of shards (a HAMT).
+
+Names are any UTF-8 without a slash; which ones are wise is for whoever takes names from outside to say.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
+from roost.storage.unixfs.importer import DagBlock, DagTree
+from roost.storage.unixfs.murmur3 import hash64
+from roost.storage.unixfs.profile import SHARD_ABOVE, ImportProfile
+
+MURMUR3_X64_64 = 0x22
+FANOUT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """`size` is the content below, `tsize` the same with all nodes."""
+
+    name: str
+    cid: Cid
+    size: int
+    tsize: int
+
+
+def folder(profile: ImportProfile, entries: Iterable[DirectoryEntry]) -> DagTree:
+    """The blocks of a folder itself; those of its entries are the caller's. Raises InvalidName, Malformed."""
+    ordered = sorted(entries, key=lambda entry: entry.name.encode())
+    former = ""  # so that an empty name is one that was there before
+    for entry in ordered:
+        if entry.name == former or "/" in entry.name or "\0" in entry.name:
+            raise InvalidEntryName
+        former = entry.name
+    nodes = _nodes(profile, ordered)
+    below = sum(entry.tsize for entry in ordered)
+    root = nodes[-1]
+    own = sum(len(node.data) for node in nodes)
+    return DagTree(root.cid, sum(entry.size for entry in ordered), own + below, nodes=nodes)
+
+
+def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry]) -> list[DagBlock]:
+    estimated = sum(len(entry.name.encode()) + len(bytes(entry.cid)) for entry in entries)
+    if profile.shard_by_block or estimated <= SHARD_ABOVE:
+        links = [PBLink(entry.cid, entry.name, entry.tsize) for entry in entries]
+        data = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
+        if not profile.shard_by_block or len(data) <= SHARD_ABOVE:
+            return [DagBlock(Cid.of(DAG_PB, data, profile.version), data)]
+    nodes: list[DagBlock] = []
+    _shard(profile, [(hash64(entry.name.encode()), entry) for entry in entries], 0, nodes)
+    return nodes
+
+
+def _shard(
+    profile: ImportProfile, entries: Sequence[tuple[bytes, DirectoryEntry]], depth: int, nodes: list[DagBlock]
+) -> PBLink:
+    """Entries that share the first `depth` bytes of their names' hashes; every shard goes to `nodes`, the root last."""
+    if depth == len(entries[0][0]):  # eight bytes are equal: no accident
+        raise MalformedContent("Too many names with the same hash")
+    places: dict[int, list[tuple[bytes, DirectoryEntry]]] = {}
+    for entry in entries:
+        places.setdefault(entry[0][depth], []).append(entry)
+    links: list[PBLink] = []
+    bits = 0
+    for place, inside in sorted(places.items()):
+        bits |= 1 << place
+        if len(inside) == 1:
+            entry = inside[0][1]
+            links.append(PBLink(entry.cid, f"{place:02X}{entry.name}", entry.tsize))
+        else:
+            below = _shard(profile, inside, depth + 1, nodes)
+            links.append(PBLink(below.cid, f"{place:02X}", below.size))
+    field = bits.to_bytes((bits.bit_length() + 7) // 8, "big")
+    data = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, field, hash=MURMUR3_X64_64, fanout=FANOUT))
+    block = DagBlock(Cid.of(DAG_PB, data, profile.version), data)
+    nodes.append(block)
+    return PBLink(block.cid, "", len(data) + sum(link.size for link in links))

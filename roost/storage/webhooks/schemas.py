@@ -1,0 +1,138 @@
+"""Shapes of webhooks and their deliveries."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from roost.storage.webhooks.model import (
+    DESCRIPTION_LIMIT,
+    EVENTS,
+    PAGE_DEFAULT,
+    PAGE_LIMIT,
+    DeliveryState,
+    Webhook,
+    WebhookDelivery,
+    WebhookWithNewSecret,
+)
+from roost.storage.webhooks.service import WebhookUpdate
+from roost.web.schemas import Moment, StorageSchema, Text
+
+_Url = Annotated[Text, Field(max_length=4096)]
+_Events = Annotated[Sequence[Annotated[Text, Field(max_length=100)]], Field(max_length=100)]
+_Description = Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)]
+
+
+class CreateWebhookRequest(StorageSchema):
+    """`events` empty or left out: all types."""
+
+    url: _Url
+    events: _Events = ()
+    description: _Description = ""
+    enabled: bool = True
+
+    def wish(self) -> WebhookUpdate:
+        return WebhookUpdate(None, self.events, self.description, self.enabled)
+
+
+class UpdateWebhookRequest(StorageSchema):
+    """What is left out stays."""
+
+    url: _Url | None = None
+    events: _Events | None = None
+    description: _Description | None = None
+    enabled: bool | None = None
+
+    def wish(self) -> WebhookUpdate:
+        return WebhookUpdate(self.url, self.events, self.description, self.enabled)
+
+
+class DeliveryListParameters(StorageSchema):
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    state: DeliveryState | None = None
+    page_token: Annotated[str | None, Field(alias="pageToken")] = None
+
+
+class WebhookRecord(StorageSchema):
+    """`disabled_reason` is `gone` or `failing` where it was not its owner who disabled it."""
+
+    id: str
+    url: str
+    description: str
+    events: Annotated[Sequence[str], Field(json_schema_extra={"items": {"enum": list(EVENTS)}})]
+    enabled: bool
+    disabled_reason: str | None
+    failing_since: Moment | None
+    created_at: Moment
+    updated_at: Moment
+
+
+class WebhookWithSecret(WebhookRecord):
+    """`secret` is shown this once."""
+
+    secret: str
+
+
+class WebhookList(StorageSchema):
+    webhooks: Sequence[WebhookRecord]
+
+
+class DeliveryRecord(StorageSchema):
+    """`status` is that of the last answer, `error` why there was none. `event_id` is the message's `webhook-id`."""
+
+    id: str
+    event_id: str
+    event_type: str
+    state: DeliveryState
+    attempts: int
+    status: int | None
+    error: str | None
+    created_at: Moment
+    attempted_at: Moment | None
+    next_attempt_at: Moment | None
+    finished_at: Moment | None
+
+
+class DeliveryList(StorageSchema):
+    """`next_page_token` is null on the last page."""
+
+    deliveries: Sequence[DeliveryRecord]
+    next_page_token: str | None
+
+
+def webhook(one: Webhook) -> WebhookRecord:
+    return WebhookRecord(
+        id=one.id,
+        url=one.url,
+        description=one.description,
+        events=one.events,
+        enabled=one.enabled,
+        disabled_reason=one.disabled_reason,
+        failing_since=one.failing_since,
+        created_at=one.created_at,
+        updated_at=one.updated_at,
+    )
+
+
+def made(one: WebhookWithNewSecret) -> WebhookWithSecret:
+    return WebhookWithSecret(**webhook(one.webhook).model_dump(), secret=one.secret.reveal())
+
+
+def delivery(one: WebhookDelivery) -> DeliveryRecord:
+    return DeliveryRecord(
+        id=one.id,
+        event_id=one.event_id,
+        event_type=one.event_type,
+        state=one.state,
+        attempts=one.attempts,
+        status=one.status,
+        error=one.error,
+        created_at=one.created_at,
+        attempted_at=one.attempted_at,
+        next_attempt_at=one.next_at if one.state is DeliveryState.PENDING else None,
+        finished_at=one.finished_at,
+    )
+
+
+def deliveries(page: Sequence[WebhookDelivery], token: str | None) -> DeliveryList:
+    return DeliveryList(deliveries=[delivery(one) for one in page], next_page_token=token)

@@ -1,0 +1,44 @@
+"""What is told of a request when it is over: a line for the log, numbers for whoever counts. Never a query, a header
+or a body; the path is the route's own where there is one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roost.core import log
+
+_log = log.get("access")
+_LONGEST_PATH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRecord:
+    """One request. `status` 499: the client left before an answer began. Sizes are of bodies, in bytes."""
+
+    method: str
+    path: str
+    status: int
+    seconds: float
+    received: int
+    sent: int
+    request_id: str
+    agent_id: str | None = None
+
+
+Observe = Callable[[AccessRecord], None]
+"""Told of each request; quick, and does not raise."""
+
+
+def write(passage: AccessRecord) -> None:
+    """One line of the access log."""
+    _log.info(
+        "request",
+        method=passage.method,
+        path=passage.path[:_LONGEST_PATH],
+        status=passage.status,
+        received=passage.received,
+        sent=passage.sent,
+        request_id=passage.request_id,
+        agent_id=passage.agent_id,
+        ms=round(passage.seconds * 1000, 1),
+    )

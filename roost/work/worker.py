@@ -1,0 +1,210 @@
+"""The one loop that runs operations: claim, act outside the database, record the outcome guarded by the attempt.
+
+Killed at any point, another process (or the next start of this one) takes over when the lease expires. Refuses to
+run anything that is not a row, and two operations of one subject at once.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
+
+from structlog.contextvars import bound_contextvars
+
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.work import store
+from roost.work.claim import ClaimedOperation, Handler, HandlerSpec
+from roost.work.errors import LeaseLost
+from roost.work.model import JSON, KEPT, LEASE_SECONDS, Operation
+from roost.work.outcome import outcome
+
+_POLL = 1.0
+_CANCEL_SECONDS = 5.0
+_SWEEP_SECONDS = 3600.0
+
+_log = log.get("roost.work")
+
+
+@dataclass
+class _RunningOperation:
+    """An operation at work here. `safe_until` (monotonic) is when its lease may have expired at the earliest."""
+
+    claim: ClaimedOperation
+    attempt: asyncio.Task[JSON]
+    safe_until: float
+    given_up: bool = False
+    settled: asyncio.Task[None] | None = None
+
+    def give_up(self) -> None:
+        self.given_up = self.attempt.cancel() or self.given_up
+
+
+class OperationWorker:
+    """`owner` names this process among all that share the database. Use it from one event loop."""
+
+    def __init__(self, db: Database, *, owner: str, lease: float = LEASE_SECONDS, limit: int = 32) -> None:
+        self._db = db
+        self._owner = owner
+        self._lease = lease
+        self._limit = limit
+        self._duties: dict[str, HandlerSpec] = {}
+        self._runs: dict[str, _RunningOperation] = {}
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._awaited: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+
+    def handle(self, kind: str, handler: Handler, *, retries: int = 0) -> None:
+        """Run operations of `kind` with `handler`.
+
+        An attempt that ends in a Problem fails the operation; one that ends in an unexpected exception or in a
+        Problem of kind `unavailable` is tried again, up to `retries` times, with growing pauses.
+        """
+        if kind in self._duties:
+            raise ValueError(f"{kind} has a handler already")
+        self._duties[kind] = HandlerSpec(handler, retries)
+
+    async def start(self) -> None:
+        """Take up what an earlier process of the same name left, and begin.
+
+        A SQLite database has a single server: whatever is leased there, its holder is dead.
+        """
+        owner = None if self._db.is_sqlite else self._owner
+        if left := await self._db.write(lambda connection: store.release(connection, owner)):
+            _log.info("operations.resumed", count=left)
+        self._tasks = [asyncio.create_task(self._claim_always()), asyncio.create_task(self._beat_always())]
+
+    async def stop(self, grace: float = 10.0) -> None:
+        """Claim nothing more, let handlers finish within `grace` seconds, then cancel them and give their work back."""
+        self._stopping = True
+        self._wake.set()
+        if not self._tasks:
+            return
+        claiming, beating = self._tasks
+        self._tasks = []
+        await asyncio.wait({claiming}, timeout=grace)
+        await self._settled(grace)
+        for run in self._runs.values():
+            run.give_up()
+        await self._settled(_CANCEL_SECONDS)
+        claiming.cancel()
+        beating.cancel()
+        await asyncio.wait({claiming, beating})
+        try:
+            await self._db.write(lambda connection: store.release(connection, self._owner))
+        except Exception:  # noqa: BLE001 - the end of the loop: without a database the leases expire by themselves
+            _log.exception("operations.not_released")
+
+    def wake(self) -> None:
+        """Look for work now: call it after the commit of what `add` wrote."""
+        self._wake.set()
+
+    async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - running out is no error
+        """The operation once it has finished, or as it is after `timeout` seconds. Raises OperationMissing."""
+        event = self._awaited.setdefault(operation_id, asyncio.Event())
+        deadline = clock.monotonic() + timeout
+        while True:
+            event.clear()
+            operation = await self._db.read(lambda connection: store.get(connection, operation_id))
+            left = deadline - clock.monotonic()
+            if operation.finished or left <= 0:
+                return operation
+            with suppress(TimeoutError):  # the poll sees what another process finishes
+                async with asyncio.timeout(min(left, _POLL)):
+                    await event.wait()
+
+    async def _claim_always(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                await self._claim()
+            except Exception:  # noqa: BLE001 - the edge of the loop: the database may come back
+                _log.exception("operations.claim_failed")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL):
+                    await self._wake.wait()
+
+    async def _claim(self) -> None:
+        limit = self._limit - len(self._runs)
+        if limit <= 0:
+            return
+        safe_until, until = self._next_lease()
+        kinds, held = list(self._duties), list(self._runs)
+        taken = await self._db.write(
+            lambda connection: store.claim(connection, kinds, owner=self._owner, until=until, limit=limit, held=held)
+        )
+        for operation in taken:
+            self._begin(ClaimedOperation(**vars(operation), db=self._db), safe_until)
+
+    def _begin(self, claim: ClaimedOperation, safe_until: float) -> None:
+        duty = self._duties[claim.kind]
+        with bound_contextvars(operation=claim.id, kind=claim.kind, subject=claim.subject):
+            run = _RunningOperation(claim, asyncio.create_task(duty.do(claim)), safe_until)
+            run.settled = asyncio.create_task(self._settle(run, duty.retries))
+        self._runs[claim.id] = run
+
+    async def _settle(self, run: _RunningOperation, retries: int) -> None:
+        """Wait for the attempt and record how it ended. What cannot be recorded is run again after its lease."""
+        try:
+            await asyncio.wait({run.attempt})
+            _report(run)
+            await self._db.write(outcome(run.attempt, run.claim, retries, given_up=run.given_up))
+        except LeaseLost:
+            _log.warning("operation.lease_lost", attempt=run.claim.attempts)
+        except Exception:  # noqa: BLE001 - the edge of a run
+            _log.exception("operation.not_recorded")
+        finally:
+            del self._runs[run.claim.id]
+            if event := self._awaited.get(run.claim.id):
+                event.set()
+            self._wake.set()
+
+    async def _settled(self, seconds: float) -> None:
+        if tasks := {run.settled for run in self._runs.values() if run.settled}:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def _beat_always(self) -> None:
+        interval = self._lease / 3
+        sweep_at = clock.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(interval):
+                    await self._beat()
+                if clock.monotonic() >= sweep_at:
+                    await self._db.write(lambda connection: store.sweep(connection, clock.now() - KEPT))
+                    sweep_at = clock.monotonic() + _SWEEP_SECONDS
+            except Exception:  # noqa: BLE001 - the edge of the loop
+                _log.exception("operations.beat_failed")
+            for run in self._runs.values():
+                if run.safe_until < clock.monotonic() + interval:  # it would expire before the next beat
+                    run.give_up()
+            await asyncio.sleep(interval)
+
+    async def _beat(self) -> None:
+        """Prolong the leases of what runs here and give up what is lost."""
+        if not (runs := list(self._runs.values())):
+            return
+        safe_until, until = self._next_lease()
+        claims = [run.claim for run in runs]
+        kept = await self._db.write(lambda connection: store.extend(connection, claims, until))
+        for run in runs:
+            if run.claim.id in kept:
+                run.safe_until = safe_until
+            else:
+                run.give_up()
+
+    def _next_lease(self) -> tuple[float, datetime]:
+        """When a lease that is written from now on ends: on the clock of this process, and as all see it."""
+        return clock.monotonic() + self._lease, clock.now() + timedelta(seconds=self._lease)
+
+
+def _report(run: _RunningOperation) -> None:
+    if run.attempt.cancelled():
+        _log.warning("operation.cancelled", attempt=run.claim.attempts, by_us=run.given_up)
+    elif isinstance(error := run.attempt.exception(), Problem):
+        _log.info("operation.failed", attempt=run.claim.attempts, problem=error.message)
+    elif error is not None:
+        _log.error("operation.crashed", attempt=run.claim.attempts, exc_info=error)

@@ -1,0 +1,139 @@
+"""How channels are told: never with their tokens."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from roost.agents.channels import schemas
+from roost.agents.channels.model import (
+    ALLOW_FROM_LIMIT,
+    ID_LIMIT,
+    TOKEN_LIMIT,
+    Channel,
+    ChannelChange,
+    ChannelOverview,
+    ChannelRequest,
+    ChannelStatus,
+)
+from roost.agents.channels.schemas import ChannelConfiguration
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import CHANNELS, SLACK, TELEGRAM, WHATSAPP, ChannelState
+
+BOT, APP = Sensitive("123456789:very-secret-token-of-a-bot"), Sensitive("xapp-1-very-secret-token")
+CHANNEL = Channel(TELEGRAM, BOT, None, "open", ("1", "2"), True, "my_bot")
+STATE = ChannelState(True, True, None, "it broke")
+
+
+def told(*shown: ChannelStatus) -> dict[str, object]:
+    overview = ChannelOverview({one.channel.name: one for one in shown}, "1.2.3")
+    return schemas.listed(overview).model_dump(mode="json", by_alias=True)
+
+
+def test_what_is_not_configured_is_null() -> None:
+    assert told() == {**dict.fromkeys(CHANNELS), "version": "1.2.3"}
+
+
+def test_a_channel_with_what_its_gateway_says() -> None:
+    assert told(ChannelStatus(CHANNEL, STATE))["telegram"] == {
+        "configured": True,
+        "enabled": True,
+        "dmPolicy": "open",
+        "allowFrom": ["1", "2"],
+        "botTokenSet": True,
+        "botTokenHint": "-bot",
+        "appTokenSet": False,
+        "appTokenHint": None,
+        "botUsername": "my_bot",
+        "running": True,
+        "connected": True,
+        "lastError": "it broke",
+    }
+
+
+def test_a_gateway_that_says_nothing() -> None:
+    found = told(ChannelStatus(replace(CHANNEL, bot_name=None), None))["telegram"]
+    assert isinstance(found, dict)
+    assert [found[name] for name in ("running", "connected", "lastError", "botUsername")] == [None] * 4
+
+
+def test_slack_has_two_tokens() -> None:
+    found = told(ChannelStatus(replace(CHANNEL, name=SLACK, app_token=APP), None))["slack"]
+    assert isinstance(found, dict)
+    assert (found["appTokenSet"], found["appTokenHint"]) == (True, "oken")
+
+
+@pytest.mark.parametrize(("state", "linked"), [(None, None), (STATE, None), (replace(STATE, linked=False), False)])
+def test_whatsapp_is_linked_or_not(state: ChannelState | None, linked: bool | None) -> None:
+    found = told(ChannelStatus(replace(CHANNEL, name=WHATSAPP), state))["whatsapp"]
+    assert isinstance(found, dict)
+    assert found["linked"] is linked
+    assert "linked" not in (told(ChannelStatus(CHANNEL, state))["telegram"] or {})
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_no_token_is_told(name: str) -> None:
+    text = str(told(ChannelStatus(replace(CHANNEL, name=name, app_token=APP), STATE)))
+    assert "very-secret" not in text
+
+
+def test_a_short_token_has_no_hint() -> None:
+    found = told(ChannelStatus(replace(CHANNEL, bot_token=Sensitive("short")), None))["telegram"]
+    assert isinstance(found, dict)
+    assert found["botTokenHint"] is None
+
+
+def test_what_was_done() -> None:
+    assert schemas.done(ChannelChange("Saved")).model_dump(by_alias=True) == {
+        "success": True,
+        "message": "Saved",
+        "botUsername": None,
+        "warning": None,
+    }
+    assert schemas.done(ChannelChange("Saved", "my_bot", "Mind this")).warning == "Mind this"
+
+
+def order(**body: Any) -> ChannelRequest:
+    return ChannelConfiguration.model_validate(body).order()
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"unknown": 1}, {"botToken": None, "allowFrom": None}, {"botToken": "", "appToken": ""}]
+)
+def test_what_is_not_said(body: dict[str, Any]) -> None:
+    assert order(**body) == ChannelRequest()
+
+
+def test_all_that_may_be_said() -> None:
+    body = {"botToken": "b", "appToken": "a", "dmPolicy": "pairing", "allowFrom": ["1", "2"], "enabled": False}
+    assert order(**body) == ChannelRequest(Sensitive("b"), Sensitive("a"), "pairing", ["1", "2"], enabled=False)
+    assert order(allowFrom=[]).allow_from == []
+
+
+def test_the_longest() -> None:
+    made = order(botToken="t" * TOKEN_LIMIT, allowFrom=["i" * ID_LIMIT] * ALLOW_FROM_LIMIT)
+    assert made.allow_from is not None
+    assert len(made.allow_from) == ALLOW_FROM_LIMIT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"botToken": "t" * (TOKEN_LIMIT + 1)},
+        {"appToken": "t" * (TOKEN_LIMIT + 1)},
+        {"botToken": "a\0"},
+        {"botToken": 7},
+        {"dmPolicy": "closed"},
+        {"dmPolicy": ""},
+        {"allowFrom": "1"},
+        {"allowFrom": [""]},
+        {"allowFrom": ["i" * (ID_LIMIT + 1)]},
+        {"allowFrom": ["i"] * (ALLOW_FROM_LIMIT + 1)},
+        {"allowFrom": [None]},
+        {"enabled": "maybe"},
+    ],
+)
+def test_what_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        order(**body)

@@ -1,0 +1,94 @@
+"""Shapes: what a body may leave out, what is never printed, what the outside calls things."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from roost.agents.lifecycle import schemas
+from roost.agents.lifecycle.schemas import CreateAgentRequest, RestartAgentRequest
+from roost.agents.registry.errors import InvalidAgentName
+from roost.agents.registry.model import Agent, AgentProfile, AgentState
+from roost.core.sensitive import Sensitive
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+AGENT = Agent("a1", "t1", AgentProfile("Ada"), "fake", "1.0.0", AgentState.FAILED, "because", False, AT, AT)
+
+
+def test_an_order_from_the_least_and_from_the_most() -> None:
+    least = CreateAgentRequest.model_validate({"name": " Ada ", "unknown": 1}).order()
+    assert least.profile == AgentProfile("Ada")
+    assert (least.engine, least.secret_ids, least.channels) == (None, (), {})
+    most = CreateAgentRequest.model_validate(
+        {
+            "name": "Ada",
+            "description": "counts",
+            "vibe": "calm",
+            "emoji": "🦉",
+            "engine": "hermes",
+            "secretIds": ["s"],
+            "channels": {"telegram": {"botToken": "1:very-secret", "other": []}, "slack": {}},
+        }
+    ).order()
+    assert most.profile == AgentProfile("Ada", "counts", "calm", "🦉")
+    assert (most.engine, most.secret_ids) == ("hermes", ["s"])
+    assert most.channels["telegram"].bot_token == Sensitive("1:very-secret")
+    assert most.channels["slack"].bot_token is None
+    assert "very-secret" not in repr(most)
+
+
+@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "<b>"}])
+def test_a_name_is_needed(body: dict) -> None:
+    with pytest.raises(InvalidAgentName):
+        CreateAgentRequest.model_validate(body).order()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"vibe": "x" * 201},
+        {"emoji": "🦉" * 33},
+        {"engine": "x" * 33},
+        {"description": "a\0b"},
+        {"skillCids": [""]},
+        {"secretIds": ["x" * 257]},
+        {"channels": {"telegram": {"botToken": 7}}},
+        {"channels": {"telegram": "1:x"}},
+    ],
+)
+def test_what_is_no_order(body: dict) -> None:
+    with pytest.raises(ValidationError):
+        CreateAgentRequest.model_validate({"name": "Ada", **body})
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"), [({}, None), ({"version": "2"}, "2"), ({"agentVersion": "3"}, "3"), ({"version": ""}, None)]
+)
+def test_a_version_by_either_name(body: dict, wanted: str | None) -> None:
+    assert RestartAgentRequest.model_validate(body).wanted == wanted
+
+
+def test_a_record_as_clients_read_it() -> None:
+    shown = schemas.record(AGENT, "http://a1.agents.localhost").model_dump(mode="json", by_alias=True)
+    assert shown == {
+        "agentId": "a1",
+        "userId": "t1",
+        "name": "Ada",
+        "description": None,
+        "vibe": None,
+        "emoji": None,
+        "engine": "fake",
+        "agentVersion": "1.0.0",
+        "status": "failed",
+        "statusReason": "because",
+        "url": "http://a1.agents.localhost",
+        "createdAt": "2026-01-02T03:04:05.000000Z",
+        "updatedAt": "2026-01-02T03:04:05.000000Z",
+        "gatewayToken": None,
+        "lifecycleJson": None,
+    }
+    assert schemas.record(AGENT, "", Sensitive("rst_x")).gateway_token == "rst_x"
+
+
+def test_a_token_goes_by_both_names() -> None:
+    assert schemas.token(Sensitive("rst_x")).model_dump(by_alias=True) == {"token": "rst_x", "gatewayToken": "rst_x"}

@@ -1,0 +1,141 @@
+"""What agents bring themselves: whose it is, when it is read anew, and that nothing is left open."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from roost.agents.models.agent_catalogs import MOST_PROVIDERS, AgentCatalogs
+from roost.agents.models.catalog import ModelCatalog
+from roost.agents.models.errors import UnknownModel
+from roost.agents.models.listing import ModelListing
+from roost.agents.models.model import AgentProviders
+from roost.drivers.model.contract import ModelSettings, ModelUpstream
+from tests.agents.models.house import Puppet
+from tests.drivers.model.local import until
+
+
+@dataclass
+class Bringing:
+    """What agents have by their ids, and the upstreams that were made for it."""
+
+    has: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    made: list[tuple[str, Puppet]] = field(default_factory=list[tuple[str, Puppet]])
+    reads: int = 0
+    fails: Exception | None = None
+    reading: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.reading.set()
+
+    async def settings(self, agent_id: str) -> Sequence[ModelSettings]:
+        self.reads += 1
+        if self.fails is not None:
+            raise self.fails
+        found = [ModelSettings(name, "openai", "http://x/v1") for name in self.has.get(agent_id, ())]
+        await self.reading.wait()
+        return found
+
+    def connect(self, agent_id: str, settings: ModelSettings) -> ModelUpstream:
+        puppet = Puppet(settings.name, ["m"])
+        self.made.append((agent_id, puppet))
+        return puppet
+
+
+@pytest.fixture
+def bringing() -> Bringing:
+    return Bringing({"a": ["mine"]})
+
+
+@pytest.fixture
+async def own(bringing: Bringing) -> AsyncIterator[AgentCatalogs]:
+    deployment = ModelCatalog([ModelListing(Puppet("near", ["n"]))])
+    made = AgentCatalogs(AgentProviders(bringing.settings, bringing.connect), deployment, most=3)
+    yield made
+    await made.close()
+
+
+async def ids(own: AgentCatalogs, agent_id: str) -> Sequence[str]:
+    async with own.held(agent_id) as catalogue:
+        return (await catalogue.offer()).ids
+
+
+async def test_one_agents_providers_are_no_other_agents(own: AgentCatalogs) -> None:
+    assert await ids(own, "a") == ["m", "mine/m", "near/n"]
+    assert await ids(own, "b") == ["n", "near/n"]
+    async with own.held("b") as catalogue:
+        with pytest.raises(UnknownModel):
+            await catalogue.find("mine/m")
+
+
+async def test_it_is_read_and_connected_once(own: AgentCatalogs, bringing: Bringing) -> None:
+    await asyncio.gather(*(ids(own, "a") for _ in range(10)))
+    await ids(own, "b")
+    await ids(own, "b")
+    assert (bringing.reads, len(bringing.made)) == (2, 1)
+
+
+async def test_after_a_change_the_next_request_begins_anew_and_the_old_connections_close(
+    own: AgentCatalogs, bringing: Bringing
+) -> None:
+    await ids(own, "a")
+    bringing.has["a"] = ["other"]
+    own.forget("a")
+    assert await ids(own, "a") == ["m", "other/m", "near/n"]
+    await until(lambda: bringing.made[0][1].closed)
+    assert not bringing.made[1][1].closed
+
+
+async def test_a_request_that_runs_keeps_its_connection_until_it_is_over(
+    own: AgentCatalogs, bringing: Bringing
+) -> None:
+    async with own.held("a"):
+        async with own.held("a"):
+            own.forget("a")
+        await ids(own, "a")
+        assert not bringing.made[0][1].closed
+    await until(lambda: bringing.made[0][1].closed)
+
+
+async def test_a_change_while_the_old_state_is_being_read_is_not_missed(own: AgentCatalogs, bringing: Bringing) -> None:
+    bringing.reading.clear()
+    early = asyncio.create_task(ids(own, "a"))
+    await until(lambda: bringing.reads)
+    bringing.has["a"] = []
+    own.forget("a")
+    bringing.reading.set()
+    await early
+    assert await ids(own, "a") == ["n", "near/n"]
+    await until(lambda: bringing.made[0][1].closed)
+
+
+async def test_only_so_many_agents_are_kept(own: AgentCatalogs, bringing: Bringing) -> None:
+    for agent_id in ("a", "b", "c", "d"):
+        bringing.has[agent_id] = ["mine"]
+        await ids(own, agent_id)
+    await until(lambda: bringing.made[0][1].closed)
+    assert [puppet.closed for _, puppet in bringing.made] == [1, 0, 0, 0]
+
+
+async def test_only_so_many_providers_of_an_agent_count(own: AgentCatalogs, bringing: Bringing) -> None:
+    bringing.has["a"] = [f"p{number}" for number in range(MOST_PROVIDERS + 5)]
+    await ids(own, "a")
+    assert len(bringing.made) == MOST_PROVIDERS
+
+
+async def test_at_the_end_all_is_closed_even_what_runs(own: AgentCatalogs, bringing: Bringing) -> None:
+    bringing.has["b"] = ["mine"]
+    async with own.held("a"), own.held("b"):
+        own.forget("b")
+        await own.close()
+        await own.close()
+    assert [puppet.closed for _, puppet in bringing.made] == [1, 1]
+
+
+async def test_what_cannot_be_read_is_tried_again(own: AgentCatalogs, bringing: Bringing) -> None:
+    bringing.fails = OSError("no disk")
+    with pytest.raises(OSError, match="no disk"):
+        await ids(own, "a")
+    bringing.fails = None
+    assert (await ids(own, "a"))[0] == "m"

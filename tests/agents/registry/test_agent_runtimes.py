@@ -1,0 +1,99 @@
+"""The way to an agent's parts: only to agents that there are, on ports that somebody listens on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.registry.repository import AgentRepository
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import EngineNotInstalled
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Stream
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.warden_client import DialRefused
+from roost.identity import tenants
+from roost.identity.caller import Plan
+
+
+class Other(FakeEngine):
+    id = "other"
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[FakeRuntime]:
+    made = FakeRuntime(tmp_path / "data")
+    yield made
+    for box in await made.list():
+        await made.delete(box.agent_id)
+
+
+@pytest.fixture
+def roster(database: Database) -> AgentRepository:
+    return AgentRepository(database, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+
+
+@pytest.fixture
+def agent(database: Database, roster: AgentRepository) -> Agent:
+    owner = database.run(lambda c: tenants.ensure(c, "acme").id)
+    return database.run(lambda c: roster.admit(c, owner, AgentProfile("Ada"), "fake", "1.0.0"))
+
+
+@pytest.fixture
+def reach(roster: AgentRepository, runtime: FakeRuntime) -> AgentRuntimes:
+    return AgentRuntimes(roster, runtime, [Other(), FakeEngine()])
+
+
+async def test_engines_in_the_order_in_which_they_are_offered(reach: AgentRuntimes) -> None:
+    assert [engine.id for engine in reach.engines()] == ["other", "fake"]
+    reach.engine("other").remove("1.0.0")
+    assert [engine.id for engine in reach.engines()] == ["fake"]
+    assert reach.engine("other").installed() == []
+    with pytest.raises(EngineNotInstalled):
+        reach.engine("unknown")
+
+
+async def test_no_box_no_stream(reach: AgentRuntimes, agent: Agent) -> None:
+    with pytest.raises(ContainerNotRunning):
+        await reach.gateway(agent.id)
+    with pytest.raises(AgentNotFound):
+        await reach.gateway("nobody")
+
+
+async def test_a_stream_to_the_gateways_port(reach: AgentRuntimes, runtime: FakeRuntime, agent: Agent) -> None:
+    await runtime.start(ContainerSpec(agent.id))
+    with pytest.raises(DialRefused):
+        await reach.gateway(agent.id)
+    listen = "import socket; socket.create_server(('127.0.0.1', 18700)).accept()[0].sendall(b'hello')"
+    await reach.warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
+    reader, writer = await _once_listening(reach, agent)
+    assert await reader.read() == b"hello"
+    writer.close()
+
+
+async def test_the_credential_of_an_agents_gateway(reach: AgentRuntimes, roster: AgentRepository, agent: Agent) -> None:
+    name, value = await reach.credential(agent.id)
+    assert name == "Authorization"
+    assert value == Sensitive(f"Bearer {(await roster.internal_token(agent.id)).reveal()}")
+    with pytest.raises(AgentNotFound):
+        await reach.credential("nobody")
+
+
+async def _once_listening(reach: AgentRuntimes, agent: Agent) -> Stream:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await reach.gateway(agent.id)
+            except DialRefused:
+                await asyncio.sleep(0.01)

@@ -1,0 +1,42 @@
+"""Names of agents (case C6), and the map of their states."""
+
+import pytest
+
+from roost.agents.registry.errors import InvalidAgentName
+from roost.agents.registry.model import TRANSITIONS, AgentState, checked_name
+
+
+@pytest.mark.parametrize("name", ["a", "Büro 7", "x" * 100, "🐣" * 100, 'O\'Neil "the bot"', "名前", "a/b & c"])
+def test_good_names(name: str) -> None:
+    assert checked_name(f"  {name} ") == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "   ",
+        "x" * 101,
+        "🐣" * 101,
+        "a\nb",
+        "a\0b",
+        "a\u200bb",
+        "a\u202eb",
+        "\ufeff",
+        "a\ud800",
+        "<b>",
+        "a\\b",
+        "`id`",
+        "\u2028",
+    ],
+)
+def test_bad_names(name: str) -> None:
+    with pytest.raises(InvalidAgentName):
+        checked_name(name)
+
+
+def test_every_state_has_its_transitions_and_none_leads_to_itself() -> None:
+    assert set(TRANSITIONS) == set(AgentState)
+    for state, following in TRANSITIONS.items():
+        assert following
+        assert state not in following

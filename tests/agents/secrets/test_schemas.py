@@ -1,0 +1,82 @@
+"""Shapes of secrets: a value comes in and is never shown, but a variable's."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from roost.agents.secrets import schemas
+from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.core.sensitive import Sensitive
+
+AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
+TOLD = "2026-11-21T10:29:47.355000Z"
+SECRET = Secret("s", "t", "API_KEY", SecretKind.SECRET, 3, AT, AT)
+VARIABLE = replace(SECRET, id="v", name="LEVEL", kind=SecretKind.VARIABLE)
+
+
+def test_what_is_not_said() -> None:
+    body = schemas.CreateSecretRequest.model_validate({})
+    assert (body.name, body.value, body.type) == ("", "", SecretKind.SECRET)
+    assert schemas.UpdateSecretRequest.model_validate({}).value == ""
+
+
+def test_a_value_is_in_no_log() -> None:
+    assert "very-secret" not in repr(schemas.CreateSecretRequest(name="A", value="very-secret"))
+    assert "very-secret" not in repr(schemas.UpdateSecretRequest(value="very-secret"))
+
+
+@pytest.mark.parametrize(
+    "body", [{"name": None}, {"name": "a\0"}, {"value": "a\0"}, {"value": "\ud800"}, {"value": 7}, {"type": "password"}]
+)
+def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        schemas.CreateSecretRequest.model_validate(body)
+
+
+@pytest.mark.parametrize("ids", [None, [], "s", [None], ["s" * 257], ["a\0"], ["s"] * 1001])
+def test_lists_of_ids_that_are_refused(ids: object) -> None:
+    with pytest.raises(ValidationError):
+        schemas.AttachSecretsRequest.model_validate({"secretIds": ids})
+
+
+def test_how_a_secret_is_told() -> None:
+    assert schemas.answer(SECRET).model_dump(mode="json", by_alias=True) == {
+        "success": True,
+        "secret": {
+            "id": "s",
+            "userId": "t",
+            "name": "API_KEY",
+            "type": "secret",
+            "createdAt": TOLD,
+            "updatedAt": TOLD,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("secret", "value", "shown"),
+    [
+        (SECRET, Sensitive("very-secret"), None),  # not even if somebody hands it over
+        (SECRET, None, None),
+        (VARIABLE, Sensitive("info"), "info"),
+        (VARIABLE, Sensitive(""), ""),
+        (VARIABLE, None, None),
+    ],
+)
+def test_a_value_is_a_variable_s_alone(secret: Secret, value: Sensitive[str] | None, shown: str | None) -> None:
+    found = schemas.listed([SecretWithAgents(secret, {"a1": "Ada"}, value)], 10).model_dump(mode="json", by_alias=True)
+    assert found["secretLimit"] == 10
+    (one,) = found["secrets"]
+    assert one["agents"] == [{"agentId": "a1", "name": "Ada"}]
+    assert one["value"] == shown
+
+
+def test_the_secrets_of_an_agent() -> None:
+    found = schemas.of_agent([AttachedSecret(SECRET, synced=True), AttachedSecret(VARIABLE, synced=False)])
+    assert found.model_dump(mode="json", by_alias=True)["secrets"] == [
+        {"id": "s", "name": "API_KEY", "type": "secret", "createdAt": TOLD, "updatedAt": TOLD, "synced": True},
+        {"id": "v", "name": "LEVEL", "type": "variable", "createdAt": TOLD, "updatedAt": TOLD, "synced": False},
+    ]

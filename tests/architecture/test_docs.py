@@ -1,0 +1,186 @@
+"""The docs match the repository: the map names every folder, decisions are complete, links lead somewhere."""
+
+import posixpath
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from tests.architecture.code import ROOT, literals, modules
+
+DOCS = ROOT / "docs"
+
+DECISION_LINES = 25
+PIECES = (  # the names of package registries, in pieces, so that this file names none
+    ("pypi", "org"),
+    ("pythonhosted", "org"),
+    ("npmjs", "org"),
+    ("npmjs", "com"),
+    ("deb.debian", "org"),
+    ("registry-1.docker", "io"),
+    ("proxy.golang", "org"),
+)
+_MACHINE = re.compile(r"(?<![\w.~-])/(?:root|work|farm)/|(?<![\w.~-])/home/(?!agent\b)\w+/|/Users/\w+/")
+_PRIVATE_WORDS = re.compile(r"\b(?:box(?:es)?|rooms?|wings?|whoever)\b", re.IGNORECASE)
+_WORDED_ELSEWHERE = (  # generated from docstrings; a table of words to avoid
+    "docs/reference/agents-api.md",
+    "docs/builders/style.md",
+)
+HOSTILE = ("tests/",)  # tests try to reach such paths
+
+
+@cache
+def committed() -> dict[str, str]:
+    """Return the text of every file that git tracks or would add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found: dict[str, str] = {}
+    for name in filter(None, listed.split("\0")):
+        try:
+            found[name] = (ROOT / name).read_text()
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue  # not text, or deleted and not yet committed so
+    return found
+
+
+def test_the_map_names_every_folder() -> None:
+    """In both directions: a folder that is missing there, and a line for a folder that is gone."""
+    folders = {str(PurePosixPath(module.path).parent) for module in modules()}
+    assert set(_folders_on_the_map()) == folders
+
+
+def test_decisions_are_numbered_and_short() -> None:
+    files = sorted((DOCS / "decisions").glob("*.md"))
+    assert [file.name[:5] for file in files] == [f"{number:04}-" for number in range(1, len(files) + 1)]
+    for file in files:
+        text = file.read_text()
+        assert text.count("\n") <= DECISION_LINES, f"{file.name} has more than {DECISION_LINES} lines"
+        for part in ("Context", "Decision", "Consequence"):
+            assert f"**{part}.**" in text, f"{file.name} has no {part}"
+
+
+def test_the_changelog_knows_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version in (ROOT / "CHANGELOG.md").read_text(), f"CHANGELOG.md does not mention {version}"
+
+
+def test_links_lead_to_a_file_and_a_heading() -> None:
+    broken = [
+        f"{name}: {target}"
+        for name, text in _pages().items()
+        for target in _links(text)
+        if not _is_there(ROOT / name, *target.partition("#")[::2])
+    ]
+    assert not broken, "a link leads nowhere:\n" + "\n".join(broken)
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    pages, reached = _pages(), set[str]()
+    todo = ["docs/index.md"]
+    while todo:
+        name = todo.pop()
+        if name in pages and name not in reached:
+            reached.add(name)
+            todo += [posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) for link in _files(pages[name])]
+    lost = sorted(name for name in pages if name.startswith("docs/") and name not in reached)
+    assert not lost, f"no link leads to {', '.join(lost)}"
+
+
+def test_pages_name_files_that_exist() -> None:
+    gone = [
+        f"{name}: {path}"
+        for name, text in _pages().items()
+        for path in re.findall(r"`((?:roost|tests|docs|scripts|requirements)/[\w./-]+)`", text)
+        if not (ROOT / path).exists()
+    ]
+    assert not gone, "named, but not there:\n" + "\n".join(gone)
+
+
+def test_troubleshooting_quotes_messages_of_the_code() -> None:
+    """`...` in a quoted message stands for a value, so that only the text around it is searched for."""
+    page = (DOCS / "troubleshooting.md").read_text()
+    quoted = [
+        text for cell in re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE) for text in re.findall(r"`([^`]+)`", cell)
+    ]
+    code = "\0".join(text for module in modules() for _, text in literals(module))
+    code += (ROOT / "scripts" / "setup.py").read_text()
+    unknown = [text for text in quoted for part in text.split("...") if part.strip(" .,") not in code]
+    assert len(quoted) > 100
+    assert not unknown, "docs/troubleshooting.md quotes what no message says:\n" + "\n".join(unknown)
+
+
+def test_pages_use_the_words_of_the_field() -> None:
+    found = [
+        f"{name}: {word}"
+        for name, text in _pages().items()
+        if name not in _WORDED_ELSEWHERE
+        for word in _PRIVATE_WORDS.findall(text)
+    ]
+    assert not found, "say container, package, or who it is:\n" + "\n".join(found)
+
+
+def test_no_file_names_a_package_registry() -> None:
+    hosts = re.compile("|".join(re.escape(".".join(pieces)) for pieces in PIECES))
+    _refuse(hosts, "names a package registry; the clients know theirs", but=())
+
+
+def test_no_file_names_a_place_on_a_machine() -> None:
+    _refuse(_MACHINE, "names a folder of somebody's machine", but=HOSTILE)
+
+
+def test_the_searches_find() -> None:
+    for line in ("see /" + "root/x", '"/home/jane/roost"', "cd /" + "work/main"):
+        assert _MACHINE.search(line), line
+    for line in ("roost/work/worker.py", "/home/agent/.cache", "~/root/x", "https://example.org/root-cause"):
+        assert not _MACHINE.search(line), line
+
+
+def _pages() -> dict[str, str]:
+    return {name: text for name, text in committed().items() if name.endswith(".md")}
+
+
+def _links(text: str) -> list[str]:
+    """Targets of the links to files and headings of this repository."""
+    return re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", text)
+
+
+def _files(text: str) -> list[str]:
+    return [link.partition("#")[0] for link in _links(text) if not link.startswith("#")]
+
+
+def _is_there(page: Path, target: str, heading: str) -> bool:
+    found = page.parent / target if target else page
+    return found.exists() and (not heading or heading in _anchors(found))
+
+
+@cache
+def _anchors(page: Path) -> frozenset[str]:
+    """The fragments of a page's headings, as web views of repositories make them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+def _refuse(pattern: re.Pattern[str], why: str, but: tuple[str, ...]) -> None:
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name, text in committed().items()
+        if not name.startswith(but or ("\0",))
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found, f"{why}:\n" + "\n".join(found)
+
+
+def _folders_on_the_map() -> Iterator[str]:
+    """Read the tree in docs/builders/map.md: two spaces of indentation a level, a slash after each folder."""
+    path: list[str] = []
+    for indent, name in re.findall(r"^( *)(\w+)/ {2,}\S", (DOCS / "builders" / "map.md").read_text(), re.MULTILINE):
+        path[len(indent) // 2 :] = [name]
+        yield "/".join(path)

@@ -1,0 +1,123 @@
+"""What the doctor finds, part by part: what is fine, what is missing, and what stops agents from running."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roost import app, config
+from roost.cli import doctor
+from roost.drivers.runtime.contract import Capabilities, Enforcement
+from roost.storage.files.service import FileService
+from tests.cli.terminal import on_a_terminal, run
+from tests.conformance.kubo import kubo
+from tests.storage.house import house
+
+
+def settings(folder: Path, **environment: str) -> config.Settings:
+    return config.load({"ROOST_DATA": str(folder / "data"), "ROOST_ENGINES": str(folder / "engines"), **environment})
+
+
+def test_a_runtime_with_what_it_enforces_and_what_not() -> None:
+    found = Capabilities(True, enforcement=[Enforcement("memory", True, "cgroup"), Enforcement("cpu", False, "none")])
+    assert [(row["part"], row["status"], row["detail"]) for row in doctor._runtime("bwrap", found)] == [
+        ("runtime bwrap", "ok", "containers start"),
+        ("memory", "ok", "cgroup"),
+        ("cpu", "no", "none"),
+    ]
+
+
+def test_a_runtime_that_starts_nothing() -> None:
+    (row,) = doctor._runtime("bwrap", Capabilities(False, "user namespaces are off"))
+    assert (row["status"], row["detail"]) == ("fail", "user namespaces are off")
+
+
+def test_without_an_engine_no_agent_runs(tmp_path: Path) -> None:
+    *engines, all_of_them = doctor._engines(settings(tmp_path))
+    assert {row["status"] for row in engines} == {"no"}
+    assert "roost engines install openclaw" in engines[0]["detail"]
+    assert all_of_them["status"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("", "ok"),
+        ("postgresql://nobody:very-secret@127.0.0.1:1/none", "fail"),
+        ("nonsense", "fail"),
+        ("sqlite:////proc/nowhere/roost.db", "fail"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path, url: str, status: str) -> None:
+    row = doctor._database(settings(tmp_path, ROOST_DATABASE_URL=url))
+    assert row["status"] == status
+    assert row["detail"]
+    assert "\n" not in row["detail"]
+    assert "very-secret" not in row["detail"]
+
+
+def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
+    assert doctor._blobs(settings(tmp_path))["status"] == "ok"
+    for place in ("/proc/nowhere", "s3://"):
+        row = doctor._blobs(settings(tmp_path, ROOST_BLOBS=place))
+        assert row["status"] == "fail"
+        assert row["detail"]
+        assert "\n" not in row["detail"]
+
+
+def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> None:
+    (empty,) = doctor._content(settings(tmp_path))
+    assert (empty["part"], empty["status"]) == ("content", "ok")
+    db = app.open_database(settings(tmp_path))
+    place = house(db, tmp_path / "data")
+
+    async def fill() -> None:
+        file = await place.file(bytes(3 * 1024**2))
+        await place.file(bytes(1024**2))
+        await FileService(db).delete(file.tenant_id, file.network, file.id)
+
+    asyncio.run(fill())
+    db.close()
+    (row,) = doctor._content(settings(tmp_path))
+    assert row["detail"] == "4.0 MiB are stored, 3.0 MiB of it were deleted and go within a day"
+    assert doctor._content(settings(tmp_path, ROOST_DATABASE_URL="nonsense")) == ()
+
+
+def test_models_without_their_key(tmp_path: Path) -> None:
+    (stand_in,) = doctor._models(settings(tmp_path))
+    assert "stand-in" in stand_in["detail"]
+    (row,) = doctor._models(
+        settings(tmp_path, ROOST_MODEL_URL="https://models.example/v1", ROOST_MODEL_KEY="sk-very-secret")
+    )
+    assert row["detail"] == "openai at https://models.example/v1"
+
+
+@pytest.mark.container
+def test_the_doctor_ends_with_what_it_found(tmp_path: Path) -> None:
+    ended = run(
+        "doctor", ROOST_DATA=str(tmp_path / "d"), ROOST_ENGINES=str(tmp_path / "e"), ROOST_DATABASE_URL="nonsense"
+    )
+    assert ended.exit_code == 1
+    assert "fail" in ended.stdout
+    assert len({line[:4].strip() for line in ended.stdout.splitlines()} - {"ok", "no", "fail"}) == 0
+
+
+def test_rows_stand_in_columns_on_a_narrow_terminal() -> None:
+    code = "from roost.cli.output import say_field; say_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
+    assert all(len(line) < 120 for line in on_a_terminal(code).splitlines())
+
+
+async def test_the_public_network(tmp_path: Path) -> None:
+    async def network(**environment: str) -> tuple[str, str]:
+        row = await asyncio.to_thread(doctor._network, settings(tmp_path, **environment))
+        return row["status"], row["detail"]
+
+    assert await network() == ("ok", "none; pins by CID find what is on this server")
+    assert await network(ROOST_NETWORK="trustless") == ("ok", "gateways: https://trustless-gateway.link")
+    async with kubo(tmp_path / "node", "bearer:secret") as node:
+        ours = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": node.url}
+        found = await network(**ours, ROOST_KUBO_AUTH="bearer:secret")
+        assert found == ("ok", f"kubo 0.22.0 at {node.url}")
+        status, detail = await network(**ours)
+        assert (status, "403" in detail) == ("no", True)
+    assert (await network(**ours))[0] == "no"

@@ -1,0 +1,200 @@
+"""`roost up`: the first agent, the key that it leaves for the command line, and all found again the next time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from roost import config
+from roost.cli.up import _data_flag, _program, _write_session
+from tests.cli.terminal import run
+
+UP = """
+import sys
+from roost import config
+from roost.app import Drivers
+from roost.cli.up import serve
+from roost.core.problem import Problem
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.model.scripted import ScriptedUpstream
+from roost.drivers.runtime.fake import FakeRuntime
+settings = config.load(port=sys.argv[2])
+drivers = Drivers(FakeRuntime(settings.data), [FakeEngine()], [ScriptedUpstream()])
+try:
+    serve(settings, drivers, first_agent=sys.argv[1] == "first")
+except Problem as problem:
+    sys.exit(problem.message)
+"""
+DEADLINE = 30.0
+
+
+class Up:
+    """A `roost up` with the fake engine, and what it printed."""
+
+    def __init__(self, process: "subprocess.Popen[str]", data: Path) -> None:
+        self.process, self.data = process, data
+
+    def text(self) -> str:
+        return self.data.with_suffix(".out").read_text()
+
+    def until(self, condition: Callable[[], object]) -> None:
+        last = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < last, self.text()
+            assert self.process.poll() is None, self.text()
+            time.sleep(0.02)
+
+    def prints(self, text: str) -> None:
+        self.until(lambda: text in self.text())
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE)
+
+    @property
+    def session(self) -> dict[str, str]:
+        return json.loads((self.data / "cli.json").read_text())
+
+    def agents(self) -> list[dict]:
+        headers = {"Authorization": f"Bearer {self.session['token']}"}
+        return httpx.get(f"{self.session['url']}/v0/agents", headers=headers, trust_env=False).json()["agents"]
+
+
+@contextmanager
+def up(data: Path, first: str = "first", port: int = 0) -> Iterator[Up]:
+    with data.with_suffix(".out").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", UP, first, str(port)],
+            stdout=output,
+            stderr=output,
+            text=True,
+            env={**os.environ, "ROOST_DATA": str(data)},
+        )
+    server = Up(process, data)
+    try:
+        yield server
+    finally:
+        if process.poll() is None:
+            server.stop()
+
+
+def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as server:
+        server.prints("Ctrl-C stops")
+        text = server.text()
+        (agent,) = server.agents()
+        assert (agent["name"], agent["status"]) == ("First agent", "running")
+        assert f"chat --data {data} {agent['agentId']}" in text
+        assert f"http://{agent['agentId']}.agents.localhost:" in text
+        token = server.session["token"]
+        assert token not in text
+        assert (data / "cli.json").stat().st_mode & 0o777 == 0o600
+        said = run("chat", "First agent", "Good morning", "--data", str(data))
+        assert (said.exit_code, "Good morning" in said.stdout) == (0, True), said.stderr
+        assert server.stop() == 0
+        assert "Stopping the agents" in server.text()
+        assert "Traceback" not in server.text()
+    with up(data) as server:
+        server.prints("Ctrl-C stops")
+        assert server.session["token"] == token
+        assert [one["agentId"] for one in server.agents()] == [agent["agentId"]]
+        assert agent["agentId"] in server.text()
+        server.until(lambda: server.agents()[0]["status"] == "running")
+        assert server.stop(signal.SIGTERM) == 0
+
+
+def test_a_key_that_is_no_good_any_more_is_replaced(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data, "none") as server:
+        server.prints("Ctrl-C stops")
+        token = server.session["token"]
+        assert server.agents() == []
+    (key,) = json.loads(run("keys", "list", "--data", str(data), "-o", "json").stdout)
+    assert run("keys", "revoke", key["id"], "--data", str(data)).exit_code == 0
+    with up(data, "none") as server:
+        server.until(lambda: server.session["token"] != token)
+        server.prints("Ctrl-C stops")
+        assert server.agents() == []
+
+
+@pytest.mark.parametrize("left", ["", "[]", '{"token": 7}', '{"token": "no JWT"}'])
+def test_a_damaged_session_is_written_anew(tmp_path: Path, left: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "cli.json").write_text(left)
+    with up(data, "none") as server:
+        server.prints("Ctrl-C stops")
+        assert server.agents() == []
+
+
+def test_ctrl_c_does_not_wait_for_the_first_agent(tmp_path: Path) -> None:
+    """Cut off right in the middle; the next start makes it good."""
+    data = tmp_path / "data"
+    with up(data) as server:
+        server.until(lambda: list(data.glob("agents/*")) and "Roost" in server.text())
+        assert server.stop() == 0
+        assert "Traceback" not in server.text()
+    with up(data) as server:
+        server.prints("Ctrl-C stops")
+        server.until(lambda: [one["status"] for one in server.agents()] == ["running"])
+
+
+@pytest.mark.parametrize(("folder", "told"), [("one", "Another server runs on"), ("two", "Choose another with --port")])
+def test_two_on_one_folder_and_two_on_one_port(tmp_path: Path, folder: str, told: str) -> None:
+    with up(tmp_path / "one", "none") as server:
+        server.prints("Ctrl-C stops")
+        port = httpx.URL(server.session["url"]).port
+        assert port is not None
+        again = [sys.executable, "-c", UP, "none", str(port)]
+        environment = {**os.environ, "ROOST_DATA": str(tmp_path / folder)}
+        second = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
+        assert second.returncode == 1
+        assert told in second.stderr
+        assert server.agents() == []
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:7"),
+        ("0.0.0.0", "http://127.0.0.1:7"),
+        ("localhost", "http://127.0.0.1:7"),
+        ("::1", "http://[::1]:7"),
+        ("192.0.2.1", "http://192.0.2.1:7"),
+    ],
+)
+def test_where_the_command_line_connects(tmp_path: Path, host: str, url: str) -> None:
+    environment = {"ROOST_DATA": str(tmp_path), "ROOST_ALLOW_PLAIN_HTTP": "true"}
+    (tmp_path / "cli.new").write_text("left by a crash")
+    _write_session(tmp_path / "cli.json", config.load(environment, host=host, port=7), "t")
+    assert json.loads((tmp_path / "cli.json").read_text()) == {"url": url, "token": "t", "domain": "localhost"}
+    assert (tmp_path / "cli.json").stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "cli.new").exists()
+
+
+def test_how_to_find_a_server_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _data_flag(config.load({})) == ""
+    assert _data_flag(config.load({"ROOST_DATA": "a b"})) == f" --data '{tmp_path}/a b'"
+
+
+@pytest.mark.parametrize(
+    ("called", "typed"),
+    [
+        (".venv/bin/roost", ".venv/bin/roost"),
+        ("/usr/local/bin/roost", "roost"),
+        ("/checkout/roost/__main__.py", f"{Path(sys.executable).name} -m roost"),
+    ],
+)
+def test_how_to_call_this_program_again(monkeypatch: pytest.MonkeyPatch, called: str, typed: str) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "up"])
+    assert _program() == typed

@@ -1,0 +1,173 @@
+"""What is uploaded out of a folder, and the form that carries it, as a server reads it."""
+
+import os
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import typer
+from multipart import MultipartParser, parse_options_header
+
+from roost.cli import upload_form
+from roost.cli.output import ExitCode
+from roost.cli.upload_form import LocalFile, MultipartForm
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, act: object) -> str:
+    with pytest.raises(typer.Exit) as left:
+        act()
+    assert left.value.exit_code == code
+    return capsys.readouterr().err
+
+
+def read(made: MultipartForm) -> tuple[dict[str, str], dict[str, bytes]]:
+    """The fields and the files, as another reader of forms finds them."""
+    body = b"".join(made)
+    assert made.headers["Content-Length"] == str(len(body))
+    _, options = parse_options_header(made.headers["Content-Type"])
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    for part in MultipartParser(BytesIO(body), options["boundary"]):
+        with part.file as content:
+            given = content.read()
+        if part.filename:
+            files[part.filename] = given
+        else:
+            fields[part.name] = given.decode()
+    return fields, files
+
+
+def folder(place: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
+
+
+FILES = {"a.txt": b"a", "in/b.bin": bytes(range(256)) * 9000, "in/deep/c": b"", "\u00fc \u6f22;=.txt": b"\r\n--x\r\n"}
+
+
+def test_a_file_is_itself(tmp_path: Path) -> None:
+    path = folder(tmp_path, FILES) / "a.txt"
+    assert upload_form.found(path) == [LocalFile(path, "a.txt", 1)]
+
+
+def test_a_folder_is_all_files_below_it(tmp_path: Path) -> None:
+    found = upload_form.found(folder(tmp_path / "top", FILES))
+    assert {one.name: one.size for one in found} == {f"top/{name}": len(data) for name, data in FILES.items()}
+    assert [one.name for one in found] == sorted(one.name for one in found)
+
+
+def test_the_present_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder(tmp_path / "top", {"in/a": b""}) / "in")
+    assert [one.name for one in upload_form.found(Path())] == ["in/a"]
+    assert [one.name for one in upload_form.found(Path(".."))] == ["top/in/a"]
+
+
+def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
+    (folder(tmp_path, {"a.txt": b"a"}) / "link").symlink_to("a.txt")
+    (found,) = upload_form.found(tmp_path / "link")
+    assert (found.name, found.size) == ("a.txt", 1)
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_nothing_to_upload(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    (tmp_path / "empty" / "in").mkdir(parents=True)
+    assert "there is no file" in refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / name))
+
+
+def test_what_is_neither_file_nor_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder(tmp_path / "one", {"a": b""})
+    (tmp_path / "one" / "link").symlink_to("/etc/passwd")
+    os.mkfifo(folder(tmp_path / "two", {"a": b""}) / "pipe")
+    for name in ("one", "two"):
+        told = refused(capsys, ExitCode.USAGE, lambda name=name: upload_form.found(tmp_path / name))
+        assert "neither a file nor a folder" in told
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\\b", "tab\t"])
+def test_names_that_no_server_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder(tmp_path / "top", {"a": b"", name: b""})
+    told = refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / "top"))
+    assert "Invalid file name" in told
+    assert str(tmp_path / "top") in told
+
+
+def test_folders_that_are_too_deep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder(tmp_path / "top", {"/".join("d" * 31): b""})
+    assert "32 deep" in refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path))
+    assert upload_form.found(tmp_path / "top")
+
+
+def test_a_pipe_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "neither a file nor a folder" in refused(
+        capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / "pipe")
+    )
+
+
+def test_the_form_carries_everything(tmp_path: Path) -> None:
+    files = upload_form.found(folder(tmp_path / "top", FILES))
+    fields = {"network": "public", "keyvalues": '{"a":"\u00fc"}', "name": "n"}
+    assert read(MultipartForm(fields, files)) == (fields, {f"top/{name}": data for name, data in FILES.items()})
+    assert read(MultipartForm({}, files[:1]))[0] == {}
+
+
+def test_every_form_has_a_boundary_of_its_own() -> None:
+    assert len({MultipartForm({}, []).headers["Content-Type"] for _ in range(50)}) == 50
+
+
+def test_a_form_is_read_more_than_once(tmp_path: Path) -> None:
+    made = MultipartForm({"a": "b"}, upload_form.found(folder(tmp_path, FILES)))
+    assert b"".join(made) == b"".join(made)
+
+
+@pytest.mark.parametrize("name", ["a%22b", "a%0Ab", "a%0Db"])
+def test_names_that_a_form_cannot_carry(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    made = MultipartForm({}, [LocalFile(Path("/nowhere"), name, 0)])
+    assert "cannot carry this name" in refused(capsys, ExitCode.USAGE, lambda: made.headers)
+
+
+def test_a_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As old disks have them: bytes that are no UTF-8."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_bytes(b"a")
+    for given in (path, tmp_path):
+        assert "its name is no text" in refused(capsys, ExitCode.USAGE, lambda given=given: upload_form.found(given))
+
+
+@pytest.mark.parametrize("name", ['say "hi".txt', "a\nb", "a\rb", "tab\t", "a;b=c"])
+def test_names_that_need_care(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"a")
+    body = b"".join(MultipartForm({}, [LocalFile(tmp_path / "file", name, 1)]))
+    head = body.partition(b"\r\n\r\n")[0].split(b"\r\n")
+    assert len(head) == 2
+    assert head[1].count(b'"') == 4
+
+
+def test_a_file_that_became_shorter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    told = refused(capsys, ExitCode.FAILED, lambda: list(upload_form.content(LocalFile(tmp_path / "a", "a", 4))))
+    assert "became shorter" in told
+
+
+def test_a_file_that_became_longer_is_sent_as_it_was_found(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abcdef")
+    assert b"".join(upload_form.content(LocalFile(tmp_path / "a", "a", 3))) == b"abc"
+
+
+def test_a_file_that_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, ExitCode.USAGE, lambda: list(upload_form.content(LocalFile(tmp_path / "a", "a", 3))))
+    assert "No such file" in told
+
+
+def test_notes_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert upload_form.keyvalues(["a=1", "b=", "c=d=e", "=f"]) == {"a": "1", "b": "", "c": "d=e", "": "f"}
+    assert upload_form.keyvalues([]) == {}
+    assert "NAME=VALUE" in refused(capsys, ExitCode.USAGE, lambda: upload_form.keyvalues(["a=1", "b"]))
+
+
+def test_fields_that_have_a_value() -> None:
+    given = {"a": "x", "b": "", "c": None, "d": {"k": "v"}, "e": {}}
+    assert upload_form.fields_of(given) == {"a": "x", "d": '{"k": "v"}'}

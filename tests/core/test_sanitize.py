@@ -1,0 +1,73 @@
+"""Text of others: what would steer a terminal or reorder a line is gone, everything that people write stays."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.core.sanitize import is_storable, plain, plain_lines
+
+MARK = "\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[1;38;5;196mbold\x1b[m", "bold"),
+        ("\x1b[2J\x1b[Hcleared", "cleared"),
+        ("\x1b[?25lhidden cursor", "hidden cursor"),
+        ("\x1b]0;a title\x07shown", "shown"),
+        ("\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bcreset", f"{MARK}creset"),
+        ("\x9b31mred", f"{MARK}31mred"),
+        ("good\rbad", f"good{MARK}bad"),
+        ("ab\b\bxy", f"ab{MARK}{MARK}xy"),
+        ("user\u202etxt.exe", f"user{MARK}txt.exe"),
+        ("\u2066over\u2069", f"{MARK}over{MARK}"),
+        ("half \ud83d", f"half {MARK}"),
+        ("two\u2028lines", f"two{MARK}lines"),
+        ("a\x1b", f"a{MARK}"),
+        ("one\ntwo", f"one{MARK}two"),
+    ],
+)
+def test_what_steers_is_taken_out(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a\tb", "Büro 名前", "👩\u200d💻 a\u00a0b", "[red]no markup[/red]", r"\[x]", "¿?"]
+)
+def test_what_people_write_stays(text: str) -> None:
+    assert plain(text) == text
+
+
+def test_lines_stay_lines_whatever_ends_them() -> None:
+    assert plain_lines("a\r\nb\n\n\x1b[31mc\n") == "a\nb\n\nc\n"
+
+
+@given(st.text())
+def test_nothing_is_left_that_steers(text: str) -> None:
+    shown = plain_lines(text)
+    assert not any(sign < " " and sign not in "\t\n" for sign in shown)
+    assert not any("\x7f" <= sign <= "\x9f" for sign in shown)
+    shown.encode()
+    assert plain_lines(shown) == shown
+
+
+@pytest.mark.parametrize("text", ["", "a", "\u00fc\u6f22\U0001f600", "\x01\x7f\u202e\n", "\ufffe\ue000\U0010ffff"])
+def test_what_is_kept_everywhere(text: str) -> None:
+    assert is_storable(text)
+    assert text.encode().decode() == text
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udc00b"])
+def test_what_some_database_cannot_keep(text: str) -> None:
+    assert not is_storable(text)
+
+
+@given(st.text())
+def test_what_is_kept_can_be_written(text: str) -> None:
+    if is_storable(text):
+        text.encode()
+    else:
+        assert "\0" in text or text.encode("utf-8", "replace").decode() != text

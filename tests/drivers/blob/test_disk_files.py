@@ -1,0 +1,117 @@
+"""What is done with files: all of it or nothing, in the words that blob stores fail with."""
+
+import asyncio
+import fcntl
+import mmap
+import os
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
+from roost.drivers.blob.disk_files import at_hand, exactly, in_thread, opened, sync_folder, write_all, write_direct
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    return path
+
+
+@pytest.mark.parametrize(("offset", "length", "found"), [(0, 10, b"0123456789"), (3, 4, b"3456"), (10, 0, b"")])
+def test_what_was_just_written_is_at_hand_or_nothing_is_said(
+    file: Path, offset: int, length: int, found: bytes
+) -> None:
+    assert at_hand(file, offset, length) in {found, None}
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 11), (8, 3), (10, 1), (99, 1)])
+def test_what_is_not_whole_is_not_at_hand(file: Path, offset: int, length: int) -> None:
+    assert at_hand(file, offset, length) is None
+
+
+def test_what_is_not_there_is_not_at_hand(tmp_path: Path) -> None:
+    assert at_hand(tmp_path / "nothing", 0, 1) is None
+    assert at_hand(tmp_path, 0, 1) is None
+
+
+def test_a_range_is_read_whole_or_missing(file: Path) -> None:
+    with file.open("rb") as opened:
+        assert exactly(opened.fileno(), 2, 5) == b"23456"
+        with pytest.raises(BlobNotFound):
+            exactly(opened.fileno(), 8, 3)
+
+
+def test_all_is_written_when_the_system_takes_it_in_parts() -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, True)
+    try:
+        write_all(write, bytearray(b"x" * 60_000))
+        assert len(os.read(read, 70_000)) == 60_000
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+async def test_what_the_system_says_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
+    with pytest.raises(BlobNotFound):
+        await in_thread((tmp_path / "nothing").read_bytes)
+    with pytest.raises(BlobStoreFailed, match="not available"):
+        await in_thread(tmp_path.read_bytes)
+    assert await in_thread(lambda: 7) == 7
+
+
+def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
+    sync_folder(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync_folder(tmp_path / "nothing")
+
+
+async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+    numbers: list[int] = []
+
+    def slow() -> int:
+        began.set()
+        assert goes_on.wait(20)
+        numbers.append(os.open(file, os.O_RDONLY))
+        return numbers[0]
+
+    opening = asyncio.create_task(opened(slow))
+    await asyncio.to_thread(began.wait, 20)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    goes_on.set()
+    async with asyncio.timeout(20):
+        while not numbers or Path(f"/proc/self/fd/{numbers[0]}").exists():
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("there", ["/dev/shm", None], ids=["memory", "disk"])
+def test_what_is_written_directly_is_all_there_in_its_order(tmp_path: Path, there: str | None) -> None:
+    """Whole pages and others, from memory that a disk can take and from such that it cannot."""
+    pages = memoryview(mmap.mmap(-1, 64 * 1024))
+    pages[:] = os.urandom(len(pages))
+    plain = memoryview(os.urandom(40_001))
+    parts = [pages, pages[:4096], plain[1:4097], pages[:4095], plain, pages[:1], pages, plain[:0]]
+    with tempfile.TemporaryFile(dir=there if there and os.access(there, os.W_OK) else tmp_path) as file:
+        size = 0
+        for part in parts:
+            write_direct(file.fileno(), part, size)
+            size += len(part)
+        assert os.fstat(file.fileno()).st_size == size
+        file.seek(0)
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        fcntl.fcntl(file, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        assert file.read() == b"".join(parts)
+
+
+def test_what_cannot_be_written_directly_either_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    with path.open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
+        write_direct(file.fileno(), bytes(4096), 0)

@@ -1,0 +1,77 @@
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from roost import config
+from roost.drivers.engine import node
+from roost.drivers.engine.contract import EngineInstallFailed, EngineNotInstalled
+from roost.drivers.engine.openclaw import compile_cache
+from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.fake import FakeRuntime
+
+
+def tar(*members: tarfile.TarInfo) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for member in members:
+            member.size = 4 if member.isfile() else 0
+            archive.addfile(member, io.BytesIO(b"code") if member.isfile() else None)
+    return packed.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, 0o4700
+    return info
+
+
+def test_plain_files_come_out_readable_by_all(tmp_path: Path) -> None:
+    folders = (member(".", tarfile.DIRTYPE), member("./a", tarfile.DIRTYPE))
+    compile_cache.unpack(tar(*folders, member("./a/b/file")), tmp_path)
+    assert (tmp_path / "a/b/file").read_bytes() == b"code"
+    assert (tmp_path / "a/b/file").stat().st_mode & 0o7777 == 0o644
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out"])
+def test_what_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EngineInstallFailed, match="leads out"):
+        compile_cache.unpack(tar(member(name)), tmp_path / "in")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_are_left_out(tmp_path: Path, kind: bytes) -> None:
+    compile_cache.unpack(tar(member("x", kind, "/etc/passwd"), member("file")), tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_is_no_tar_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EngineInstallFailed, match="damaged"):
+        compile_cache.unpack(b"x" * 2000, tmp_path)
+
+
+@pytest.mark.engine
+@pytest.mark.container
+async def test_a_run_in_a_box_gives_a_cache_for_the_agents_uid_and_leaves_no_box(tmp_path: Path) -> None:
+    runtime = BwrapRuntime(tmp_path / "data")
+    engine = OpenClaw(config.load().engines)
+    engine.install(engine.default_version, lambda _text, _done: None)
+    compile_cache.unpack(await compile_cache.run(engine, engine.default_version, runtime), tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert folder.name.startswith(f"v{node.VERSION}-")
+    assert folder.name.endswith("-1000")
+    assert len(list(folder.iterdir())) > 1000
+    assert await runtime.list() == []
+
+
+async def test_a_failed_run_only_costs_the_cache(tmp_path: Path) -> None:
+    """Here: nothing is installed, so no box can be made."""
+    with pytest.raises(EngineNotInstalled):
+        await compile_cache.run(OpenClaw(tmp_path), "2026.9.6", FakeRuntime(tmp_path / "data"))
+    await OpenClaw(tmp_path).bake("2026.9.6", FakeRuntime(tmp_path / "data"), lambda _text, _done: None)
+    assert not (tmp_path / "openclaw-cache").exists()

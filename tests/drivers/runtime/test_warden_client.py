@@ -1,0 +1,243 @@
+"""The client against a warden that an agent took over. What a good one does: `tests/conformance/test_boxes.py`."""
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.core import unix_socket
+from roost.core.problem import Problem
+from roost.drivers.runtime import warden_client as client
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_client import WardenClient, WardenFailed
+
+OK = b'{"ok": true}\n'
+END = b'{"ok": true}'
+EXECUTED = b'{"ok": true, "code": 0, "timedOut": false, "truncated": false}'
+BOMB = b"[" * 100_000
+Says = Callable[[bytes], WardenClient]
+Call = Callable[[WardenClient], Awaitable[object]]
+
+
+def frame(kind: bytes, data: bytes) -> bytes:
+    return struct.pack("!cI", kind, len(data)) + data
+
+
+def items(*values: object) -> bytes:
+    return OK + frame(b"d", json.dumps(values).encode()) + frame(b"x", END)
+
+
+@pytest.fixture
+async def says(tmp_path: Path) -> AsyncIterator[Says]:
+    """A warden that answers every request with these bytes and then keeps silent, or leaves."""
+    answer = b""
+    leave = asyncio.Event()
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.readline()
+            writer.write(answer)
+            await writer.drain()
+            await leave.wait()
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+    def script(data: bytes) -> WardenClient:
+        nonlocal answer
+        answer = data
+        return WardenClient(partial(unix_socket.connect, tmp_path / "s"))
+
+    async with await asyncio.start_server(attend, sock=unix_socket.listen(tmp_path / "s")):
+        leave.set()
+        yield script
+
+
+async def drained(pieces: Any) -> list[Any]:
+    async with aclosing(pieces):
+        return [piece async for piece in pieces]
+
+
+CALLS: dict[str, Call] = {
+    "ping": lambda warden: warden.ping(),
+    "exec": lambda warden: warden.exec(["true"]),
+    "exec with input": lambda warden: warden.exec(["true"], stdin=b"x" * 1_000_000),
+    "exec_stream": lambda warden: drained(warden.exec_stream(["true"])),
+    "dial": lambda warden: warden.dial(80),
+    "read": lambda warden: warden.read("x", limit=1000),
+    "write": lambda warden: warden.write("x", b"x" * 1_000_000),
+    "list": lambda warden: warden.list(),
+    "start": lambda warden: warden.start("x", ["true"], env={}),
+    "stop": lambda warden: warden.stop("x"),
+    "processes": lambda warden: warden.processes(),
+    "logs": lambda warden: warden.logs(),
+    "follow": lambda warden: drained(warden.follow()),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "answer",
+    [b"\n", b"{}\n", b"[]\n", b"7\n", b"null\n", b"{", b"\xff\xfe\n", b'{"ok": 1}\n', b'{"ok": false}\n',
+     BOMB + b"\n",
+     b'{"ok": false, "error": []}\n', b'{"ok": false, "error": "x", "message": 7}\n', b"x" * 200_000,
+     b"9" * 5000 + b"\n",
+     b'{"ok": false, "error": "x", "message": ""}\n', b"HTTP/1.1 200 OK\r\n\r\n"],
+    ids=range(16),
+)  # fmt: skip
+async def test_an_answer_that_makes_no_sense(says: Says, call: Call, answer: bytes) -> None:
+    async with asyncio.timeout(5):
+        with pytest.raises((WardenFailed, ContainerNotRunning)):
+            await call(says(answer))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_a_warden_that_leaves_without_a_word_is_gone(says: Says, call: Call) -> None:
+    with pytest.raises(ContainerNotRunning):
+        await call(says(b""))
+
+
+@pytest.mark.parametrize("name", ["exec", "exec_stream", "read", "write", "list", "logs", "follow"])
+@pytest.mark.parametrize(
+    "frames",
+    [b"", b"x", b"d\0\0", b"x\xff\xff\xff\xff", b"o\xff\xff\xff\xff", b"d\0\0\0\5abc", frame(b"x", b""),
+     frame(b"x", b"7"),
+     frame(b"x", b"{}"), frame(b"x", BOMB), frame(b"x", b'{"ok": false}'), frame(b"x", b'{"ok": false, "error": {}}'),
+     b"d" + struct.pack("!I", (1 << 20) + 1), b"\0" * 100],
+    ids=range(14),
+)  # fmt: skip
+async def test_frames_that_make_no_sense(says: Says, name: str, frames: bytes) -> None:
+    async with asyncio.timeout(5):
+        with pytest.raises(WardenFailed):
+            await CALLS[name](says(OK + frames))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['"pid": 1', '"pid": "x", "uptime": 1', '"pid": null, "uptime": 1', '"pid": 1, "uptime": []',
+     '"pid": 1e999, "uptime": 1'],
+)  # fmt: skip
+async def test_a_pong_of_the_wrong_shape(says: Says, reply: str) -> None:
+    with pytest.raises(WardenFailed):
+        await says(f'{{"ok": true, {reply}}}\n'.encode()).ping()
+
+
+@pytest.mark.parametrize(
+    "end", [b'{"ok": true}', b'{"ok": true, "code": "x", "timedOut": 0, "truncated": 0}', b"[true]"]
+)
+async def test_an_end_of_the_wrong_shape(says: Says, end: bytes) -> None:
+    for name in ("exec", "exec_stream"):
+        with pytest.raises(WardenFailed):
+            await CALLS[name](says(OK + frame(b"x", end)))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [[], 7, None, {}, "abcde", ["a", "file", 1, 1], ["a", "door", 1, 1, 1], ["a/b", "file", 1, 1, 1],
+     ["", "file", 1, 1, 1], ["a\0", "file", 1, 1, 1], [7, "file", 1, 1, 1], ["a", "file", "x", 1, 1],
+     ["a", "file", 1, 1, 1e300], ["a", "file", 1, 1, "now"], ["a", [], 1, 1, 1], ["a", "file", 1, None, 1]],
+)  # fmt: skip
+async def test_an_entry_of_the_wrong_shape(says: Says, entry: object) -> None:
+    with pytest.raises(WardenFailed):
+        await says(items(["good", "file", 1, 1, 1], entry)).list()
+
+
+@pytest.mark.parametrize("line", [[], 7, None, ["x", "y", "z"], [1e300, "a", "b"], [1, "a"], [1, "a", "b", "c"]])
+async def test_a_line_of_the_wrong_shape(says: Says, line: object) -> None:
+    with pytest.raises(WardenFailed):
+        await says(items([1, "a", "b"], line)).logs()
+    with pytest.raises(WardenFailed):
+        await drained(says(items(line)).follow())
+
+
+@pytest.mark.parametrize(
+    "view",
+    [7, None, [], {"state": "flying"}, {"state": []},
+     {"state": "running", "pid": "x", "exitCode": None, "startedAt": 1, "restarts": 0},
+     {"state": "running", "pid": 1, "exitCode": None, "startedAt": 1e300, "restarts": 0}],
+)  # fmt: skip
+async def test_a_process_of_the_wrong_shape(says: Says, view: object) -> None:
+    with pytest.raises(WardenFailed):
+        await says(json.dumps({"ok": True, "processes": {"gateway": view}}).encode() + b"\n").processes()
+    with pytest.raises(WardenFailed):
+        await says(json.dumps({"ok": True, "processes": view}).encode() + b"\n").processes()
+
+
+async def test_more_than_was_asked_for_is_refused(says: Says) -> None:
+    with pytest.raises(WardenFailed):
+        await says(OK + frame(b"d", bytes(600)) * 2 + frame(b"x", END)).read("x", limit=1000)
+    with pytest.raises(WardenFailed):
+        await says(items(*([["a", "file", 1, 1, 1]] * 10_001))).list()
+    with pytest.raises(WardenFailed):
+        await says(OK + frame(b"d", b"[" + b" " * 1_000_000 + b"]") * 40 + frame(b"x", END)).list()
+    with pytest.raises(WardenFailed):
+        await says(OK + frame(b"d", b"[]") + frame(b"x", END)).write("x", b"")
+
+
+async def test_output_over_the_limit_is_not_kept(says: Says) -> None:
+    output = frame(b"o", b"a" * 700) * 3 + frame(b"e", b"b" * 700) * 3 + frame(b"z", b"?") + frame(b"x", EXECUTED)
+    result = await says(OK + output).exec(["true"], output_limit=1000)
+    assert (result.stdout, result.stderr) == (b"a" * 1000, b"b" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("dialRefused", client.DialRefused),
+        ("pathRefused", client.PathRefused),
+        ("fileMissing", client.WardenFileNotFound),
+        ("notAFile", client.WardenNotAFile),
+        ("fileTooLarge", client.WardenFileTooLarge),
+        ("execRefused", client.ExecRefused),
+        ("running", client.ProcessAlreadyRunning),
+        ("busy", client.WardenBusy),
+        ("failed", WardenFailed),
+        ("else", WardenFailed),
+    ],
+)
+async def test_errors_have_their_problem(says: Says, code: str, problem: type[Problem]) -> None:
+    error = json.dumps({"ok": False, "error": code, "message": "no\r\n\x1b[31m" + "x" * 5000}).encode()
+    for warden in (says(error + b"\n"), says(OK + frame(b"x", error))):
+        with pytest.raises(problem) as raised:
+            await warden.read("x", limit=1)
+        assert raised.value.message.isprintable()
+        assert len(raised.value.message) < 400
+
+
+async def test_what_a_good_warden_says_is_understood(says: Says) -> None:
+    assert await says(b'{"ok": true, "pid": 1, "uptime": 2.5}\n').ping() == client.WardenStatus(1, 2.5)
+    (entry,) = await says(items(["a\udcff", "link", 3, 0o777, 0])).list()
+    assert (entry.name, entry.kind, entry.size, entry.mode, entry.modified_at.year) == (
+        "a\udcff",
+        "link",
+        3,
+        0o777,
+        1970,
+    )
+    (line,) = await says(items([0.5, "gateway", "text"])).logs()
+    assert (line.time.microsecond, line.source, line.text) == (500_000, "gateway", "text")
+    pieces = await drained(says(OK + frame(b"e", b"x") + frame(b"x", EXECUTED)).exec_stream(["true"]))
+    assert [(piece.stream, piece.data, piece.exit_code) for piece in pieces] == [
+        ("stderr", b"x", None),
+        ("exit", b"", 0),
+    ]
+
+
+async def test_a_dialled_stream_starts_right_behind_the_reply(says: Says) -> None:
+    reader, writer = await says(OK + b"HTTP/1.1 200 OK\r\n").dial(80)
+    assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+    writer.close()
+
+
+async def test_a_box_that_is_gone_stays_gone() -> None:
+    async def connect() -> Any:
+        raise ContainerNotRunning
+
+    for call in CALLS.values():
+        with pytest.raises(ContainerNotRunning):
+            await call(WardenClient(connect))

@@ -1,0 +1,377 @@
+"""The strict HTTP/1.1 of the server, seen from outside: for the application's requests and for agents' alike."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from roost.hosts.edge.dependencies import ProxyLimits
+from tests.hosts.edge.support import (
+    AGENT,
+    TOKEN,
+    Site,
+    Wire,
+    echo,
+    eventually,
+    hello_app,
+    request,
+    running_site,
+    scripted,
+)
+
+BOTH = pytest.mark.parametrize("host", ["localhost", f"{AGENT}.agents.localhost"])
+
+
+def post(host: str, *headers: str) -> bytes:
+    lines = "".join(f"{header}\r\n" for header in headers)
+    return f"POST /v1/x HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n{lines}\r\n".encode()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Content-Length: 3", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked", "Content-Length: 3"),
+        ("Content-Length: 3", "Content-Length: 3"),
+        ("Content-Length: 3", "Content-Length: 4"),
+        ("Content-Length: 3, 3",),
+        ("Content-Length: +3",),
+        ("Content-Length: 0x3",),
+        ("Content-Length: 99999999999999999999999",),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("Transfer-Encoding: identity",),
+        ("Transfer-Encoding: xchunked",),
+        ("Transfer-Encoding: chunked", "Transfer-Encoding: identity"),
+        ("Transfer-Encoding : chunked",),
+        ("Transfer-Encoding:\x0bchunked",),
+        ("X: a", " folded"),
+        ("X: a\rY: b",),
+        ("X: a\nY: b",),
+        ("X: a\x00b",),
+        ("Host: other",),
+        ("B\xe4d: x",),
+        (": x",),
+        ("no colon",),
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
+    site: Site, wire: Wire, host: str, headers: tuple[str, ...]
+) -> None:
+    asked: list[str] = []
+
+    async def gateway(reader: object, writer: object) -> None:
+        asked.append("reached")
+
+    site.serve(gateway)  # pyright: ignore[reportArgumentType]
+    smuggled = request("/v0/smuggled", host="localhost")
+    wire.send(post(host, *headers) + b"0\r\n\r\n" + smuggled)
+    assert wire.error(400)
+    assert wire.closed()
+    assert not asked
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET http://agents.localhost/ HTTP/1.1\r\nHost: %b\r\n\r\n", 421),
+        (b"CONNECT a:1 HTTP/1.1\r\nHost: %b\r\n\r\n", 405),
+        (b"TRACE / HTTP/1.1\r\nHost: %b\r\n\r\n", 405),
+        (b"GET /a#b HTTP/1.1\r\nHost: %b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\nHost: %b\n\n", 400),
+        (b"GET / HTTP/3.0\r\nHost: %b\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\nHost: %b\r\n\r\n", 505),
+        (b"BREW / HTTP/1.1\r\nHost: %b\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00%b", 400),
+        (b"PRI * HTTP/2.0\r\n\r\n%bSM\r\n\r\n", 400),
+    ],
+)
+def test_request_lines_that_are_not_served(wire: Wire, host: str, head: bytes, status: int) -> None:
+    wire.send(head % host.encode())
+    assert wire.error(status)
+    assert wire.closed()
+
+
+def test_a_request_without_a_host_is_refused(wire: Wire) -> None:
+    wire.send(b"GET / HTTP/1.1\r\n\r\n")
+    assert wire.error(400) == "Missing Host header"
+
+
+@BOTH
+def test_a_head_that_is_too_large_in_one_piece(wire: Wire, host: str) -> None:
+    wire.send(request("/", host=host, headers=f"X: {'y' * 200_000}\r\n"))
+    assert wire.error(431)
+    assert wire.closed()
+
+
+@BOTH
+def test_a_head_that_never_ends(wire: Wire, host: str) -> None:
+    wire.send(f"GET / HTTP/1.1\r\nHost: {host}\r\nX: ".encode())
+    for _ in range(100):
+        wire.send(b"y" * 1000)
+    assert wire.error(431)
+    assert wire.closed()
+
+
+def test_too_many_headers(wire: Wire) -> None:
+    wire.send(request("/", host="localhost", headers="a: b\r\n" * 300))
+    assert wire.error(431)
+
+
+def test_a_long_target_counts_too(wire: Wire) -> None:
+    wire.send(request("/" + "x" * 70_000, host="localhost"))
+    assert wire.error(431)
+
+
+def test_endless_trailers_are_bounded(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX: ")
+    for _ in range(600):  # more than one read of the server may hold
+        wire.send(b"y" * 1000)
+    assert wire.error(431)
+    assert wire.closed()
+
+
+def test_trailers_do_not_become_headers(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-Late: 1\r\nHost: evil\r\n\r\n")
+    told = wire.json()
+    assert told["body"] == "x"
+    assert "late" not in str(told["headers"])
+    wire.send(post("localhost", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-Late: 1\r\n\r\n")
+    assert wire.reply().body == b"app POST /v1/x 1"
+
+
+@BOTH
+def test_a_slow_head_is_408(quick: Site, quick_wire: Wire, host: str) -> None:
+    quick_wire.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n".encode())
+    assert quick_wire.error(408)
+    assert quick_wire.closed()
+
+
+def test_a_head_that_drips_is_408_all_the_same(quick_wire: Wire) -> None:
+    quick_wire.sock.settimeout(0.05)
+    began = time.monotonic()
+    quick_wire.send(b"GET / HTTP/1.1\r\nX: ")
+    while time.monotonic() - began < 10:
+        try:
+            quick_wire.send(b"y")
+            assert b"408" in quick_wire.sock.recv(100)
+            return
+        except TimeoutError:
+            continue
+    pytest.fail("a dripping head was waited for")
+
+
+def test_a_connection_that_says_nothing_is_closed_without_a_word(quick_wire: Wire) -> None:
+    assert quick_wire.closed()
+
+
+def test_a_connection_that_says_nothing_but_newlines_is_closed(quick_wire: Wire) -> None:
+    quick_wire.send(request("/v0/a", host="localhost"))
+    assert quick_wire.reply().status == 200
+    quick_wire.send(b"\r\n")
+    assert quick_wire.closed()
+
+
+def test_an_unused_connection_is_closed_after_the_keep_alive_time(quick: Site, quick_wire: Wire) -> None:
+    quick.serve(echo)
+    quick_wire.send(request(host=quick.host))
+    assert quick_wire.reply().status == 200
+    assert quick_wire.closed()
+
+
+def test_a_second_head_has_its_time_too(quick: Site, quick_wire: Wire) -> None:
+    quick_wire.send(request("/v0/a", host="localhost") + b"GET /v0/b HTTP/1.1\r\n")
+    assert quick_wire.reply().status == 200
+    assert quick_wire.error(408)
+
+
+def test_pipelined_requests_are_answered_in_order(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    targets = [("/a", site.host), ("/v0/b", "localhost"), ("/c", site.host), ("/d", site.host), ("/v0/e", "localhost")]
+    wire.send(b"".join(request(target, host=host) for target, host in targets))
+    answers = [wire.reply().body.decode() for _ in targets]
+    for (target, host), answer in zip(targets, answers, strict=True):
+        assert f"GET {target}" in answer
+        assert answer.startswith("app ") == (host == "localhost")
+
+
+def test_pipelined_bodies_stay_with_their_requests(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    first = post(site.host, "Content-Length: 5") + b"first"
+    second = post(site.host, "Transfer-Encoding: chunked") + b"3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n"
+    third = post("localhost", "Content-Length: 5") + b"third"
+    wire.send(first + second + third + second)
+    assert wire.json()["body"] == "first"
+    assert wire.json()["body"] == "second"
+    assert wire.reply().body == b"app POST /v1/x 5"
+    assert wire.json()["body"] == "second"
+
+
+def test_a_refusal_waits_for_its_turn(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    wire.send(request("/a", host=site.host) + request("/b", host=site.host) + b"nonsense\r\n\r\n")
+    assert "GET /a" in wire.json()["line"]
+    assert "GET /b" in wire.json()["line"]
+    assert wire.error(400)
+    assert wire.closed()
+
+
+def test_a_pipeline_is_bounded(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    wire.send(request("/a", host=site.host) * 200)
+    statuses = [wire.reply().status]
+    while statuses[-1] == 200:
+        statuses.append(wire.reply().status)
+    assert statuses[-1] == 429
+    assert 60 < len(statuses) < 80
+    assert wire.closed()
+
+
+def test_a_flood_of_requests_is_not_read_ahead(site: Site, wire: Wire) -> None:
+    """While nothing is answered, the server takes a few reads of input and no more."""
+    site.serve(scripted())  # it never answers
+    wire.send(request(host=site.host))
+    eventually(lambda: site.dials)
+    wire.sock.settimeout(0.5)
+    flood = request("/v0/x", host="localhost", headers=f"X: {'y' * 60_000}\r\n") * 10
+    assert wire.push(flood, most=100 * 1024**2) < 32 * 1024**2
+
+
+def test_garbage_in_a_body_ends_the_request(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
+    assert wire.error(400)
+    assert wire.closed()
+
+
+def test_garbage_in_a_body_that_the_application_reads(wire: Wire) -> None:
+    wire.send(post("localhost", "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
+    assert wire.error(400)
+    assert wire.closed()
+
+
+def test_garbage_in_a_body_that_was_to_be_asked_for(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(post("localhost", "Expect: 100-continue", "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
+        assert wire.error(400)
+        assert wire.closed()
+    with site.connect() as sock:  # the loop has had its turns when it answers somebody else
+        other = Wire(sock)
+        other.send(request("/v0/x", host="localhost"))
+        assert other.reply().status == 200
+    assert caplog.records == []
+
+
+def test_an_upgrade_that_is_not_offered_is_ignored(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    for host in (site.host, "localhost"):
+        smuggled = b"GET /v0/smuggled HTTP/1.1"
+        wire.send(
+            post(host, *upgrade, f"Content-Length: {len(smuggled)}") + smuggled + request("/v0/n", host="localhost")
+        )
+        first = wire.reply()
+        assert first.status == 200
+        assert b"POST /v1/x" in first.body
+        assert wire.reply().body == b"app GET /v0/n 0"
+    assert b"h2c" not in first.body
+
+
+def test_a_websocket_handshake_takes_no_body_and_no_predecessors(site: Site) -> None:
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+    for host in (site.host, "localhost"):
+        for data in (
+            request("/v0/w", host=host, headers=f"{upgrade}Content-Length: 3\r\n") + b"abc",
+            request("/v0/w", host=host, headers=f"{upgrade}Transfer-Encoding: chunked\r\n") + b"0\r\n\r\n",
+        ):
+            with site.connect() as sock:
+                wire = Wire(sock)
+                wire.send(data)
+                assert wire.error(400) == "Malformed WebSocket handshake"
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(request("/v0/a", host="localhost") + request("/v0/w", host="localhost", headers=upgrade))
+        assert wire.reply().status == 200
+        assert wire.error(400)
+
+
+def test_a_body_nobody_wants_is_read_off_and_the_connection_lives(site: Site, wire: Wire) -> None:
+    site.serve(echo)
+    body = b"x" * 1_000_000
+    wire.send(request("/x", method="POST", host=site.host, token="wrong", headers=f"Content-Length: {len(body)}\r\n"))
+    assert wire.error(401) == "Unauthorized"
+    wire.send(body + request("/next", host=site.host))
+    assert "GET /next" in wire.json()["line"]
+
+
+def test_a_body_nobody_wants_is_not_read_for_ever(site: Site, wire: Wire) -> None:
+    wire.send(request("/x", method="POST", host=site.host, token="wrong", headers="Content-Length: 999999999\r\n"))
+    assert wire.error(401)
+    with pytest.raises(OSError):  # noqa: PT012 - it may come at any of them
+        for _ in range(1000):
+            wire.send(b"x" * 100_000)
+
+
+def test_http_1_0_is_answered_and_closed(site: Site) -> None:
+    site.serve(echo)
+    for host in (site.host, "localhost"):
+        with site.connect() as sock:
+            wire = Wire(sock)
+            wire.send(f"GET /v1/x HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            assert wire.reply().status == 200
+            assert wire.closed()
+
+
+def test_many_idle_connections_do_not_hinder_others(site: Site) -> None:
+    site.serve(echo)
+    idle = [site.connect() for _ in range(300)]
+    for sock in idle:
+        sock.sendall(b"GET / HT")
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(request(host=site.host))
+        assert wire.reply().status == 200
+    for sock in idle:
+        sock.close()
+
+
+def test_uvicorns_own_access_log_is_off(site: Site) -> None:
+    """It would hold the query, and so tokens."""
+    assert site.protocol is not None
+    with site.connect() as sock:
+        wire = Wire(sock)
+        wire.send(request("/v0/x?token=SECRET", host="localhost"))
+        assert wire.reply().status == 200
+    assert "SECRET" not in repr(site.passages)
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_client_that_does_not_take_its_answer_is_let_go(takes: bool) -> None:
+    size, over = 32 * 1024**2, threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await hello_app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % (size + 1))]})
+        await send({"type": "http.response.body", "body": bytes(size), "more_body": True})
+        await send(
+            {"type": "http.response.body", "body": b"x"}
+        )  # waits until the client has taken the rest, or is gone
+        over.set()
+
+    with running_site(ProxyLimits(taking=0.3), app=app) as site, site.connect() as sock:
+        sock.sendall(request("/v0/x", host="localhost"))
+        if not takes:
+            assert over.wait(10)
+        received = 0
+        while piece := sock.recv(1 << 20):
+            received += len(piece)
+            if received > size:
+                break
+        assert (received > size) is takes

@@ -1,0 +1,150 @@
+"""Large bodies, which are read in large pieces: whatever comes beside, before and after them stays what it is."""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvloop
+from websockets.sync.client import connect
+
+from roost.hosts.edge.large_reads import READ
+from tests.hosts.edge.support import Site, Wire, eventually, request, running_site
+
+ONE_READ = 256 * 1024
+"""What both loops read at most for a protocol that has no memory of its own."""
+
+
+@dataclass
+class Reader:
+    """An application that reads bodies and says what they were; a WebSocket gets back what it sends."""
+
+    largest: int = 0
+    cut: list[str] = field(default_factory=list[str])
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.accept"})
+            await send({"type": "websocket.send", "text": (await receive())["text"]})
+        elif scope["type"] == "http":
+            await self._read(scope, receive, send)
+
+    async def _read(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        digest, size, more = hashlib.sha256(), 0, not scope["path"].endswith("unread")
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.cut.append(scope["path"])
+                return
+            piece, more = message["body"], message["more_body"]
+            digest.update(piece)
+            size += len(piece)
+            self.largest = max(self.largest, len(piece))
+        told = f"{scope['path']} {size} {digest.hexdigest()}".encode()
+        headers = [(b"content-length", b"%d" % len(told))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": told})
+
+
+@pytest.fixture
+def reader() -> Reader:
+    return Reader()
+
+
+@pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def site(request: pytest.FixtureRequest, reader: Reader) -> Iterator[Site]:
+    with running_site(app=reader, loop_factory=request.param) as site:
+        yield site
+
+
+@pytest.fixture
+def wire(site: Site) -> Iterator[Wire]:
+    with site.connect() as sock:
+        yield Wire(sock)
+
+
+def post(target: str, body: bytes, chunk: int | None = None) -> bytes:
+    length = f"Content-Length: {len(body)}" if chunk is None else "Transfer-Encoding: chunked"
+    head = request(f"/v0/{target}", method="POST", host="localhost", headers=f"{length}\r\n")
+    if chunk is None:
+        return head + body
+    chunks = (body[at : at + chunk] for at in range(0, len(body), chunk))
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in chunks) + b"0\r\n\r\n"
+
+
+def told(target: str, body: bytes) -> bytes:
+    return f"/v0/{target} {len(body)} {hashlib.sha256(body).hexdigest()}".encode()
+
+
+def content(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def test_a_large_body_comes_in_large_pieces_and_its_client_may_leave(wire: Wire, reader: Reader) -> None:
+    wire.send(request("/v0/left", method="POST", host="localhost", headers=f"Content-Length: {2**40}\r\n"))
+    some = bytes(8 * 1024**2)
+
+    def wide() -> bool:
+        wire.send(some)
+        return reader.largest > ONE_READ
+
+    eventually(wide)
+    assert reader.largest <= READ
+    wire.sock.close()
+    eventually(lambda: reader.cut == ["/v0/left"])
+
+
+@pytest.mark.parametrize("chunk", [None, 5 * READ, 300_000, 10_000], ids=["whole", "huge", "large", "small"])
+def test_requests_of_any_size_one_after_another(wire: Wire, chunk: int | None) -> None:
+    bodies = [content(size) for size in (10 * READ + 1, 5, READ, 0, 3 * ONE_READ)]
+    wire.send(b"".join(post(f"{number}", body, chunk) for number, body in enumerate(bodies)))
+    for number, body in enumerate(bodies):
+        assert wire.reply().body == told(f"{number}", body)
+
+
+def test_a_websocket_after_a_large_body(site: Site, wire: Wire) -> None:
+    body = content(10 * READ)
+    wire.send(post("first", body))
+    assert wire.reply().body == told("first", body)
+    with connect(f"ws://localhost:{site.port}/v0/w", sock=wire.sock, compression=None) as websocket:
+        websocket.send("it is read")
+        assert websocket.recv(20) == "it is read"
+
+
+def test_a_large_body_nobody_wants_is_read_off(wire: Wire) -> None:
+    body = content(10 * READ)
+    wire.send(post("unread", body) + post("next", b"x"))
+    assert wire.reply().body == told("unread", b"")
+    assert wire.reply().body == told("next", b"x")
+
+
+def test_garbage_in_a_large_body(wire: Wire, reader: Reader) -> None:
+    wire.send(post("broken", content(10 * READ), READ)[: -len(b"0\r\n\r\n")] + b"zz\r\n")
+    assert wire.error(400)
+    assert wire.closed()
+    eventually(lambda: reader.cut == ["/v0/broken"])
+
+
+def test_small_chunks_come_in_small_reads(wire: Wire, reader: Reader) -> None:
+    """Each chunk costs, and everybody waits for all of one read."""
+    large, small = content(4 * READ), content(200_000)
+    wire.send(post("large", large, READ) + post("small", small, 1))
+    assert wire.reply().body == told("large", large)
+    assert wire.reply().body == told("small", small)
+    assert reader.largest <= ONE_READ
+
+
+def test_uploads_side_by_side_do_not_mix(site: Site) -> None:
+    bodies = [content(6 * READ + number) for number in range(3)]
+    wires = [Wire(site.connect()) for _ in bodies]
+    whole = [post("side", body) for body in bodies]
+    for at in range(0, max(map(len, whole)), 2 * ONE_READ):
+        for each, data in zip(wires, whole, strict=True):
+            each.send(data[at : at + 2 * ONE_READ])
+    for each, body in zip(wires, bodies, strict=True):
+        assert each.reply().body == told("side", body)
+        each.sock.close()

@@ -1,0 +1,187 @@
+"""Blocks, CARs and tars, as programs ask for them."""
+
+import io
+import tarfile
+
+import pytest
+
+from roost.hosts.storage_gateway.response import ResponseAborted
+from roost.storage.content.errors import TooManyBlocks
+from roost.storage.content.model import ContentNetwork
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink
+from tests.hosts.asgi import Sent
+from tests.hosts.storage_gateway import crafted
+from tests.hosts.storage_gateway.test_admission import linked
+from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
+
+FOR_GOOD = "public, max-age=29030400, immutable"
+FORMS = {"raw": "application/vnd.ipld.raw", "car": "application/vnd.ipld.car", "tar": "application/x-tar"}
+
+
+def blocks(sent: Sent) -> list[Cid]:
+    """The CIDs of a CAR, whose blocks are what they say."""
+    reader = car.CarReader()
+    found = [block.cid for block in reader.feed(sent.body)]
+    reader.finish()
+    return found
+
+
+def unpacked(sent: Sent) -> dict[str, bytes | None]:
+    found: dict[str, bytes | None] = {}
+    with tarfile.open(fileobj=io.BytesIO(sent.body)) as tar:
+        for member in tar:
+            content = tar.extractfile(member)
+            found[member.name] = None if content is None else content.read()
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_all_forms_tell(visit: Visits, form: str) -> None:
+    root = await visit.folder(NAMES)
+    for target, fields in ((f"/ipfs/{root}?format={form}", {}), (f"/ipfs/{root}", {"accept": FORMS[form]})):
+        sent = await visit.get(target, **fields)
+        assert sent.status == 200
+        assert sent.headers["content-type"].partition(";")[0] == FORMS[form]
+        suffix = "bin" if form == "raw" else form
+        assert sent.headers["content-disposition"] == f'attachment; filename="{root}.{suffix}"'
+        assert sent.headers["cache-control"] == FOR_GOOD
+        assert sent.headers["x-ipfs-path"] == f"/ipfs/{root}"
+        assert sent.headers["x-ipfs-roots"] == str(root)
+        assert "accept" in sent.headers["vary"].lower()
+        assert str(root) in sent.headers["etag"]
+        assert sent.headers["etag"] != f'"{root}"'
+        location = None if "?" in target else f"/ipfs/{root}?format={form}"
+        assert sent.headers.get("content-location") == location
+        head = await visit.get(target, method="HEAD", **fields)
+        assert (head.status, head.headers, head.body) == (200, sent.headers, b"")
+        again = await visit.get(target, if_none_match=sent.headers["etag"], **fields)
+        assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_name_for_what_is_saved(visit: Visits, form: str) -> None:
+    cid = await visit.file(b"hello")
+    sent = await visit.get(f"/ipfs/{cid}?format={form}&filename=%0D%0Aa%22/..%5C%E2%82%AC&download=false")
+    assert sent.headers["content-disposition"] == "attachment; filename=\"a_.._\"; filename*=UTF-8''a%22..%E2%82%AC"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_path_that_leads_nowhere(visit: Visits, form: str) -> None:
+    root = await visit.folder(NAMES)
+    for path in ("nothing", "plain.txt/x"):
+        sent = await visit.get(f"/ipfs/{root}/{path}?format={form}")
+        assert (sent.status, sent.body[:12]) == (404, b"ERR_ID:00006")
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_probe(visit: Visits, form: str) -> None:
+    """`bafkqaaa`, by which clients find out whether this is a gateway."""
+    for method in ("GET", "HEAD"):
+        sent = await visit.get(f"/ipfs/bafkqaaa?format={form}", method=method)
+        assert sent.status == 200
+        if form == "raw":
+            assert sent.body == b""
+    assert (await visit.get("/ipfs/bafkqaaa")).body == b""
+    got = await visit.get("/ipfs/bafkqaaa?format=car")
+    assert got.body == car.header([Cid.parse("bafkqaaa")])
+
+
+@pytest.mark.parametrize("form", ["", *(f"?format={form}" for form in FORMS)])
+async def test_content_that_is_in_its_cid_is_nobody_s(visit: Visits, form: str) -> None:
+    cid = Cid(1, RAW, 0, b"<script>alert(1)</script>")
+    assert (await visit.get(f"/ipfs/{cid}{form}")).status == 404
+    assert (await visit.get(f"/{form}", f"{cid}.ipfs.mine-gate")).status == 404
+
+
+# CARs
+
+
+async def test_a_car_with_what_is_there_twice(visit: Visits) -> None:
+    root = await visit.folder({"a": b"same", "b": b"same"})
+    leaf = Cid.of(RAW, b"same")
+    once = await visit.get(f"/ipfs/{root}?format=car")
+    assert blocks(once) == [root, leaf]
+    twice = await visit.get(f"/ipfs/{root}", accept="application/vnd.ipld.car; version=1; order=dfs; dups=y")
+    assert blocks(twice) == [root, leaf, leaf]
+    assert once.headers["content-type"].endswith("; version=1; order=dfs; dups=n")
+    assert twice.headers["content-type"].endswith("; version=1; order=dfs; dups=y")
+    assert once.headers["etag"] != twice.headers["etag"]
+    assert twice.headers["content-location"] == f"/ipfs/{root}?format=car&car-dups=y"
+    assert (await visit.get(twice.headers["content-location"])).body == twice.body
+
+
+async def test_a_car_of_everything_many_times_ends(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^50 blocks by 51: they come as long as the client takes them, and not for ever."""
+    monkeypatch.setattr("roost.storage.content.car_export.MOST_BLOCKS", 500)
+    root = await crafted.tower(visit, 50, ["a", "b"])
+    assert len(blocks(await visit.get(f"/ipfs/{root}?format=car"))) == 51
+    with pytest.raises(ResponseAborted) as broken:
+        await visit.get(f"/ipfs/{root}?format=car&car-dups=y")
+    assert isinstance(broken.value.__cause__, TooManyBlocks)
+
+
+async def test_each_part_of_a_graph_has_its_own_tag(visit: Visits) -> None:
+    root = await visit.folder({"big": BIG})
+    queries = ["", "&dag-scope=entity", "&dag-scope=block", "&entity-bytes=0:10", "&entity-bytes=0:11", "&car-dups=y"]
+    tags = [(await visit.get(f"/ipfs/{root}/big?format=car{query}")).headers["etag"] for query in queries]
+    assert len(set(tags)) == len(tags)
+    assert (await visit.get(f"/ipfs/{root}/big?format=car", range="bytes=0-9")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("span", "leaves"), [("0:*", 12), ("0:0", 1), ("-1:*", 1), ("499:-2999000", 1), ("9999999:*", 0), ("5:4", 0)]
+)
+async def test_a_car_of_some_bytes(visit: Visits, span: str, leaves: int) -> None:
+    cid = await visit.file(BIG)
+    found = blocks(await visit.get(f"/ipfs/{cid}?format=car&entity-bytes={span}&dag-scope=block"))
+    assert found[0] == cid
+    assert len(found) == leaves + 1
+
+
+async def test_bytes_of_a_folder_are_its_list(visit: Visits) -> None:
+    root = await visit.folder(NAMES)
+    assert blocks(await visit.get(f"/ipfs/{root}?format=car&entity-bytes=0:3")) == [root]
+    assert (await visit.get(f"/ipfs/{root}?format=car&entity-bytes=x")).status == 400
+
+
+# Tars
+
+
+async def test_a_folder_as_a_tar(visit: Visits) -> None:
+    sub, root = await visit.nested({"sub dir": NAMES, "": {"big": BIG}})
+    sent = await visit.get(f"/ipfs/{root}?format=tar")
+    below = {f"{root}/sub dir/{name}": data for name, data in NAMES.items()}
+    assert unpacked(sent) == {str(root): None, f"{root}/sub dir": None, f"{root}/big": BIG, **below}
+    assert sent.headers["accept-ranges"] == "none"
+    assert "content-length" not in sent.headers
+    part = await visit.get(f"/ipfs/{root}/sub%20dir?format=tar", range="bytes=0-9")
+    assert part.status == 200
+    assert unpacked(part) == {str(sub): None} | {f"{sub}/{name}": data for name, data in NAMES.items()}
+    assert part.headers["etag"] == (await visit.get(f"/ipfs/{sub}?format=tar")).headers["etag"]
+    assert max(len(message.get("body", b"")) for message in sent.messages) <= 1024 * 1024
+
+
+@pytest.mark.parametrize("name", ["..", "../../x", "/etc/passwd", "a\0b", "n" * 300, "..\\x", ""])
+async def test_no_tar_of_a_folder_that_would_do_harm(visit: Visits, name: str) -> None:
+    cid = await crafted.folder(visit, [PBLink(crafted.LEAF, name, 1)])
+    for method in ("GET", "HEAD"):
+        sent = await visit.get(f"/ipfs/{cid}?format=tar", method=method)
+        assert sent.status == 400
+        assert sent.headers["content-type"] == "text/plain; charset=utf-8"
+        assert "etag" not in sent.headers
+    assert blocks(await visit.get(f"/ipfs/{cid}?format=car"))[0] == cid  # whoever wants to look at it can
+
+
+async def test_a_signed_link_gives_a_folder_if_that_was_signed(visit: Visits) -> None:
+    cid = await visit.folder(NAMES, ContentNetwork.PRIVATE)
+    sent = await visit.get(await linked(visit, f"/files/{cid}?format=tar"))
+    assert unpacked(sent) == {str(cid): None} | {f"{cid}/{name}": data for name, data in NAMES.items()}
+    assert sent.headers["cache-control"] == "private, no-cache"
+    assert "x-ipfs-path" not in sent.headers
+    plain = await linked(visit, f"/files/{cid}")
+    for accept in FORMS.values():  # what a header wants was not signed
+        assert (await visit.get(plain, accept=accept)).status == 404
+    inside = await linked(visit, f"/files/{cid}/plain.txt")
+    assert (await visit.get(inside, accept=FORMS["car"])).body == NAMES["plain.txt"]

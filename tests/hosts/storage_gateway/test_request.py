@@ -1,0 +1,142 @@
+"""How a request is read: its address segment by segment as it was sent, its fields, and who sent it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.hosts.storage_gateway.request import GatewayRequest, read
+from roost.storage.serve.errors import InvalidGatewayUrl
+from roost.storage.serve.service import GatewayVisitor
+from roost.storage.unixfs.cid import Cid
+
+TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
+CID = Cid.parse(TEXT)
+
+
+def asked(
+    target: str,
+    *headers: tuple[str, str],
+    cid_host: str | None = None,
+    method: str = "GET",
+    ip: str | None = "192.0.2.1",
+) -> GatewayRequest:
+    path, _, query = target.partition("?")
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode("latin-1"),
+        "query_string": query.encode("latin-1"),
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
+        "client": None if ip is None else (ip, 1),
+        "state": {"cid_host": cid_host, "gateway_host": "shop"},
+    }
+    return read(scope)
+
+
+@pytest.mark.parametrize(
+    ("rest", "path", "slash"),
+    [
+        ("", [], False),
+        ("/", [], True),
+        ("/a", ["a"], False),
+        ("/a/", ["a"], True),
+        ("/a/b.txt", ["a", "b.txt"], False),
+        ("/a%2Fb", ["a/b"], False),  # one name, which no folder of ours has
+        ("/a%20b/%E6%BC%A2", ["a b", "\u6f22"], False),
+        ("/100%", ["100%"], False),
+        ("/%zz", ["%zz"], False),
+        ("/a+b", ["a+b"], False),
+        ("/...", ["..."], False),
+        ("/a:b@c;d=e,f", ["a:b@c;d=e,f"], False),
+    ],
+)
+@pytest.mark.parametrize("own_origin", [False, True])
+def test_paths(rest: str, path: list[str], slash: bool, own_origin: bool) -> None:
+    found = asked(rest or "/", cid_host=TEXT) if own_origin else asked(f"/ipfs/{TEXT}{rest}")
+    assert (found.cid, list(found.path), found.own_origin) == (CID, path, own_origin)
+    assert found.slash is (slash or (own_origin and not rest))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/ipfs/", "/ipfs/x", f"/ipfs/{TEXT}x", f"/ipfs/{TEXT.upper()}x", f"/ipfs//{TEXT}", f"/ipfs/%20{TEXT}"),
+        *(f"/ipfs/{TEXT}{rest}" for rest in ("//", "///", "/a//b", "/a//", "/./a", "/a/../b", "/a/..", "/a/.")),
+        *(f"/ipfs/{TEXT}/{name}/a" for name in ("%2e", "%2e%2e", ".%2E", "%ff", "%c3", "%ed%a0%80")),
+        f"/ipfs/{TEXT}?" + "&".join("a" * 65),
+        f"/ipfs/{'a' * 600}",
+    ],
+)
+def test_addresses_that_are_refused(target: str) -> None:
+    with pytest.raises(InvalidGatewayUrl):
+        asked(target)
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=255), max_size=30))
+def test_no_path_leads_up(rest: str) -> None:
+    try:
+        found = asked(f"/ipfs/{TEXT}/{rest.replace('?', '')}")
+    except InvalidGatewayUrl:
+        return
+    assert not {"", ".", ".."} & set(found.path)
+
+
+def test_private_and_public_addresses() -> None:
+    assert asked(f"/files/{TEXT}/a").is_private
+    assert not asked(f"/ipfs/{TEXT}/files/a").is_private
+    assert not asked("/files/x", cid_host=TEXT).is_private
+    assert list(asked("/files/x", cid_host=TEXT).path) == ["files", "x"]
+
+
+def test_methods() -> None:
+    assert [asked(f"/ipfs/{TEXT}", method=method).method for method in ("GET", "HEAD")] == ["GET", "HEAD"]
+
+
+def test_the_first_of_several_counts() -> None:
+    found = asked(f"/ipfs/{TEXT}?a=1&b=&a=2&c", ("accept", "one"), ("accept", "two"))
+    assert found.query == {"a": "1", "b": "", "c": ""}
+    assert found.headers["accept"] == "one"
+    assert found.query_string == "a=1&b=&a=2&c"
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (f"/ipfs/{TEXT}", ""),
+        (f"/ipfs/{TEXT}/a/b%20c.txt", "b c.txt"),
+        (f"/ipfs/{TEXT}/a.txt?filename=b.txt", "b.txt"),
+        (f"/ipfs/{TEXT}/a.txt?filename=", "a.txt"),
+        (f"/ipfs/{TEXT}?filename=%E6%BC%A2", "\u6f22"),
+    ],
+)
+def test_what_the_content_is_called(target: str, name: str) -> None:
+    assert asked(target).name == name
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "visitor"),
+    [
+        ("", [], GatewayVisitor(None, "192.0.2.1", None)),
+        ("?pinataGatewayToken=q", [], GatewayVisitor("q", "192.0.2.1", None)),
+        ("", [("x-pinata-gateway-token", "h")], GatewayVisitor("h", "192.0.2.1", None)),
+        ("?pinataGatewayToken=q", [("x-pinata-gateway-token", "h")], GatewayVisitor("q", "192.0.2.1", None)),
+        ("?pinataGatewayToken=", [("x-pinata-gateway-token", "h")], GatewayVisitor("h", "192.0.2.1", None)),
+        ("", [("origin", "https://o"), ("referer", "https://r/x")], GatewayVisitor(None, "192.0.2.1", "https://o")),
+        ("", [("referer", "https://r/x")], GatewayVisitor(None, "192.0.2.1", "https://r/x")),
+    ],
+)
+def test_who_asks(query: str, headers: list[tuple[str, str]], visitor: GatewayVisitor) -> None:
+    assert asked(f"/ipfs/{TEXT}{query}", *headers).visitor == visitor
+
+
+def test_nobody_knows_who_asks() -> None:
+    assert asked(f"/ipfs/{TEXT}", ip=None).visitor == GatewayVisitor(None, None, None)
+
+
+@pytest.mark.parametrize("query", ["", "?X-Signature=1&a=%2F"])
+def test_the_whole_address_as_it_was_signed(query: str) -> None:
+    target = f"/files/{TEXT}/a%2fb{query}"
+    assert asked(target, ("host", "shop.gateways.example:8443")).url == f"http://shop.gateways.example:8443{target}"

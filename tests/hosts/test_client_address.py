@@ -1,0 +1,48 @@
+from ipaddress import ip_network
+
+import pytest
+
+from roost.hosts.client_address import client_address, seen_from_outside
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("198.51.100.1", "", "198.51.100.1"),
+        ("198.51.100.1", "1.2.3.4", "198.51.100.1"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("10.0.0.1", "6.6.6.6, 203.0.113.9", "203.0.113.9"),
+        ("10.0.0.1", "6.6.6.6, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
+        ("10.0.0.1", "10.0.0.3,10.0.0.2", "10.0.0.3"),
+        ("fd00::1", "2001:db8::7", "2001:db8::7"),
+        ("10.0.0.1", "203.0.113.9, nonsense", "10.0.0.1"),
+        ("10.0.0.1", "203.0.113.9:4711", "10.0.0.1"),
+        ("10.0.0.1", ",", "10.0.0.1"),
+        ("", "1.2.3.4", ""),
+        ("::ffff:10.0.0.1", "203.0.113.9", "203.0.113.9"),
+    ],
+)
+def test_the_last_that_no_trusted_proxy_speaks_for(peer: str, forwarded: str, client: str) -> None:
+    assert client_address(peer, forwarded, PROXIES) == client
+
+
+def test_nobody_is_believed_unless_named() -> None:
+    assert client_address("127.0.0.1", "1.2.3.4", ()) == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "", "0.0.0.0", "::", "nonsense", "/run/sock"]
+)
+def test_a_gateway_never_takes_a_client_for_its_own_box(address: str) -> None:
+    assert seen_from_outside(address) == "192.0.0.8"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [("203.0.113.9", "203.0.113.9"), ("2001:db8::7", "2001:db8::7"), ("::ffff:203.0.113.9", "203.0.113.9")],
+)
+def test_others_are_told_as_they_are(address: str, told: str) -> None:
+    assert seen_from_outside(address) == told

@@ -1,0 +1,151 @@
+"""Platform tokens: what they are bound to, and which forgeries are none (A2, A3, A10)."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.seal import Sealer, UnsealFailed
+from roost.core.sensitive import Sensitive
+from roost.identity import tenants
+from roost.identity.api_keys import ApiKeys
+from roost.identity.caller import CallerKind
+from roost.identity.errors import Unauthorised, UnknownAgent
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.platform_tokens import PlatformTokens, is_platform
+
+
+class Rig:
+    def __init__(self, database: Database) -> None:
+        self.db = database
+        self.sealer = Sealer(Sensitive(bytes(32)))
+        self.keys, self.gateways = ApiKeys(database, self.sealer), GatewayTokens(database, self.sealer)
+        self.platform = PlatformTokens(database, self.sealer, self.gateways)
+        self.tenant = database.run(lambda c: tenants.ensure(c, "acme"))
+        for agent in ("one", "two"):
+            database.run(lambda c, agent=agent: self.gateways.mint(c, agent, self.tenant.id))
+
+    async def token(self, agent: str = "one") -> str:
+        return (await self.platform.issue(agent)).token.reveal()
+
+    def signed(self, token: str, header: dict[str, Any] | None = None, **changes: Any) -> str:
+        """The token with other claims, signed with the real key; None leaves a claim out."""
+        head = jwt.get_unverified_header(token)
+        secret = self.db.run(lambda c: self.keys._signing.secret(c, head["kid"]))
+        claims = jwt.decode(token, options={"verify_signature": False}) | changes
+        claims = {name: value for name, value in claims.items() if value is not None}
+        return jwt.encode(claims, secret or "", "HS256", headers=head | (header or {}))
+
+
+@pytest.fixture
+def rig(database: Database) -> Rig:
+    return Rig(database)
+
+
+async def test_a_token_names_its_agent_for_an_hour(rig: Rig) -> None:
+    issued = await rig.platform.issue("one")
+    left = issued.expires_at - clock.now()
+    assert timedelta(minutes=59) < left <= timedelta(hours=1)
+    for _ in range(2):
+        caller = await rig.platform.verify(issued.token.reveal())
+        assert (caller.kind, caller.tenant_id, caller.agent_id) == (CallerKind.PLATFORM, rig.tenant.id, "one")
+    assert "eyJ" not in repr(issued)
+
+
+async def test_it_ends_with_the_gateway_token(rig: Rig) -> None:
+    mine, other = await rig.token("one"), await rig.token("two")
+    await rig.platform.verify(mine)
+    await rig.gateways.rotate("one")
+    with pytest.raises(Unauthorised):
+        await rig.platform.verify(mine)
+    await rig.platform.verify(other)
+    await rig.platform.verify(await rig.token("one"))
+
+
+async def test_it_ends_with_the_agent(rig: Rig) -> None:
+    token = await rig.token()
+    rig.db.run(lambda c: rig.gateways.forget(c, "one"))
+    rig.gateways.changed("one")
+    with pytest.raises(Unauthorised):
+        await rig.platform.verify(token)
+    with pytest.raises(UnknownAgent):
+        await rig.platform.issue("one")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": 1},
+        {"exp": None},
+        {"aud": "roost"},
+        {"aud": None},
+        {"iss": "else"},
+        {"sub": "two"},
+        {"sub": "nobody"},
+        {"tenant": "other"},
+        {"tenant": None},
+        {"gateway": "0" * 32},
+        {"gateway": None},
+        {"gateway": 7},
+        {"jti": None},
+        {"header": {"typ": "JWT"}},
+        {"header": {"kid": "../x"}},
+    ],
+)
+async def test_a_token_with_anything_else_in_it_is_none(rig: Rig, changes: dict[str, Any]) -> None:
+    token = await rig.token()
+    assert (await rig.platform.verify(rig.signed(token, iat=1))).agent_id == "one"
+    with pytest.raises(Unauthorised):
+        await rig.platform.verify(rig.signed(token, **changes))
+
+
+async def test_a_token_without_our_signature_is_none(rig: Rig) -> None:
+    token = await rig.token()
+    claims = jwt.decode(token, options={"verify_signature": False})
+    head = {"kid": jwt.get_unverified_header(token)["kid"], "typ": "platform+jwt"}
+    for forged in (
+        jwt.encode(claims, None, "none", headers=head),
+        jwt.encode(claims, "k" * 32, "HS256", headers=head),
+        token[:-2] + ("AA" if not token.endswith("AA") else "BB"),
+        token + "x" * 5000,
+        "",
+        "a.b.c",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6InBsYXRmb3JtK2p3dCJ9..",
+    ):
+        with pytest.raises(Unauthorised):
+            await rig.platform.verify(forged)
+
+
+async def test_keys_and_platform_tokens_are_never_taken_for_each_other(rig: Rig) -> None:
+    key = rig.db.run(lambda c: rig.keys.issue(c, rig.tenant, "k").reveal())
+    token = await rig.token()
+    assert (is_platform(key), is_platform(token)) == (False, True)
+    with pytest.raises(Unauthorised):
+        await rig.platform.verify(key)
+    with pytest.raises(Unauthorised):
+        await rig.keys.verify(token)
+
+
+async def test_a_key_that_cannot_be_opened_signs_nothing(rig: Rig) -> None:
+    await rig.token()
+    other = PlatformTokens(rig.db, Sealer(Sensitive(ids.random_bytes(32))), rig.gateways)
+    with pytest.raises(UnsealFailed):
+        await other.issue("one")
+
+
+async def test_many_rotations_among_many_requests_leave_no_old_token(rig: Rig) -> None:
+    tokens = [await rig.token() for _ in range(5)]
+
+    async def verified(token: str) -> bool:
+        try:
+            await rig.platform.verify(token)
+        except Unauthorised:
+            return False
+        return True
+
+    await asyncio.gather(*(verified(token) for token in tokens), rig.gateways.rotate("one"))
+    assert not any([await verified(token) for token in tokens])

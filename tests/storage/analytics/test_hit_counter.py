@@ -1,0 +1,195 @@
+"""Counting in memory and writing down: servers add up, nothing is lost by failures, nothing grows without bound."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from roost.core import clock
+from roost.core.db import Connection, Database
+from roost.storage.analytics import hit_counter as counting
+from roost.storage.analytics import model
+from roost.storage.analytics.hit_counter import GatewayHitCounter
+from roost.storage.analytics.model import OTHER, UNKNOWN
+from roost.storage.analytics.store import served
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.model import FileMetadata
+from roost.storage.files.service import FileService, NewFile
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.profile import V0, V1
+from tests.storage.house import House
+
+CID = Cid.of(0x55, b"content")
+AGENT: Mapping[str, str] = {"user-agent": "curl", "referer": "https://a.example/page?token=secret"}
+
+
+def count(
+    counter: GatewayHitCounter, tenant: str = "t", cid: Cid = CID, name: str = "n", sent: int = 10, agent: str = "curl"
+) -> None:
+    counter.served(tenant, "g", ContentNetwork.PUBLIC, cid, name, 200, {**AGENT, "user-agent": agent}, sent)
+
+
+async def rows(database: Database, *columns: str) -> list[tuple[object, ...]]:
+    def look(connection: Connection) -> list[tuple[object, ...]]:
+        query = sa.select(*(served.c[name] for name in columns)).order_by(*(served.c[name] for name in columns))
+        return [tuple(row) for row in connection.execute(query)]
+
+    return await database.read(look)
+
+
+async def test_equal_answers_are_one_line(database: Database) -> None:
+    counter = GatewayHitCounter(database, 90)
+    for sent in (1, 2, 0):
+        count(counter, sent=sent)
+    await counter.flush()
+    count(counter, sent=100)
+    await counter.flush()
+    await counter.flush()
+    columns = ("tenant_id", "gateway_id", "cid", "file_name", "status", "user_agent", "referer")
+    assert await rows(database, *columns, "requests", "bandwidth") == [
+        ("t", "g", str(CID), "n", 200, "curl", "https://a.example", 4, 103)
+    ]
+
+
+async def test_servers_of_one_database_add_up(database: Database) -> None:
+    servers = [GatewayHitCounter(database, 90) for _ in range(3)]
+
+    async def serve(counter: GatewayHitCounter) -> None:
+        for _ in range(10):
+            for name in ("a", "b", "c"):
+                count(counter, name=name)
+            await counter.flush()
+
+    await asyncio.gather(*map(serve, servers))
+    assert await rows(database, "file_name", "requests") == [("a", 30), ("b", 30), ("c", 30)]
+
+
+async def test_a_stop_loses_nothing(database: Database) -> None:
+    counter = GatewayHitCounter(database, 90)
+    counter.start()
+    count(counter)
+    await counter.stop()
+    assert await rows(database, "requests") == [(1,)]
+
+
+async def test_what_cannot_be_written_is_kept(database: Database) -> None:
+    counter = GatewayHitCounter(database, 90)
+    count(counter)
+    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE {served.name} RENAME TO away")))
+    with pytest.raises(sa.exc.DBAPIError):
+        await counter.flush()
+    count(counter)
+    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE away RENAME TO {served.name}")))
+    await counter.flush()
+    assert await rows(database, "requests", "bandwidth") == [(2, 20)]
+
+
+async def test_memory_is_bounded_for_each_tenant_and_for_all(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MOST_OF_A_TENANT", 3)
+    monkeypatch.setattr(counting, "MOST", 6)
+    counter = GatewayHitCounter(database, 90)
+    for number in range(20):
+        count(counter, "hostile", agent=f"agent {number}")
+    for number in range(4):
+        count(counter, "t", agent=f"agent {number}")
+    for number in range(4):
+        count(counter, "late", agent=f"agent {number}")
+    await counter.flush()
+    kept = {
+        (tenant, agent): requests
+        for tenant, agent, requests in await rows(database, "tenant_id", "user_agent", "requests")
+    }
+    assert kept == {
+        **{("hostile", f"agent {number}"): 1 for number in range(3)},
+        ("hostile", OTHER): 17,
+        ("late", OTHER): 4,
+        ("t", OTHER): 2,
+        **{("t", f"agent {number}"): 1 for number in range(2)},
+    }
+
+
+async def test_lines_of_a_day_are_bounded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "DETAILED", 4)
+    monkeypatch.setattr(model, "PLAIN", 2)
+    counter = GatewayHitCounter(database, 90)
+    for flush in range(10):
+        for number in range(5):
+            count(counter, agent=f"{flush} {number}", cid=Cid.of(0x55, bytes([flush])))
+        count(counter, "other")
+        await counter.flush()
+    found = await rows(database, "tenant_id", "requests")
+    assert sum(requests for tenant, requests in found if tenant == "t") == 50  # type: ignore[misc] # both are numbers
+    assert len([tenant for tenant, _ in found if tenant == "t"]) == 7
+    assert ("other", 10) in found
+
+
+async def test_hostile_texts_are_kept_cleaned(database: Database) -> None:
+    counter = GatewayHitCounter(database, 90)
+    headers = {"user-agent": "\x00\x1b[2J" + "\xff" * 100_000, "referer": "https://" + "\x00" * 100_000}
+    counter.served("t", "g", ContentNetwork.PUBLIC, CID, "\x00\ud800" + "n" * 100_000, 200, headers, 1)
+    counter.served("t", "g", ContentNetwork.PUBLIC, Cid(1, 0x55, 0x13, b"x" * 128), "", 200, {}, 1)
+    await counter.flush()
+    found = await rows(database, "file_name", "user_agent", "referer")
+    assert found == [("n" * 253, "[2J" + "\xff" * 195, UNKNOWN), (UNKNOWN, UNKNOWN, UNKNOWN)]
+
+
+async def test_a_file_has_the_name_that_its_tenant_gave_it(place: House, database: Database) -> None:
+    async with place.content.receive(V0) as pack:
+        await pack.write(b"named")
+        cid = (await pack.end_file()).cid
+        arrival = NewFile(place.tenant_id, ContentNetwork.PUBLIC, str(cid), 5, "text/plain", FileMetadata("mine.txt"))
+        await pack.commit(lambda connection: FileService(database).add(connection, arrival, pack.pack_id))
+    assert cid.version == 0
+    counter = GatewayHitCounter(database, 90)
+    for tenant, network in (
+        (place.tenant_id, ContentNetwork.PUBLIC),
+        (place.tenant_id, ContentNetwork.PRIVATE),
+        (place.other_id, ContentNetwork.PUBLIC),
+    ):
+        for spelling in (cid, cid.v1()):
+            counter.served(tenant, "g", network, spelling, "", 200, {}, 1)
+    counter.served(place.tenant_id, "g", ContentNetwork.PUBLIC, cid, "asked.txt", 200, {}, 1)
+    await counter.flush()
+    found = await rows(database, "tenant_id", "file_name", "requests")
+    mine = [(name, requests) for tenant, name, requests in found if tenant == place.tenant_id]
+    assert mine == [("asked.txt", 1), ("mine.txt", 1), ("mine.txt", 1), (UNKNOWN, 1), (UNKNOWN, 1)]
+    assert {name for tenant, name, _ in found if tenant == place.other_id} == {UNKNOWN}
+
+
+async def test_names_of_many_files_are_found(place: House, database: Database) -> None:
+    cids: list[Cid] = []
+    for number in range(3):
+        async with place.content.receive(V1) as pack:
+            await pack.write(b"%d" % number)
+            cid = (await pack.end_file()).cid
+            arrival = NewFile(
+                place.tenant_id, ContentNetwork.PUBLIC, str(cid), 1, "text/plain", FileMetadata(f"{number}.txt")
+            )
+            await pack.commit(lambda connection, a=arrival, p=pack.pack_id: FileService(database).add(connection, a, p))
+        cids.append(cid)
+    counter = GatewayHitCounter(database, 90)
+    for cid in (*cids, *(Cid.of(0x55, b"not here %d" % number) for number in range(1200))):
+        counter.served(place.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
+    await counter.flush()
+    names = [name for (name,) in await rows(database, "file_name") if name != UNKNOWN]
+    assert names == ["0.txt", "1.txt", "2.txt"]
+
+
+async def test_midnight_begins_another_day(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = GatewayHitCounter(database, 90)
+    for moment in (datetime(2026, 1, 1, 23, 59, 59, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)):
+        monkeypatch.setattr(clock, "now", lambda moment=moment: moment)
+        count(counter)
+    await counter.flush()
+    assert await rows(database, "day") == [(date(2026, 1, 1).isoformat(),), (date(2026, 1, 2).isoformat(),)]
+
+
+async def test_nothing_is_counted_where_nothing_is_kept(database: Database) -> None:
+    counter = GatewayHitCounter(database, 0)
+    count(counter)
+    await counter.flush()
+    assert await rows(database, "requests") == []

@@ -1,0 +1,124 @@
+"""Content goes out as a CAR: what was asked for, each block once, and the way to it."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
+from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.profile import V1, ImportProfile
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files, take
+from tests.storage.house import CONTENT, House
+
+
+@pytest.fixture
+def dialect() -> str:
+    """There is no SQL here that other tests do not try on both."""
+    return "sqlite"
+
+
+async def sent(
+    place: House, root: Cid, path: list[str], dag_scope: DagScope = DagScope.ALL, span: EntityBytes | None = None
+) -> Blocks:
+    """The blocks of a CAR of ours, no one twice."""
+    reader, steps = car.CarReader(), await place.reader.resolve(place.scope, root, path)
+    found: Blocks = []
+    async for piece in blocks_car(place.reader, place.scope, steps, dag_scope, span):
+        found += [(one.cid, one.data) for one in reader.feed(piece)]
+    reader.finish()
+    assert reader.roots == [steps[-1].cid]
+    assert len({cid for cid, _ in found}) == len(found)
+    return found
+
+
+@EVERY_PROFILE
+async def test_all_of_it_goes_out(place: House, profile: ImportProfile) -> None:
+    root, blocks = house_of_files(profile, 3000)
+    await take(place, b"".join(written([root], blocks)))
+    assert sorted(map(str, dict(await sent(place, root, [])))) == sorted(map(str, dict(blocks)))
+
+
+@EVERY_PROFILE
+async def test_what_was_imported_goes_out_too(place: House, profile: ImportProfile) -> None:
+    tree, blocks = blocks_of(profile, CONTENT)
+    await place.keep(b"before", CONTENT, profile=profile)
+    assert dict(await sent(place, tree.cid, [])) == dict(blocks)
+
+
+async def test_the_way_is_proved(place: House) -> None:
+    """A client that has only the root's CID can check each step to the block at the end."""
+    root, blocks = house_of_files(V1, 3000)
+    await take(place, b"".join(written([root], blocks)))
+    for scope, most in ((DagScope.BLOCK, 4), (DagScope.ENTITY, 30), (DagScope.ALL, 30)):
+        found = await sent(place, root, ["in", "big"], scope)
+        assert found[0][0] == root
+        assert len(found) <= most
+        linked = {root} | {link.cid for cid, data in found if cid.codec == DAG_PB for link in dagpb.decode(data).links}
+        assert {cid for cid, _ in found} <= linked
+
+
+async def test_the_list_of_a_folder_goes_out_without_its_files(place: House) -> None:
+    root, blocks = house_of_files(V1, 3000)
+    await take(place, b"".join(written([root], blocks)))
+    found = await sent(place, root, [], DagScope.ENTITY)
+    assert 1 < len(found) < 500
+    assert all(dagpb.decode(data).unixfs.kind is UnixfsKind.SHARD for _, data in found)
+    assert len(await sent(place, root, [], DagScope.BLOCK)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [("0:0", [0]), ("262143:262144", [0, 1]), ("-1:*", [19]), ("4900000:-1", [18, 19]), ("0:*", range(20))],
+)
+async def test_parts_of_a_file(place: House, text: str, leaves: Iterable[int]) -> None:
+    _, (tree,) = await place.keep(CONTENT)
+    found = await sent(place, tree.cid, [], span=EntityBytes.parse(text))
+    wanted = [Cid.of(RAW, CONTENT[n * V1.chunk : (n + 1) * V1.chunk]) for n in leaves]
+    assert [cid for cid, _ in found] == [tree.cid, *wanted]
+
+
+@pytest.mark.parametrize("text", ["", "1", "a:b", "1:2:3", ":5", "1:", "1 :2", "9" * 30 + ":*"])
+def test_what_is_no_span(text: str) -> None:
+    with pytest.raises(InvalidByteRange):
+        EntityBytes.parse(text)
+
+
+async def test_it_ends(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, (tree,) = await place.keep(CONTENT)
+    monkeypatch.setattr("roost.storage.content.car_export.MOST_BLOCKS", 5)
+    with pytest.raises(TooManyBlocks):
+        await sent(place, tree.cid, [])
+
+
+async def test_what_is_there_many_times_goes_out_once(place: House) -> None:
+    """2^50 files by 51 blocks."""
+    blocks: Blocks = [(Cid.of(RAW, b"x"), b"x")]
+    for _ in range(50):
+        below = blocks[-1][0]
+        node = dagpb.encode([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, node), node))
+    kept = await take(place, b"".join(written([blocks[-1][0]], blocks)))
+    assert len(await sent(place, kept.cid, [])) == 51
+
+
+@pytest.mark.parametrize("first", [RAW, DAG_PB])
+async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(place: House, first: int) -> None:
+    leaf = (Cid.of(RAW, b"x"), b"x")
+    node = dagpb.encode([PBLink(leaf[0], "", 1)], UnixfsData(UnixfsKind.FILE, size=1, sizes=[1]))
+    both = [Cid.of(codec, node) for codec in ((RAW, DAG_PB) if first == RAW else (DAG_PB, RAW))]
+    links = [PBLink(cid, name, len(node)) for cid, name in zip(both, "ab", strict=True)]
+    folder = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
+    root = Cid.of(DAG_PB, folder)
+    await take(place, b"".join(written([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
+    assert sorted(data for _, data in await sent(place, root, [])) == sorted([folder, node, b"x"])
+
+
+async def test_content_in_cids_is_no_block(place: House) -> None:
+    node = dagpb.encode([PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
+    cid = Cid.of(DAG_PB, node)
+    await take(place, b"".join(written([cid], [(cid, node)])))
+    assert await sent(place, cid, []) == [(cid, node)]

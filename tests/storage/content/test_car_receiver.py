@@ -1,0 +1,150 @@
+"""A CAR that is handed in is a whole file or folder, or nothing."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from roost.storage.content import car_receiver
+from roost.storage.content.car_receiver import CarContents
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.unixfs.profile import V1, ImportProfile
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files, take
+from tests.storage.house import CONTENT, House
+
+
+@pytest.fixture
+def dialect() -> str:
+    """There is no SQL here that other tests do not try on both."""
+    return "sqlite"
+
+
+async def refused(place: House, blocks: Iterable[tuple[Cid, bytes]], roots: list[Cid], why: str) -> None:
+    with pytest.raises(MalformedContent, match=why):
+        await take(place, b"".join(written(roots, blocks)))
+    assert not [blob async for blob in place.content._blobs.list()]
+
+
+@EVERY_PROFILE
+async def test_a_folder_is_read_out_of_it(place: House, profile: ImportProfile) -> None:
+    root, blocks = house_of_files(profile, 3000)
+    kept = await take(place, b"".join(written([root], blocks)))
+    assert kept == CarContents(root, UnixfsKind.SHARD, len(CONTENT) + 5 * 3000, 3001)
+    steps = await place.reader.resolve(place.scope, root, ["in", "big"])
+    parts = [piece async for piece in place.reader.content(place.scope, steps[-1], 1_000_000, 3_000_001)]
+    assert b"".join(parts) == CONTENT[1_000_000:3_000_001]
+    assert len([link async for link in place.reader.entries(place.scope, steps[0])]) == 3001
+
+
+@EVERY_PROFILE
+async def test_a_file_alone(place: House, profile: ImportProfile) -> None:
+    tree, blocks = blocks_of(profile, CONTENT)
+    kept = await take(place, b"".join(written([tree.cid], reversed(blocks))), 1 << 22)
+    assert kept == CarContents(tree.cid, UnixfsKind.FILE, len(CONTENT), 1)
+    for cid, block in blocks:
+        assert await place.reader.block(place.scope, cid) == block
+
+
+async def test_a_block_alone(place: House) -> None:
+    tree, blocks = blocks_of(V1, b"small")
+    assert await take(place, b"".join(written([tree.cid], blocks))) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
+    stat = await place.reader.stat(place.scope, tree.cid)
+    assert b"".join([piece async for piece in place.reader.content(place.scope, stat)]) == b"small"
+
+
+async def test_no_file_lacks_a_block(place: House) -> None:
+    root, blocks = house_of_files(V1)
+    for lost in (0, 5, len(blocks) - 2):
+        await refused(place, blocks[:lost] + blocks[lost + 1 :], [root], f"lacks the block {blocks[lost][0]}")
+    await refused(place, blocks[:-1], [root], "does not have the block of its root")
+
+
+async def test_one_root_is_needed(place: House) -> None:
+    root, blocks = house_of_files(V1)
+    await refused(place, blocks, [], "0 roots")
+    await refused(place, blocks, [root, blocks[0][0]], "2 roots")
+
+
+async def test_what_is_cut_off_or_changed(place: House) -> None:
+    root, blocks = house_of_files(V1)
+    data = b"".join(written([root], blocks))
+    for broken in (data[:-1], data[:3_000_000] + b"!" + data[3_000_001:]):
+        with pytest.raises(MalformedContent):
+            await take(place, broken)
+    assert not [blob async for blob in place.content._blobs.list()]
+
+
+async def test_what_belongs_to_no_file(place: House) -> None:
+    odd = Cid.of(DAG_CBOR, b"\xa0")
+    await refused(place, [(odd, b"\xa0")], [odd], "belongs to no file or folder")
+    link = dagpb.encode([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
+    cid = Cid.of(DAG_PB, link)
+    await refused(place, [(cid, link)], [cid], "neither a file nor a folder")
+
+
+@pytest.mark.parametrize("sizes", [[4], [6], [], [5, 0]])
+async def test_files_that_tell_wrong_sizes(place: House, sizes: list[int]) -> None:
+    small = Cid.of(RAW, b"small")
+    lie = dagpb.encode([PBLink(small, "", 5)], UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
+    cid = Cid.of(DAG_PB, lie)
+    await refused(place, [(small, b"small"), (cid, lie)], [cid], "not as long as it says")
+
+
+async def test_files_that_are_too_deep(place: House) -> None:
+    blocks: Blocks = [(Cid.of(RAW, b"small"), b"small")]
+    for _ in range(65):
+        node = dagpb.encode([PBLink(blocks[-1][0], "", 5)], UnixfsData(UnixfsKind.FILE, size=5, sizes=[5]))
+        blocks.append((Cid.of(DAG_PB, node), node))
+    await refused(place, blocks, [blocks[-1][0]], "too deep")
+    assert (await take(place, b"".join(written([blocks[-2][0]], blocks)))).size == 5
+
+
+async def test_it_holds_so_many_blocks_and_links(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, blocks = house_of_files(V1)
+    monkeypatch.setattr(car_receiver, "MOST_BLOCKS", 5)
+    await refused(place, blocks, [root], "more than 5 blocks")
+    monkeypatch.setattr(car_receiver, "MOST_BLOCKS", 100)
+    monkeypatch.setattr(car_receiver, "MOST_LINKS", 15)
+    await refused(place, blocks, [root], "more than 15 links")
+
+
+async def test_a_folder_of_folders_twice_each_is_counted(place: House) -> None:
+    """2^60 empty files by 61 blocks, counted without going through them."""
+    blocks: Blocks = [(Cid.of(RAW, b""), b"")]
+    for _ in range(60):
+        below = blocks[-1][0]
+        node = dagpb.encode([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, node), node))
+    kept = await take(place, b"".join(written([blocks[-1][0]], blocks)))
+    assert kept.files == 2**31 - 1
+
+
+async def test_more_bytes_than_can_be_counted(place: House) -> None:
+    block = b"x" * 100
+    blocks: Blocks = [(Cid.of(RAW, block), block)]
+    for level in range(40):
+        below = [PBLink(blocks[-1][0], name, 0) for name in ("a", "b", "c")]
+        folder = dagpb.encode(below, UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, folder), folder))
+        if level == 10:
+            await take(place, b"".join(written([blocks[-1][0]], blocks)))
+    with pytest.raises(MalformedContent, match="counted"):
+        await take(place, b"".join(written([blocks[-1][0]], blocks)))
+
+
+async def test_content_in_cids(place: House) -> None:
+    tiny = Cid(1, RAW, IDENTITY, b"tiny")
+    node = dagpb.encode([PBLink(tiny, "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
+    cid = Cid.of(DAG_PB, node)
+    assert (await take(place, b"".join(written([cid], [(cid, node)])))).size == 4
+
+
+async def test_blocks_beside_the_root_are_not_content(place: House) -> None:
+    tree, blocks = blocks_of(V1, b"small")
+    await take(place, b"".join(written([tree.cid], [*blocks, (Cid.of(RAW, b"beside"), b"beside")])))
+    with pytest.raises(ContentNotFound):
+        await place.reader.block(place.scope, Cid.of(RAW, b"beside"))

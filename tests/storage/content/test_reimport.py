@@ -1,0 +1,79 @@
+"""What came is read once more: under another profile, or as the CAR that it is."""
+
+import pytest
+
+from roost.drivers.blob.contract import BlobNotFound
+from roost.storage.content import service
+from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
+from tests.storage.cars import blocks_of, house_of_files
+from tests.storage.house import CONTENT, House
+
+FILES = (b"", b"small", CONTENT[:1_300_000], b"small", bytes(262_144))
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
+
+
+async def content(place: House, tree_cid: object) -> bytes:
+    stat = await place.reader.stat(place.scope, tree_cid)
+    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+
+
+@pytest.mark.parametrize("after", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("before", [V0, V1], ids=["v0", "v1"])
+async def test_the_same_files_under_another_profile(place: House, before: ImportProfile, after: ImportProfile) -> None:
+    async with place.content.receive(before) as pack:
+        for data in FILES:
+            await pack.write(data)
+            await pack.end_file()
+        other, trees = await place.content.again.under(pack, after)
+        hold = PackReference(other.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        await other.commit(lambda connection: service.hold(connection, hold))
+    assert [tree.cid for tree in trees] == [blocks_of(after, data)[0].cid for data in FILES]
+    assert [await content(place, tree.cid) for tree in trees] == list(FILES)
+    assert len([blob async for blob in place.content._blobs.list()]) == 1
+
+
+async def test_a_pack_that_is_a_car(place: House) -> None:
+    root, blocks = house_of_files(V1)
+    async with place.content.receive(V1) as pack:
+        await pack.write(b"".join(written([root], blocks)))
+        await pack.end_file()
+        car = await place.content.again.as_car(pack)
+        kept = await car.end()
+        hold = PackReference(car.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        await car.commit(lambda connection: service.hold(connection, hold))
+    assert kept.cid == root
+    steps = await place.reader.resolve(place.scope, root, ["in", "big"])
+    assert await content(place, steps[-1].cid) == CONTENT
+
+
+@pytest.mark.parametrize("data", [b"", b"no CAR", CONTENT[:2_000_000]])
+async def test_a_pack_that_is_none(place: House, data: bytes) -> None:
+    async def read() -> None:
+        async with place.content.receive(V1) as pack:
+            await pack.write(data)
+            await pack.end_file()
+            car = await place.content.again.as_car(pack)
+            await car.end()
+
+    with pytest.raises(MalformedContent):
+        await read()
+
+
+async def test_a_pack_whose_bytes_are_gone(place: House) -> None:
+    async def read() -> None:
+        async with place.content.receive(V1) as pack:
+            await pack.write(b"small")
+            await pack.end_file()
+            await pack.keep()
+            place.blob(pack.pack_id).unlink()
+            await place.content.again.under(pack, V0)
+
+    with pytest.raises(BlobNotFound):
+        await read()

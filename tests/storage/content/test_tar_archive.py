@@ -1,0 +1,229 @@
+"""A folder goes out as a tar that everybody can unpack, and one made to do harm does not go out."""
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from roost.core.problem import Problem
+from roost.storage.content import tar_archive
+from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
+from roost.storage.content.tar_archive import TarArchive
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.car import written
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.profile import V1, ImportProfile
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, take
+from tests.storage.house import CONTENT, House, entry
+
+LEAF = Cid.of(RAW, b"x")
+
+
+@pytest.fixture
+def dialect() -> str:
+    """There is no SQL here that other tests do not try on both."""
+    return "sqlite"
+
+
+async def made(place: House, cid: Cid) -> TarArchive:
+    return TarArchive(place.reader, place.scope, await place.reader.stat(place.scope, cid))
+
+
+async def packed(place: House, cid: Cid) -> bytes:
+    tar = await made(place, cid)
+    await tar.check()
+    return b"".join([piece async for piece in tar.pieces()])
+
+
+def unpacked(data: bytes) -> dict[str, bytes | None]:
+    """Names and contents, None for folders."""
+    found: dict[str, bytes | None] = {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar:
+            content = tar.extractfile(member)
+            found[member.name] = None if content is None else content.read()
+    return found
+
+
+async def sent(tar: TarArchive, out: bytearray) -> None:
+    async for piece in tar.pieces():
+        out += piece
+
+
+async def kept(place: House, profile: ImportProfile, files: Mapping[str, bytes], below: str = "") -> Cid:
+    """A folder of these files, and a folder of that folder if it has a name."""
+    blocks: Blocks = []
+    entries = []
+    for name, data in files.items():
+        tree, more = blocks_of(profile, data)
+        entries.append(entry(name, tree))
+        blocks += more
+    made = folder(profile, entries)
+    blocks += [(node.cid, node.data) for node in made.nodes]
+    if below:
+        made = folder(profile, [entry(below, made)])
+        blocks += [(node.cid, node.data) for node in made.nodes]
+    return (await take(place, b"".join(written([made.cid], blocks)))).cid
+
+
+async def hostile(place: House, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
+    """A folder as its maker wants it, of which one link leads to one byte."""
+    node = dagpb.encode(links, UnixfsData(kind))
+    cid = Cid.of(DAG_PB, node)
+    await take(place, b"".join(written([cid], [(cid, node), (LEAF, b"x")])))
+    return cid
+
+
+@EVERY_PROFILE
+async def test_what_is_unpacked_is_what_was_there(place: House, profile: ImportProfile, tmp_path: Path) -> None:
+    files = {
+        "big": CONTENT,
+        "empty": b"",
+        "größe €.txt": b"1",
+        "new\nline": b"2",
+        "-rf *": b"3",
+        "n" * 255: b"4",
+        "exact": bytes(512),
+        "exact and one": bytes(513),
+    }
+    cid = await kept(place, profile, files, below="in")
+    (tmp_path / "a.tar").write_bytes(await packed(place, cid))
+    done = subprocess.run(["tar", "xf", "a.tar"], cwd=tmp_path, capture_output=True, check=True)  # GNU tar
+    assert done.stderr == b""
+    found = {path.name: path.read_bytes() for path in (tmp_path / str(cid) / "in").iterdir()}
+    assert found == files
+    with tarfile.open(tmp_path / "a.tar") as tar:
+        tar.extractall(tmp_path / "python", filter="data")
+    assert (tmp_path / "python" / str(cid) / "in" / "big").read_bytes() == CONTENT
+
+
+async def test_the_same_content_is_the_same_tar(place: House) -> None:
+    cid = await kept(place, V1, {"b": b"2", "a": b"1"})
+    first = await packed(place, cid)
+    assert first == await packed(place, cid)
+    with tarfile.open(fileobj=io.BytesIO(first)) as tar:
+        members = tar.getmembers()
+    assert [(one.name, one.mode) for one in members] == [(f"{cid}", 0o755), (f"{cid}/a", 0o644), (f"{cid}/b", 0o644)]
+    assert {(one.uid, one.gid, one.uname, one.gname, one.mtime) for one in members} == {(0, 0, "", "", 0)}
+
+
+@pytest.mark.parametrize("data", [b"", b"small", CONTENT], ids=["empty", "small", "large"])
+@EVERY_PROFILE
+async def test_a_file_goes_out_by_its_cid(place: House, profile: ImportProfile, data: bytes) -> None:
+    _, (tree,) = await place.keep(data, profile=profile)
+    assert unpacked(await packed(place, tree.cid)) == {str(tree.cid): data}
+
+
+async def test_a_folder_in_many_parts_goes_out_whole(place: House) -> None:
+    names = [f"{number}-{'x' * 100}" for number in range(2000)]
+    cid = await kept(place, V1, dict.fromkeys(names, b"same"))
+    assert (await place.reader.stat(place.scope, cid)).kind is UnixfsKind.SHARD
+    found = unpacked(await packed(place, cid))
+    assert found == {str(cid): None} | {f"{cid}/{name}": b"same" for name in names}
+
+
+async def test_it_goes_out_in_small_pieces(place: House) -> None:
+    cid = await kept(place, V1, {"a": CONTENT, "b": CONTENT})
+    sizes = [len(piece) async for piece in (await made(place, cid)).pieces()]
+    assert max(sizes) <= V1.chunk
+    assert sum(sizes) > 2 * len(CONTENT)
+
+
+async def test_content_in_cids_is_content(place: House) -> None:
+    cid = await hostile(place, [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "a", 4), PBLink(LEAF, "b", 1)])
+    assert unpacked(await packed(place, cid)) == {str(cid): None, f"{cid}/a": b"tiny", f"{cid}/b": b"x"}
+
+
+# Folders that were made to do harm
+
+NAMES = [
+    "",
+    ".",
+    "..",
+    "/etc/passwd",
+    "../x",
+    "a/../../x",
+    "a/b",
+    "a\0b",
+    "\0",
+    "..\\x",
+    "C:\\x",
+    "\\\\host\\x",
+    "n" * 256,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_no_name_leads_elsewhere(place: House, name: str) -> None:
+    cid = await hostile(place, [PBLink(LEAF, "before", 1), PBLink(LEAF, name, 1)])
+    with pytest.raises(NotArchivable):
+        await (await made(place, cid)).check()
+    out = bytearray()
+    with pytest.raises(NotArchivable):  # nor if nobody looked before
+        await sent(await made(place, cid), out)
+    assert list(unpacked(bytes(out) + bytes(1024))) == [str(cid), f"{cid}/before"]
+
+
+async def test_no_name_is_there_twice(place: House) -> None:
+    cid = await hostile(place, [PBLink(LEAF, "a", 1), PBLink(LEAF, "b", 1), PBLink(LEAF, "a", 1)])
+    with pytest.raises(NotArchivable):
+        await (await made(place, cid)).check()
+
+
+async def test_no_name_hides_in_a_shard(place: House) -> None:
+    node = dagpb.encode([PBLink(LEAF, "00../x", 1)], UnixfsData(UnixfsKind.SHARD, b"\1", hash=0x22, fanout=256))
+    cid = Cid.of(DAG_PB, node)
+    await take(place, b"".join(written([cid], [(cid, node), (LEAF, b"x")])))
+    with pytest.raises(NotArchivable):
+        await (await made(place, cid)).check()
+
+
+async def test_links_between_files_do_not_go_out(place: House) -> None:
+    target = dagpb.encode([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
+    symlink = Cid.of(DAG_PB, target)
+    node = dagpb.encode([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
+    cid = Cid.of(DAG_PB, node)
+    await take(place, b"".join(written([cid], [(cid, node), (symlink, target)])))
+    with pytest.raises(NotArchivable):
+        await (await made(place, cid)).check()
+
+
+async def tower(place: House, height: int, names: Sequence[str]) -> Cid:
+    """Folders in folders, each with the one below it under each of these names."""
+    blocks: Blocks = [(LEAF, b"x")]
+    for _ in range(height):
+        below = blocks[-1][0]
+        node = dagpb.encode([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.of(DAG_PB, node), node))
+    await take(place, b"".join(written([blocks[-1][0]], blocks)))
+    return blocks[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("height", "names", "problem"),
+    [(66, ["a"], TooDeep), (20, ["n" * 255], NotArchivable), (12, ["a", "b"], TooManyArchiveMembers)],
+    ids=["deep", "long", "wide"],
+)
+async def test_it_is_bounded(
+    place: House, monkeypatch: pytest.MonkeyPatch, height: int, names: list[str], problem: type[Problem]
+) -> None:
+    monkeypatch.setattr(tar_archive, "MOST_MEMBERS", 1000)
+    with pytest.raises(problem):
+        await (await made(place, await tower(place, height, names))).check()
+
+
+async def test_damage_ends_it(place: House) -> None:
+    pack, (tree,) = await place.keep(CONTENT)
+    place.damage(pack, -1)
+    tar = await made(place, tree.cid)
+    await tar.check()
+    out = bytearray()
+    with pytest.raises(ContentDamaged):
+        await sent(tar, out)
+    with pytest.raises(tarfile.ReadError):  # no reader takes it for whole
+        unpacked(bytes(out))

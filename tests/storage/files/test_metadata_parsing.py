@@ -1,0 +1,98 @@
+"""What tenants say about files, in every form that clients use, and what is refused."""
+
+from datetime import timedelta
+
+import pytest
+
+from roost.core import clock
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files import metadata_parsing
+from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, V1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"a": 1, "b": "x"}, '{"a": 1, "b": "x"}', {"a": 1, "b": "x", "c": None}),
+        *({"keyvalues": {"a": 1, "b": "x"}}, '{"keyvalues": {"a": 1, "b": "x"}}'),
+    ],
+)
+def test_keyvalues(given: object) -> None:
+    assert metadata_parsing.keyvalues(given) == {"a": 1, "b": "x"}
+
+
+def test_a_key_that_is_named_keyvalues() -> None:
+    assert metadata_parsing.keyvalues({"keyvalues": "text"}) == {"keyvalues": "text"}
+    assert metadata_parsing.keyvalues("") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [({"": "x"}, "keys"), ({"k" * 256: "x"}, "keys"), ({"k": "v" * 1025}, "keyvalues")]
+)
+def test_which_side_of_a_pair_is_wrong(given: object, told: str) -> None:
+    with pytest.raises(InvalidFileMetadata) as raised:
+        metadata_parsing.keyvalues(given)
+    assert raised.value.message.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{",
+        "[]",
+        "1",
+        '{"a":1,"a":2}',
+        '{"a":NaN}',
+        '{"a":{}}',
+        '{"a":"\\u0000"}',
+        '{"a":"\\ud800"}',
+        '{"\\ud800":1}',
+        None,
+    ],
+)
+def test_keyvalues_that_are_none(given: object) -> None:
+    with pytest.raises(InvalidFileMetadata):
+        metadata_parsing.keyvalues(given)
+
+
+def test_expiry() -> None:
+    later = clock.now().replace(microsecond=0) + timedelta(hours=1)
+    assert (
+        metadata_parsing.expiry(str(int(later.timestamp()))) == metadata_parsing.expiry(int(later.timestamp())) == later
+    )
+    assert metadata_parsing.expiry(None) is metadata_parsing.expiry("") is None
+
+
+@pytest.mark.parametrize("given", ["1", 1, "-1", "x", "1e9", "\u0663", "9" * 15, 9 * 10**14, "9" * 5000])
+def test_no_expiry(given: str | int) -> None:
+    with pytest.raises(InvalidFileMetadata):
+        metadata_parsing.expiry(given)
+
+
+def test_profiles() -> None:
+    assert [metadata_parsing.profile(text) for text in (None, "", "0", "v0", "1", "v1")] == [V1, V1, V0, V0, V1, V1]
+    assert metadata_parsing.profile("unixfs-v1-2025") is UNIXFS_V1_2025
+    with pytest.raises(InvalidFileMetadata):
+        metadata_parsing.profile("v2")
+
+
+@pytest.mark.parametrize("text", ["Public", "", "prod", "public "])
+def test_no_network(text: str) -> None:
+    assert metadata_parsing.network("public") is ContentNetwork.PUBLIC
+    with pytest.raises(InvalidFileMetadata):
+        metadata_parsing.network(text)
+
+
+def test_groups() -> None:
+    assert (metadata_parsing.group("g"), metadata_parsing.group(""), metadata_parsing.group(None)) == ("g", None, None)
+    for text in ("a\0", "\ud800"):
+        with pytest.raises(InvalidFileMetadata):
+            metadata_parsing.group(text)
+
+
+def test_names() -> None:
+    assert (metadata_parsing.name("n"), metadata_parsing.name(""), metadata_parsing.name(None)) == ("n", None, None)
+    for text in ("n" * 256, "a\0", "\ud800"):
+        with pytest.raises(InvalidFileMetadata):
+            metadata_parsing.name(text)

@@ -1,0 +1,105 @@
+"""Gateways as clients know them, whose fields have more than one name."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from roost.core.sensitive import Sensitive
+from roost.storage.gateways import schemas
+from roost.storage.gateways.errors import PluginNotFound
+from roost.storage.gateways.model import (
+    MARKETPLACE,
+    AccessControl,
+    AccessControlKind,
+    CustomDomain,
+    Plugin,
+    StorageGateway,
+)
+
+NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
+TOLD = "2026-11-21T10:29:47.355000Z"
+CONTROLS = [AccessControl(kind.value, kind, f"v-{kind.value}", NOW) for kind in AccessControlKind]
+GATEWAY = StorageGateway("g", "t", "shop", NOW, CONTROLS, (CustomDomain("d", "a.example", NOW),), frozenset(Plugin))
+
+
+def test_how_a_gateway_is_told() -> None:
+    told = schemas.gateway(GATEWAY, "https://shop.gateways.example").model_dump(mode="json", by_alias=True)
+    policies = told.pop("settings")["restriction_policies"]
+    assert told == {
+        "id": "g",
+        "domain": "shop",
+        "url": "https://shop.gateways.example",
+        "restrict": False,
+        "created_at": TOLD,
+        "custom_domains": [
+            {
+                "domain": "a.example",
+                "custom_domain_id": "d",
+                "domain_validation_status": "pending",
+                "ssl_validation_status": "pending",
+            }
+        ],
+    }
+    assert policies == {
+        "accessTokens": [{"id": "access_tokens", "value": "v-access_tokens", "createdAt": TOLD}],
+        "allowedHosts": [{"id": "hosts", "value": "v-hosts", "createdAt": TOLD}],
+        "allowedIPAddresses": [{"id": "ips", "value": "v-ips", "createdAt": TOLD}],
+    }
+
+
+def test_one_without_controls_is_restricted() -> None:
+    told = schemas.gateway(replace(GATEWAY, controls=()), "u").model_dump()
+    assert told["restrict"] is True
+    assert not any(told["settings"]["restriction_policies"].values())
+
+
+def test_a_token_is_shown_when_it_was_made() -> None:
+    assert schemas.control(CONTROLS[0], Sensitive("rgw_secret")).value == "rgw_secret"
+    assert schemas.control(CONTROLS[0]).value == "v-access_tokens"
+
+
+@pytest.mark.parametrize(
+    ("shape", "field", "names"),
+    [
+        (schemas.AddAddressRequest, "ip", ["ip", "ip_address", "ipAddress", "value"]),
+        (schemas.AddHostRequest, "host", ["host", "origin", "value"]),
+        (schemas.AddCustomDomain, "domain", ["domain", "custom_domain"]),
+    ],
+)
+def test_every_name_of_a_field(shape: Any, field: str, names: list[str]) -> None:
+    assert [getattr(shape.model_validate({name: "x"}), field) for name in names] == ["x"] * len(names)
+    with pytest.raises(ValidationError):
+        shape.model_validate({"another": "x"})
+
+
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        (schemas.CreateGatewayRequest, {"domain": "d" * 254}),
+        (schemas.CreateGatewayRequest, {"domain": "a\0"}),
+        (schemas.AddAddressRequest, {"ip": "1" * 65}),
+        (schemas.AddHostRequest, {"host": "h" * 301}),
+        (schemas.AddCustomDomain, {"domain": None}),
+        (schemas.InstallPluginRequest, {"plugin_id": "x"}),
+        (schemas.InstallPluginRequest, {}),
+    ],
+)
+def test_bodies_that_are_refused(shape: Any, body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        shape.model_validate(body)
+
+
+def test_the_marketplace_has_every_plugin() -> None:
+    assert set(schemas.MARKET) == {int(plugin) for plugin in Plugin} == {int(leaflet.plugin) for leaflet in MARKETPLACE}
+    assert [schemas.of_market(int(plugin)).id for plugin in Plugin] == [int(plugin) for plugin in Plugin]
+    for number in (0, -1, 99):
+        with pytest.raises(PluginNotFound):
+            schemas.of_market(number)
+
+
+def test_what_is_installed() -> None:
+    found = [one.model_dump() for one in schemas.installations(GATEWAY)]
+    assert found == [{"gateway_id": "g", "plugin_id": 1}, {"gateway_id": "g", "plugin_id": 2}]

@@ -1,0 +1,89 @@
+"""Forms as clients send them, in pieces of any size, and forms that are hostile."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.identity.caller import Plan
+from roost.storage.files.model import File
+from roost.storage.files.service import FileService
+from roost.storage.uploads import multipart
+from roost.storage.uploads.errors import InvalidUpload, UploadTooLarge
+from roost.storage.uploads.metadata import label_of
+from roost.storage.uploads.model import UploadRequestLimits
+from roost.storage.uploads.service import UploadService
+from tests.storage.house import CONTENT, House
+
+TYPE = "multipart/form-data; boundary=edge"
+END = b"--edge--\r\n"
+
+
+def part(name: str, value: bytes, filename: str | None = None) -> bytes:
+    head = f'--edge\r\nContent-Disposition: form-data; name="{name}"'
+    head += f'; filename="{filename}"\r\nContent-Type: text/plain' if filename is not None else ""
+    return head.encode() + b"\r\n\r\n" + value + b"\r\n"
+
+
+@pytest.fixture
+def uploads(place: House, database: Database) -> UploadService:
+    return UploadService(database, place.content, FileService(database), dict.fromkeys(Plan, 10_000_000))
+
+
+async def send(place: House, uploads: UploadService, body: bytes, piece: int = 65_536, kind: str = TYPE) -> File:
+    async def stream() -> AsyncIterator[bytes]:
+        for at in range(0, len(body), piece):
+            yield body[at : at + piece]
+
+    async with uploads.begin(UploadRequestLimits(place.tenant_id)) as upload:
+        return await upload.finish(label_of(await multipart.receive(stream(), kind, upload)))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+async def test_a_form_in_pieces(place: House, uploads: UploadService, piece: int) -> None:
+    fields = part("network", b"public") + part("keyvalues", b'{"a":"1"}')
+    file = await send(place, uploads, part("file", b"\r\n--edg\r\n", "a.txt") + fields + END + b"epilogue", piece)
+    assert (file.size, file.note.name, file.network, file.note.keyvalues) == (9, "a.txt", "public", {"a": "1"})
+
+
+async def test_the_version_may_come_after_the_file(place: House, uploads: UploadService) -> None:
+    files = part("file", CONTENT, "t/a") + part("file", b"", "t/b") + part("file", b"c", "t/c")
+    before = await send(place, uploads, part("cid_version", b"v0") + files + END)
+    after = await send(place, uploads, files + part("cid_version", b"v0") + END)
+    assert before.cid.startswith("Qm")
+    assert (after.cid, after.is_duplicate) == (before.cid, True)
+
+
+def hostile() -> Sequence[bytes]:
+    file = part("file", b"x", "a")
+    return (
+        *(b"", b"nonsense", END, file, file[:-3], part("name", b"x") + END, b"--edge\r\n\r\nx\r\n" + END),
+        *(part("name", b"a") + part("name", b"b") + file + END, part("name", b"\xff") + file + END),
+        *(part("name", b"x" * 70_000) + file + END, part("other", b"x", "a") + END),
+        b"--edge\r\nContent-Disposition: form-data; name=file; filename=" + b"x" * 9000 + b"\r\n\r\nx\r\n" + END,
+        b"".join(part(f"f{number}", b"") for number in range(40)) + file + END,
+        *(b"x" * 2_000_000 + file + END, file + END + b"x" * 2_000_000),
+        *(part("file", b"x", name) + END for name in ("../a", "a/../b", "/a", "a//b", "a/", ".", "a\x00b", "x" * 256)),
+        *(part("file", b"x", name) + END for name in ("a\\\\..\\\\b", "/".join("a" * 40), "a\x1b[0m")),
+    )
+
+
+async def test_hostile_forms(place: House, uploads: UploadService) -> None:
+    for number, body in enumerate(hostile()):
+        with pytest.raises(Problem) as caught:
+            await send(place, uploads, body)
+        assert isinstance(caught.value, InvalidUpload), number
+    assert [path for path in (place.folder / "blobs").rglob("*") if path.is_file()] == []
+
+
+async def test_what_is_no_form(place: House, uploads: UploadService) -> None:
+    long = "multipart/form-data; boundary=" + "x" * 300
+    for kind in ("", "application/json", "multipart/form-data", long):
+        with pytest.raises(InvalidUpload):
+            await send(place, uploads, part("file", b"x", "a") + END, kind=kind)
+
+
+async def test_too_large(place: House, uploads: UploadService) -> None:
+    with pytest.raises(UploadTooLarge):
+        await send(place, uploads, part("file", bytes(10_000_001), "a") + END)

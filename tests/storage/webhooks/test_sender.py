@@ -1,0 +1,395 @@
+"""The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+from standardwebhooks.webhooks import Webhook as Reader
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
+from roost.drivers.http_sender.guarded import GuardedHttpSender
+from roost.storage.content.model import ContentNetwork
+from roost.storage.webhooks import sender, store
+from roost.storage.webhooks.errors import WebhookNotFound, WebhookQueueFull
+from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, TEST, DeliveryState, DisabledReason, Webhook
+from roost.storage.webhooks.service import WebhookUpdate
+from tests.receiver import Receiver, receiving
+from tests.storage.house import House
+from tests.storage.webhooks.office import Office, until
+
+NOWHERE = "http://127.0.0.1:9/hook"
+
+
+@pytest.fixture
+def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Office:
+    monkeypatch.setattr(sender, "_POLL", 0.02)
+    return Office(place, database)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+class Time:
+    """The clock of a test: goes on by itself, and on by leaps."""
+
+    def __init__(self) -> None:
+        self._real = clock.now
+        self._ahead = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return self._real() + self._ahead
+
+    def leap(self, by: timedelta) -> None:
+        self._ahead += by
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(clock, "now", made)
+    return made
+
+
+async def test_a_file_is_told_of_and_the_signature_is_right(office: Office, receiver: Receiver) -> None:
+    made = await office.make(receiver.url)
+    async with office.sending():
+        file = await office.add()
+        (message,) = await receiver.wait()
+        (delivery,) = await office.settled(made.webhook, DeliveryState.DELIVERED)
+    told = Reader(made.secret.reveal()).verify(message.body, dict(message.headers))
+    assert (told["event_type"], told["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
+    assert message.headers["webhook-id"] == delivery.event_id
+    assert message.headers["content-type"] == "application/json"
+    assert (delivery.status, delivery.error, delivery.attempts) == (200, None, 1)
+    assert delivery.finished_at is not None
+    assert message.path == "/hook"
+
+
+async def test_both_secrets_sign(office: Office, receiver: Receiver) -> None:
+    old = await office.make(receiver.url)
+    new = await office.webhooks.rotate_secret(office.tenant, old.webhook.id)
+    await office.add()
+    async with office.sending():
+        (message,) = await receiver.wait()
+    for secret in (old.secret, new.secret):
+        Reader(secret.reveal()).verify(message.body, dict(message.headers))
+    assert old.secret != new.secret
+
+
+async def test_what_fails_is_sent_again_the_same(office: Office, receiver: Receiver, time: Time) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 500
+    async with office.sending():
+        await office.add()
+        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+        assert (delivery.status, delivery.attempts) == (500, 1)
+        assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is not None
+        receiver.status = 204
+        time.leap(timedelta(seconds=10))
+        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+    assert (delivery.status, delivery.attempts, len(receiver.messages)) == (204, 2, 2)
+    first, second = receiver.messages
+    assert first.body == second.body
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert int(second.headers["webhook-timestamp"]) >= int(first.headers["webhook-timestamp"]) + 10
+    assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is None
+
+
+async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
+    office: Office, receiver: Receiver, time: Time
+) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 503
+    async with office.sending() as sender:
+        await office.add()
+        for attempt in range(1, ATTEMPTS + 1):
+            (delivery,) = await office.settled(webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt)
+            time.leap(timedelta(hours=17))
+        assert (delivery.state, delivery.attempts, delivery.status) == (DeliveryState.FAILED, ATTEMPTS, 503)
+        receiver.status = 200
+        again = await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
+        assert (again.state, again.finished_at) == (DeliveryState.PENDING, None)
+        sender.wake()
+        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+    assert len(receiver.messages) == ATTEMPTS + 1
+
+
+async def test_days_of_failures_disable_it(office: Office, time: Time) -> None:
+    webhook = (await office.make(NOWHERE)).webhook
+    async with office.sending():
+        await office.add()
+        for attempt in range(1, ATTEMPTS + 1):
+            (delivery,) = await office.settled(webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt)
+            time.leap(timedelta(hours=20))
+
+        async def disabled() -> Webhook | None:
+            found = await office.webhooks.get(office.tenant, webhook.id)
+            return None if found.enabled else found
+
+        assert (await until(disabled)).disabled_reason is DisabledReason.FAILING
+        await office.add(b"two")
+        assert len(await office.told(webhook)) == 1
+    assert (delivery.status, delivery.error) == (None, "The connection failed: ConnectError")
+
+
+async def test_gone_is_gone(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 410
+    async with office.sending():
+        await office.add()
+        (delivery,) = await office.settled(webhook, DeliveryState.FAILED)
+    assert delivery.status == 410
+    found = await office.webhooks.get(office.tenant, webhook.id)
+    assert (found.enabled, found.disabled_reason) == (False, DisabledReason.GONE)
+
+
+async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
+    office: Office, receiver: Receiver
+) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=False))
+    other = (await office.make(receiver.url + "/other")).webhook
+    await office.add(b"two")
+    async with office.sending():
+        await office.settled(other, DeliveryState.DELIVERED)
+        assert [one.attempts for one in await office.told(webhook)] == [0]
+        await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=True))
+        await office.settled(webhook, DeliveryState.DELIVERED)
+
+
+async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: Receiver) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        dead, alive = (await office.make(silent.url)).webhook, (await office.make(receiver.url)).webhook
+        async with office.sending():
+            for number in range(12):
+                await office.add(str(number).encode())
+            await office.settled(alive, DeliveryState.DELIVERED)
+            states = [one.state for one in await office.told(dead)]
+    assert len(receiver.messages) == 12
+    assert (states.count(DeliveryState.SENDING), states.count(DeliveryState.PENDING)) == (4, 8)
+    assert len(silent.messages) == 4
+
+
+async def test_a_tenant_takes_no_more_than_its_part(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "_OF_ONE_TENANT", 6)
+    office.timeout = 30.0
+    async with receiving(None) as silent, receiving() as theirs:
+        for _ in range(3):
+            await office.make(silent.url)
+        other = Office(office.place, office.db)
+        other.place.tenant_id, mine = other.place.other_id, other.place.tenant_id
+        await other.make(theirs.url)
+        await other.add(b"theirs")
+        other.place.tenant_id = mine
+        for number in range(4):
+            await office.add(str(number).encode())
+        async with office.sending():
+            await silent.wait(6)
+            await theirs.wait()
+    assert len(silent.messages) == 6
+
+
+async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Receiver, time: Time) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    (job,) = await office.db.write(
+        lambda connection: store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 4)
+    )
+    assert await office.db.read(lambda connection: store.due(connection, clock.now(), (), 4)) == []
+    if not office.db.is_sqlite:
+        time.leap(LEASE)  # there another process may have it; on SQLite the start knows that nobody has
+    async with office.sending():
+        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+    assert (delivery.attempts, len(receiver.messages)) == (2, 1)
+    late = sender.DeliveryOutcome(500)
+    verdict = sender.judge(job, late, clock.now(), 0.0)
+    assert not await office.db.write(lambda connection: store.record(connection, job, late, verdict, clock.now()))
+    assert (await office.told(webhook))[0].state is DeliveryState.DELIVERED
+
+
+async def test_two_processes_never_take_the_same(office: Office) -> None:
+    webhook = (await office.make(NOWHERE)).webhook
+    for number in range(20):
+        await office.add(str(number).encode())
+
+    def take(connection: Any) -> list[str]:
+        jobs = store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 5)
+        return [job.delivery.id for job in jobs]
+
+    taken = await asyncio.gather(*(office.db.write(take) for _ in range(6)))
+    ids = [one for some in taken for one in some]
+    assert len(ids) == len(set(ids))
+    assert len(ids) <= 20
+
+
+async def test_a_secret_that_cannot_be_opened_is_a_failure(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    await office.add()
+    office.sealer = Sealer(Sensitive(bytes(31) + b"1"))
+    async with office.sending():
+        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+    assert delivery.error == "The secret of this webhook could not be opened"
+    assert receiver.messages == []
+
+
+async def test_a_test_is_one_message_and_tells_what_came_of_it(office: Office, receiver: Receiver) -> None:
+    made = await office.make(receiver.url, enabled=False)
+    async with office.sending() as sender:
+        done = await sender.test(office.tenant, made.webhook.id)
+        assert (done.event_type, done.state, done.status) == (TEST, DeliveryState.DELIVERED, 200)
+        told = Reader(made.secret.reveal()).verify(receiver.messages[0].body, dict(receiver.messages[0].headers))
+        assert (told["event_type"], told["workspace_id"]) == (TEST, office.tenant)
+        receiver.status = 500
+        done = await sender.test(office.tenant, made.webhook.id)
+        assert (done.state, done.status, done.attempts) == (DeliveryState.FAILED, 500, 1)
+        with pytest.raises(WebhookNotFound):
+            await sender.test(office.place.other_id, made.webhook.id)
+
+
+async def test_tests_are_bounded(office: Office) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        async with office.sending() as sender:
+            begun = [asyncio.create_task(sender.test(office.tenant, webhook.id)) for _ in range(4)]
+            await silent.wait(4)
+            with pytest.raises(WebhookQueueFull):
+                await sender.test(office.tenant, webhook.id)
+            with pytest.raises(WebhookNotFound):  # and not that it is busy, which only its owner is told
+                await sender.test(office.place.other_id, webhook.id)
+        await asyncio.gather(*begun, return_exceptions=True)
+
+
+async def test_no_more_messages_of_a_test_are_begun_at_once(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    async with office.sending() as sender:
+        begun = [sender.test(office.tenant, webhook.id) for _ in range(9)]
+        ends = await asyncio.gather(*begun, return_exceptions=True)
+        assert sum(isinstance(end, WebhookQueueFull) for end in ends) >= 1
+        assert (await sender.test(office.tenant, webhook.id)).state is DeliveryState.DELIVERED
+
+
+async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, time: Time) -> None:
+    kept, gone = (await office.make(NOWHERE)).webhook, (await office.make(NOWHERE)).webhook
+    await office.add()
+    time.leap(KEPT)
+    await office.add(b"two", network=ContentNetwork.PUBLIC)
+    await office.webhooks.delete(office.tenant, gone.id)
+
+    def counts(connection: Any) -> tuple[int, int, int]:
+        tables = (store.events, store.deliveries, store.webhooks)
+        return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
+
+    async def sweep() -> int:
+        return await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 1))
+
+    assert await office.db.read(counts) == (2, 4, 2)
+    while await sweep():
+        pass
+    assert await office.db.read(counts) == (1, 1, 1)
+    assert [one.event_type for one in await office.told(kept)] == ["ipfs.public.file_added"]
+
+
+async def test_what_nobody_thought_of_is_a_failure(office: Office) -> None:
+    class Broken(GuardedHttpSender):
+        async def deliver(self, tenant_id: str, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+            raise RuntimeError(tenant_id, url, body, headers)
+
+    webhook = (await office.make()).webhook
+    await office.add()
+    made = sender.WebhookSender(office.db, office.sealer, Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None))
+    await made.start()
+    try:
+        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+    finally:
+        await made.stop()
+    assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
+
+
+async def test_no_more_are_on_their_way_than_may_be(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "_AT_ONCE", 5)
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhooks = [(await office.make(silent.url)).webhook for _ in range(3)]
+        for number in range(3):
+            await office.add(str(number).encode())
+        async with office.sending():
+            await silent.wait(5)
+            states = [one.state for webhook in webhooks for one in await office.told(webhook)]
+    assert (states.count(DeliveryState.SENDING), states.count(DeliveryState.PENDING)) == (5, 4)
+    assert len(silent.messages) == 5
+
+
+async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Office, time: Time) -> None:
+    office.timeout = 30.0
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        async with office.sending():
+            await office.add()
+            await silent.wait()
+        silent.status = 200
+        time.leap(LEASE)
+        async with office.sending():
+            (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+    assert (delivery.attempts, len(silent.messages)) == (2, 2)
+
+
+async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
+    office.timeout = 0.3
+    async with receiving(None) as silent:
+        webhook = (await office.make(silent.url)).webhook
+        await office.add()
+        async with office.sending():
+            await silent.wait()
+            await office.webhooks.delete(office.tenant, webhook.id)
+            while await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 100)):
+                pass
+            other = (await office.make(silent.url)).webhook
+            silent.status = 200
+            await office.add(b"two")
+            await office.settled(other, DeliveryState.DELIVERED)
+    assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
+
+
+async def test_woken_it_waits_for_no_turn(office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, due = threading.Event(), store.due
+
+    def look(*what: Any) -> Sequence[tuple[str, str]]:
+        found = due(*what)
+        looked.set()
+        return found
+
+    async def has_looked() -> bool:
+        return looked.is_set()
+
+    monkeypatch.setattr(sender, "_POLL", 600.0)
+    monkeypatch.setattr(store, "due", look)
+    await office.make(receiver.url)
+    async with office.sending() as sending:
+        await until(has_looked)
+        await office.add()
+        sending.wake()
+        await receiver.wait()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_it_can_be_stopped_at_every_moment(office: Office, turns: int) -> None:
+    async with asyncio.timeout(10):
+        async with office.sending() as sender:
+            for _ in range(50):  # until it waits for something to do
+                await asyncio.sleep(0)
+            sender.wake()
+            for _ in range(turns):
+                await asyncio.sleep(0)

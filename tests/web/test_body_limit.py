@@ -1,0 +1,192 @@
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from roost.web import errors
+from roost.web.body_limit import BodyLimit, BodyLimitMiddleware
+from roost.web.json_tokens import MOST
+from tests.hosts.asgi import Sent, call
+
+SMALL = BodyLimit(size=10)
+
+
+async def counted(_scope: Any, receive: Any, send: Any) -> None:
+    """The application: reads all and says how much it was."""
+    size = 0
+    while True:
+        message = await receive()
+        size += len(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+async def post(
+    app: Any, *parts: bytes, headers: tuple[tuple[str, str], ...] = (), path: str = "/v0/x", method: str = "POST"
+) -> Sent:
+    return await call(app, path, method=method, headers=headers, body=parts)
+
+
+def chunked() -> tuple[tuple[str, str], ...]:
+    return (("transfer-encoding", "chunked"),)
+
+
+def length(size: int) -> tuple[tuple[str, str], ...]:
+    return (("content-length", str(size)),)
+
+
+@pytest.mark.parametrize("headers", [length(10), chunked()])
+async def test_what_is_allowed_passes(headers: Any) -> None:
+    assert (await post(BodyLimitMiddleware(counted, usual=SMALL), b"12345", b"67890", headers=headers)).body == b"10"
+
+
+async def test_a_length_over_the_limit_is_refused_before_anything_is_read() -> None:
+    async def never(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise AssertionError("the application was asked")
+
+    sent = await post(BodyLimitMiddleware(never, usual=SMALL), b"x" * 11, headers=length(11))
+    assert sent.status == 413
+    assert json.loads(sent.body) == {"error": "Request body too large"}
+
+
+@pytest.mark.parametrize("headers", [chunked(), length(3)])
+async def test_the_byte_that_is_one_too_many_is_refused_whatever_was_declared(headers: Any) -> None:
+    sent = await post(BodyLimitMiddleware(counted, usual=SMALL), b"x" * 10, b"x", b"x" * 1000, headers=headers)
+    assert sent.status == 413
+    assert sent.scope["type"] == "http"
+
+
+async def test_no_body_costs_nothing_and_passes() -> None:
+    assert (await post(BodyLimitMiddleware(counted, usual=SMALL))).body == b"0"
+
+
+async def test_rules_go_by_method_and_path() -> None:
+    rules = ((re.compile(r"POST /big/.*"), BodyLimit(size=20, message="File too large")),)
+    app = BodyLimitMiddleware(counted, rules, SMALL)
+    assert (await post(app, b"x" * 20, headers=chunked(), path="/big/a")).body == b"20"
+    refused = await post(app, b"x" * 21, headers=chunked(), path="/big/a")
+    assert json.loads(refused.body) == {"error": "File too large"}
+    assert (await post(app, b"x" * 11, headers=chunked(), path="/bigger")).status == 413
+    assert (await post(app, b"x" * 11, headers=chunked(), path="/big/a", method="PUT")).status == 413
+
+
+async def test_a_reader_that_counts_for_itself_has_no_limit() -> None:
+    app = BodyLimitMiddleware(counted, usual=BodyLimit(size=None))
+    assert (await post(app, b"x" * 1000, headers=chunked())).body == b"1000"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "gzip, gzip", "unknown"])
+async def test_coded_bodies_are_refused(coding: str) -> None:
+    sent = await post(BodyLimitMiddleware(counted), b"x", headers=(*chunked(), ("content-encoding", coding)))
+    assert sent.status == 415
+
+
+async def test_coded_bodies_pass_where_they_are_allowed() -> None:
+    app = BodyLimitMiddleware(counted, usual=BodyLimit(coded=True))
+    assert (await post(app, b"x", headers=(*chunked(), ("content-encoding", "gzip")))).status == 200
+    identity = (*chunked(), ("content-encoding", "identity"))
+    assert (await post(BodyLimitMiddleware(counted), b"x", headers=identity)).status == 200
+
+
+async def dripping(app: Any, parts: AsyncIterator[bytes]) -> Sent:
+    sent = Sent()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": await anext(parts), "more_body": True}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.messages.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v0/x", "headers": [(b"transfer-encoding", b"chunked")]}
+    await app(scope, receive, send)
+    return sent
+
+
+async def test_a_body_that_drips_is_cut_off() -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.005)
+            yield b"x"
+
+    app = BodyLimitMiddleware(counted, usual=BodyLimit(grace=0.1, rate=1000))
+    async with asyncio.timeout(10):
+        sent = await dripping(app, drip())
+    assert sent.status == 408
+    assert json.loads(sent.body) == {"error": "Request timeout"}
+
+
+@pytest.mark.parametrize("allowance", [BodyLimit(grace=0.05), BodyLimit(grace=1000, idle=0.05)])
+async def test_a_body_that_never_comes_is_cut_off(allowance: BodyLimit) -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with asyncio.timeout(10):
+        sent = await dripping(BodyLimitMiddleware(counted, usual=allowance), nothing())
+    assert sent.status == 408
+
+
+class Anything(BaseModel):
+    value: Any
+
+
+def framework() -> Any:
+    app = FastAPI()
+    errors.install(app)
+
+    @app.post("/v0/x")
+    async def take(body: Anything) -> str:
+        return json.dumps(body.value)[:10]
+
+    return BodyLimitMiddleware(app)
+
+
+async def test_the_framework_does_not_turn_a_refusal_into_its_own() -> None:
+    headers = (("content-type", "application/json"), *chunked())
+    sent = await post(framework(), b'{"value": "', b"x" * 2**20, b'"}', headers=headers)
+    assert sent.status == 413
+
+
+@pytest.mark.parametrize("depth", [500, 900, 985, 1000, 99_000])
+async def test_deep_nesting_is_answered_and_never_fails(depth: int) -> None:
+    body = b'{"value": ' + b"[" * depth + b"]" * depth + b"}"
+    headers = (("content-type", "application/json"), *length(len(body)))
+    sent = await post(framework(), body, headers=headers)
+    assert sent.status in ({200, 400} if depth < 1000 else {400})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff\xfe",
+        b'{"value": "\xc3\x28"}',
+        b"\xef\xbb\xbf{}",
+        b"{",
+        b"null",
+        b'{"value": ' + b"9" * 5000 + b"}",
+    ],
+)
+async def test_bodies_that_are_no_json_are_400(body: bytes) -> None:
+    headers = (("content-type", "application/json"), *length(len(body)))
+    assert (await post(framework(), body, headers=headers)).status == 400
+
+
+async def test_more_values_than_may_be_are_refused_before_they_are_read() -> None:
+    headers = (("content-type", "application/json"), *chunked())
+    few, many = (b'{"value": [' + b"[]," * number + b"[]]}" for number in (MOST // 2 - 3, MOST))
+    assert (await post(framework(), few, headers=headers)).status == 200
+    refused = await post(framework(), many[:100_000], many[100_000:], headers=headers)
+    assert refused.status == 413
+    assert json.loads(refused.body) == {"error": "Request body too large"}
+
+
+async def test_signs_in_texts_are_no_values() -> None:
+    body = json.dumps({"value": '"[{,' * MOST}).encode()
+    assert (await post(framework(), body, headers=(("content-type", "application/json"), *chunked()))).status == 200
