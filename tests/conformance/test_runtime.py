@@ -176,8 +176,8 @@ async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) 
     name = "bwrap" if place.runtime.name == "bwrap" else "FakeRuntime"
     program = (
         "import asyncio, os, pathlib, signal\n"
-        f"from tests.conformance.runtimes import AGENT, BoxSpec, {name} as make\n"
-        f"asyncio.run(make(pathlib.Path({str(place.folder)!r})).start(BoxSpec(AGENT)))\n"
+        f"from tests.conformance.runtimes import AGENT, ContainerSpec, {name} as make\n"
+        f"asyncio.run(make(pathlib.Path({str(place.folder)!r})).start(ContainerSpec(AGENT)))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = await asyncio.to_thread(

@@ -15,7 +15,7 @@ from tests.drivers.runtime.bwrap.boxes import AS_ROOT, PYTHON
 UID = "64999"
 CHECKOUT = Path(__file__).parents[4]
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
-SUITES = ("test_walls.py", "test_limits.py", "test_egress.py", "test_probe.py", "test_driver.py", "test_places.py")
+SUITES = ("test_walls.py", "test_limits.py", "test_egress.py", "test_probe.py", "test_driver.py", "test_agent_paths.py")
 
 
 def python() -> str | None:
