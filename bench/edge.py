@@ -26,7 +26,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
-from roost.identity.authenticator import AuthRequest, HostKind, find
+from roost.identity.authenticator import AuthRequest, HostKind, find_credential
 from roost.identity.errors import Unauthorised
 
 _TOKEN = "rst_gw_" + "5a" * 32
@@ -86,7 +86,7 @@ async def _serve_upstream(port: int) -> None:
 
 
 async def _check(entry: AuthRequest) -> None:
-    credential = find(entry.headers, entry.query)
+    credential = find_credential(entry.headers, entry.query)
     digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
     known = next((key for key in _DIGESTS if hmac.compare_digest(key, digest)), None)
     if known is None or _DIGESTS[known] != entry.agent_id:

@@ -17,7 +17,7 @@ from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.tenants import DEFAULT_TENANT
-from roost.keyring import sealer
+from roost.keyring import load_sealer
 from tests.journeys.server_process import until, up
 
 _AGENTS = 1_000
@@ -40,13 +40,13 @@ def run(folder: Path) -> Sequence[Row]:
 
 def _fill(data: Path) -> None:
     """Agents that are on record and cannot run: a list reads the records."""
-    settings = config.load({"ROOST_DATA": str(data)})
+    settings = config.load_settings({"ROOST_DATA": str(data)})
     db = app.open_database(settings)
-    seal = sealer(settings, db)
+    seal = load_sealer(settings, db)
     roster, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS)), GatewayTokens(db, seal)
 
     def add(connection: Connection) -> None:
-        tenant = tenants.ensure(connection, DEFAULT_TENANT)
+        tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
         for number in range(_AGENTS):
             profile = AgentProfile(f"agent {number}", "It stands in a list.")
             agent = roster.admit(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts

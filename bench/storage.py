@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.table import Row
 from roost.core.db import Database
-from roost.migrations import upgrade
+from roost.migrations import upgrade_database
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs.importer import UnixfsImporter
@@ -35,7 +35,7 @@ def run(folder: Path) -> Sequence[Row]:
     ]
     db = Database(f"sqlite:///{folder / 'roost.db'}")
     try:
-        upgrade(db)
+        upgrade_database(db)
         return rows + asyncio.run(_kept(house(db, folder), file, limit))
     finally:
         db.close()

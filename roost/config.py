@@ -149,7 +149,7 @@ class Settings:
         return self.data / "keys" / "kek"
 
 
-def load(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
+def load_settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
     """Settings from flags (None means not given), environment and `roost.toml`. Raises BadSettings."""
     source = os.environ if environment is None else environment
     data = Path(flags.get("data") or source.get("ROOST_DATA") or ".roost").expanduser().resolve()

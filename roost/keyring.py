@@ -21,7 +21,7 @@ from roost.core.problem import Problem
 from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
 
-_log = log.get("keyring")
+_log = log.get_logger("keyring")
 _SETTLE = 2.0
 _LOOK_EVERY = 0.2
 _GIVEN_UP = "was "
@@ -41,7 +41,7 @@ class KeyRotation:
     resumed: bool = False
 
 
-def sealer(settings: Settings, db: Database) -> Sealer:
+def load_sealer(settings: Settings, db: Database) -> Sealer:
     """The sealer of the deployment whose (migrated) database that is; the first caller of a new one makes the key.
 
     Raises BadSettings when the key is missing, damaged, or not the one that the database's values are sealed with.
@@ -71,7 +71,7 @@ def sealer(settings: Settings, db: Database) -> Sealer:
     return made
 
 
-def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRotation:
+def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRotation:
     """Take a new key and seal every value of the deployment anew. Blocking; works beside running servers.
 
     Can be killed at any point: both keys are in place until all values are under the new one, and the next call
@@ -79,7 +79,7 @@ def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRota
 
     Raises BadSettings, KeyBusy.
     """
-    sealer(settings, db)
+    load_sealer(settings, db)
     if settings.kek is not None:
         return _seal_anew(db, SealingKeys(_both(settings)), settle)
     path = settings.kek_file
@@ -97,11 +97,11 @@ def rotate(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRota
 def _seal_anew(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
     made = Sealer(*keys.keys)
     renewed, _ = _pass(db, made)
-    end = clock.monotonic() + settle
-    while clock.monotonic() < end:
+    end = clock.monotonic_seconds() + settle
+    while clock.monotonic_seconds() < end:
         time.sleep(_LOOK_EVERY)
         renewed += _pass(db, made)[0]
-    db.run(sealed.lock)  # whoever has sealed something by now has committed it
+    db.run(sealed.lock_sealed_writes)  # whoever has sealed something by now has committed it
     last, lost = _pass(db, made)
     return KeyRotation(renewed + last, lost, made.key_id.hex())
 
@@ -109,12 +109,12 @@ def _seal_anew(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
 def _pass(db: Database, made: Sealer) -> tuple[int, int]:
     """Once through all values, in short transactions: how many were renewed, how many cannot be opened."""
     renewed = lost = 0
-    for column in sealed.columns():
+    for column in sealed.sealed_columns():
         skip, more = 0, True
         while more:
 
             def page(connection: Connection, column: sealed.Column = column, skip: int = skip) -> sealed.ResealResult:
-                return sealed.reseal(connection, made, column, skip)
+                return sealed.reseal_page(connection, made, column, skip)
 
             done = db.run(page)
             renewed, skip, more = renewed + done.renewed, skip + done.lost, done.more

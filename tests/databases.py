@@ -22,7 +22,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from roost.core.db import Database
-from roost.migrations import upgrade
+from roost.migrations import upgrade_database
 
 _NOBODY = 65534
 _PDEATHSIG = 1
@@ -101,7 +101,7 @@ def _postgresql_template(postgres_url: str) -> Iterator[str]:
 
 def _migrate(url: str) -> None:
     database = Database(url)
-    upgrade(database)
+    upgrade_database(database)
     database.close()
 
 

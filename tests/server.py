@@ -31,7 +31,7 @@ class Running:
         """A service JWT."""
 
         def issue(connection: Any) -> str:
-            owner = tenants.ensure(connection, tenant, plan)
+            owner = tenants.ensure_tenant(connection, tenant, plan)
             return self.roost.keys.issue(connection, owner, "test", scopes=scopes).reveal()
 
         return self.roost.db.run(issue)
@@ -62,7 +62,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     """`stop` False leaves the agents' boxes as a crash would. port: any free one, or that of a server before it."""
     listener = listen("127.0.0.1", port)
-    settings = config.load({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
+    settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], app.upstreams(settings))
     server = app.RoostServer(settings, outside)
     await server.start()

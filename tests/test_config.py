@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
-from roost.config import OPTIONS, BadSettings, load
+from roost.config import OPTIONS, BadSettings, load_settings
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
-    return load({"ROOST_DATA": str(folder), **environment})
+    return load_settings({"ROOST_DATA": str(folder), **environment})
 
 
 def test_defaults_need_nothing(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
     (tmp_path / "roost.toml").write_text("port = 1\nquota_free = 7\n")
     assert settings(tmp_path).port == 1
     assert settings(tmp_path, ROOST_PORT="2").port == 2
-    found = load({"ROOST_DATA": str(tmp_path), "ROOST_PORT": "2"}, port=3)
+    found = load_settings({"ROOST_DATA": str(tmp_path), "ROOST_PORT": "2"}, port=3)
     assert (found.port, found.quota_free) == (3, 7)
 
 

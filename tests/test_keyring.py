@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from roost import app, keyring
-from roost.config import BadSettings, Settings, load
+from roost.config import BadSettings, Settings, load_settings
 from roost.core.db import Database
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.gateway_tokens import GatewayTokens
-from roost.keyring import KeyBusy, rotate, sealer
+from roost.keyring import KeyBusy, load_sealer, rotate_keys
 
 Open = Callable[..., tuple[Settings, Database]]
 
@@ -36,7 +36,7 @@ def deployment(tmp_path: Path, database_url: str) -> Iterator[Open]:
 
     def make(**environment: str) -> tuple[Settings, Database]:
         source = {"ROOST_DATA": str(tmp_path / "data"), "ROOST_DATABASE_URL": database_url, **environment}
-        settings = load(source)
+        settings = load_settings(source)
         opened.append(app.open_database(settings))
         return settings, opened[-1]
 
@@ -47,7 +47,7 @@ def deployment(tmp_path: Path, database_url: str) -> Iterator[Open]:
 
 def mint(db: Database, seal: Sealer, agent_id: str) -> str:
     def add(connection) -> str:
-        tenant = tenants.ensure(connection, "acme")
+        tenant = tenants.ensure_tenant(connection, "acme")
         return GatewayTokens(db, seal).mint(connection, agent_id, tenant.id).reveal()
 
     return db.run(add)
@@ -59,18 +59,18 @@ async def read(db: Database, seal: Sealer, agent_id: str) -> str:
 
 def test_a_key_is_made_once_and_readable_by_its_owner_only(deployment: Open) -> None:
     settings, db = deployment()
-    sealed = sealer(settings, db).seal(b"value", "here")
+    sealed = load_sealer(settings, db).seal(b"value", "here")
     path = settings.kek_file
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert sealer(settings, db).open(sealed, "here").reveal() == b"value"
+    assert load_sealer(settings, db).open(sealed, "here").reveal() == b"value"
     assert sorted(path.parent.iterdir()) == [path]
 
 
 def test_processes_that_start_at_once_agree(deployment: Open) -> None:
     settings, db = deployment()
     with ThreadPoolExecutor(8) as pool:
-        made = {key.key_id for key in pool.map(lambda _: sealer(settings, db), range(8))}
+        made = {key.key_id for key in pool.map(lambda _: load_sealer(settings, db), range(8))}
     assert len(made) == 1
 
 
@@ -80,43 +80,43 @@ def test_a_damaged_key_file_stops_the_server(deployment: Open, content: str) -> 
     settings.kek_file.parent.mkdir(parents=True)
     settings.kek_file.write_text(content)
     with pytest.raises(BadSettings, match="key-encryption key"):
-        sealer(settings, db)
+        load_sealer(settings, db)
 
 
 def test_no_key_is_made_beside_values_of_another(deployment: Open) -> None:
     settings, db = deployment()
-    mint(db, sealer(settings, db), "a")
+    mint(db, load_sealer(settings, db), "a")
     kept = settings.kek_file.read_text()
     settings.kek_file.unlink()
     with pytest.raises(BadSettings, match="is missing"):
-        sealer(settings, db)
+        load_sealer(settings, db)
     assert not settings.kek_file.exists()
     settings.kek_file.write_text("ab" * 32)
     with pytest.raises(BadSettings, match="put that one back"):
-        sealer(settings, db)
+        load_sealer(settings, db)
     with pytest.raises(BadSettings, match="ROOST_KEK is not the key"):
-        sealer(deployment(ROOST_KEK="cd" * 32)[0], db)
+        load_sealer(deployment(ROOST_KEK="cd" * 32)[0], db)
     settings.kek_file.write_text(kept)
-    sealer(settings, db)
+    load_sealer(settings, db)
 
 
 def test_the_key_before_stands_beside_a_given_one_only(deployment: Open) -> None:
     settings, db = deployment(ROOST_KEK_OLD="ab" * 32)
     with pytest.raises(BadSettings, match="kek_old"):
-        sealer(settings, db)
+        load_sealer(settings, db)
 
 
 async def test_everything_is_under_the_new_key_and_the_old_one_is_gone(deployment: Open) -> None:
     settings, db = deployment()
-    seal = sealer(settings, db)
+    seal = load_sealer(settings, db)
     tokens = {agent: mint(db, seal, agent) for agent in ("a", "b")}
     old = settings.kek_file.read_text().strip()
-    done = rotate(settings, db, settle=0)
+    done = rotate_keys(settings, db, settle=0)
     assert (done.renewed, done.lost, done.resumed) == (2, 0, False)
     assert old not in settings.kek_file.read_text()
     assert settings.kek_file.stat().st_mode & 0o777 == 0o600
     assert sorted(settings.kek_file.parent.iterdir()) == [settings.kek_file]
-    fresh = sealer(settings, db)
+    fresh = load_sealer(settings, db)
     assert fresh.key_id.hex() == done.key_id
     for agent, token in tokens.items():
         assert await read(db, fresh, agent) == token
@@ -126,20 +126,20 @@ async def test_everything_is_under_the_new_key_and_the_old_one_is_gone(deploymen
 
 async def test_a_running_server_takes_the_new_key(deployment: Open) -> None:
     settings, db = deployment()
-    running = sealer(settings, db)
+    running = load_sealer(settings, db)
     token = mint(db, running, "a")
-    rotate(settings, db, settle=0)
+    rotate_keys(settings, db, settle=0)
     assert await read(db, running, "a") == token
-    idle = sealer(settings, db)
+    idle = load_sealer(settings, db)
     for _ in range(2):  # which a server that slept through both has to believe
-        rotate(settings, db, settle=0)
+        rotate_keys(settings, db, settle=0)
     mint(db, idle, "b")
-    assert await read(db, sealer(settings, db), "b")
+    assert await read(db, load_sealer(settings, db), "b")
 
 
 def test_nothing_is_sealed_with_a_key_that_is_gone_or_strange(deployment: Open) -> None:
     settings, db = deployment()
-    running = sealer(settings, db)
+    running = load_sealer(settings, db)
     sealed, kept = running.seal(b"value", "here"), settings.kek_file.read_text()
     for content in (None, "ab" * 32, "damaged"):
         settings.kek_file.unlink(missing_ok=True)
@@ -154,30 +154,30 @@ def test_nothing_is_sealed_with_a_key_that_is_gone_or_strange(deployment: Open) 
 
 async def test_what_cannot_be_opened_is_told_and_left(deployment: Open) -> None:
     settings, db = deployment()
-    tokens = {agent: mint(db, sealer(settings, db), agent) for agent in ("a", "b", "c")}
+    tokens = {agent: mint(db, load_sealer(settings, db), agent) for agent in ("a", "b", "c")}
     mint(db, Sealer(Sensitive(bytes(32))), "b2")
-    done = rotate(settings, db, settle=0)
+    done = rotate_keys(settings, db, settle=0)
     assert (done.renewed, done.lost) == (3, 1)
-    assert await read(db, sealer(settings, db), "c") == tokens["c"]
+    assert await read(db, load_sealer(settings, db), "c") == tokens["c"]
 
 
 async def test_a_key_that_is_given_is_exchanged_by_two_settings(deployment: Open) -> None:
     settings, db = deployment(ROOST_KEK="ab" * 32)
-    token = mint(db, sealer(settings, db), "a")
+    token = mint(db, load_sealer(settings, db), "a")
     with pytest.raises(BadSettings, match="ROOST_KEK_OLD"):
-        rotate(settings, db, settle=0)
+        rotate_keys(settings, db, settle=0)
     both, _ = deployment(ROOST_KEK="cd" * 32, ROOST_KEK_OLD="ab" * 32)
-    assert await read(db, sealer(both, db), "a") == token
-    assert rotate(both, db, settle=0).renewed == 1
-    assert rotate(both, db, settle=0).renewed == 0
-    assert await read(db, sealer(deployment(ROOST_KEK="cd" * 32)[0], db), "a") == token
+    assert await read(db, load_sealer(both, db), "a") == token
+    assert rotate_keys(both, db, settle=0).renewed == 1
+    assert rotate_keys(both, db, settle=0).renewed == 0
+    assert await read(db, load_sealer(deployment(ROOST_KEK="cd" * 32)[0], db), "a") == token
 
 
 def test_two_exchanges_at_once_are_one(deployment: Open) -> None:
     settings, db = deployment()
-    sealer(settings, db)
+    load_sealer(settings, db)
     with keyring._alone(settings.kek_file.parent), pytest.raises(KeyBusy):
-        rotate(settings, db, settle=0)
+        rotate_keys(settings, db, settle=0)
 
 
 _KILLED = """
@@ -216,7 +216,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
 ) -> None:
     """A process dies at its first step, its second, and so on, until one comes to the end."""
     settings, db = deployment()
-    seal = sealer(settings, db)
+    seal = load_sealer(settings, db)
     tokens = {f"a{number}": mint(db, seal, f"a{number}") for number in range(5)}
     environment = {**os.environ, "ROOST_DATA": str(tmp_path / "data"), "ROOST_DATABASE_URL": database_url}
     with subprocess.Popen(
@@ -225,7 +225,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
         for step in range(1, 100):
             code = int(process.stdout.readline())
             for agent, token in tokens.items():
-                assert await read(db, sealer(settings, db), agent) == token, step
+                assert await read(db, load_sealer(settings, db), agent) == token, step
             assert await read(db, seal, "a0") == tokens["a0"]  # and the server that ran all the time
             if code == 0:
                 break
@@ -241,7 +241,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
 async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
     """Tokens are made and exchanged by another process's sealer while the key is exchanged again and again."""
     settings, db = deployment()
-    seal, over = sealer(settings, db), threading.Event()
+    seal, over = load_sealer(settings, db), threading.Event()
     tokens: dict[str, str] = {}
 
     def busy() -> None:
@@ -254,13 +254,15 @@ async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
         work = pool.submit(busy)
         _, other = deployment()
         for _ in range(2):
-            rotate(settings, other, settle=0.3)
+            rotate_keys(settings, other, settle=0.3)
         over.set()
         work.result()
-    fresh = sealer(settings, db)
+    fresh = load_sealer(settings, db)
     assert len(tokens) > 3
     for agent, token in tokens.items():
         assert await read(db, fresh, agent) == token
-    key = db.run(lambda connection: ApiKeys(db, fresh).issue(connection, tenants.ensure(connection, "acme"), "k"))
-    rotate(settings, other, settle=0)
-    assert (await ApiKeys(db, sealer(settings, db)).verify(key.reveal())).key_id
+    key = db.run(
+        lambda connection: ApiKeys(db, fresh).issue(connection, tenants.ensure_tenant(connection, "acme"), "k")
+    )
+    rotate_keys(settings, other, settle=0)
+    assert (await ApiKeys(db, load_sealer(settings, db)).verify(key.reveal())).key_id

@@ -13,7 +13,7 @@ from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
-from roost.keyring import sealer
+from roost.keyring import load_sealer
 from roost.web.service_registry import ServiceRegistry
 from roost.work import OperationWorker
 
@@ -25,7 +25,7 @@ class CoreServices:
         self.registry = CollectorRegistry()
         self.rooms = ServiceRegistry()
         self.db = open_database(settings)
-        self.seal = sealer(settings, self.db)
+        self.seal = load_sealer(settings, self.db)
         self.queue = OperationWorker(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
         self.keys, self.gateways = ApiKeys(self.db, self.seal), GatewayTokens(self.db, self.seal)
         self.platform = PlatformTokens(self.db, self.seal, self.gateways)

@@ -51,7 +51,7 @@ def open_database(settings: Settings) -> Database:
     """The deployment's database, migrated to this version."""
     data_folder(settings)
     db = Database(settings.database_url.reveal())
-    migrations.upgrade(db)
+    migrations.upgrade_database(db)
     return db
 
 

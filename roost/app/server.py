@@ -50,7 +50,9 @@ class RoostServer:
         served = StorageGatewayApp(api, self.storage.serving, answers, self.storage.counter)
         self._observed = self._count()
         trusted = settings.trusted_proxies
-        self.asgi = front(served, ground.addresses, ground.door.anyone, trusted=trusted, observe=self._observed)
+        self.asgi = front(
+            served, ground.addresses, ground.door.authenticate_any, trusted=trusted, observe=self._observed
+        )
         self.agents.connect(self.asgi)
         self.edge = edge_protocol(self._gate(trusted))
         self.http = HttpServer(self.asgi, self.edge)
@@ -79,7 +81,7 @@ class RoostServer:
     def _gate(self, trusted: Sequence[Network]) -> ProxyDependencies:
         return ProxyDependencies(
             addresses=self.addresses,
-            admit=self._ground.door.holder,
+            admit=self._ground.door.authenticate_gateway_token,
             dial=self.reach.gateway,
             credential=self.reach.credential,
             subscribe=self.gateways.subscribe,
@@ -99,6 +101,6 @@ class RoostServer:
             to = "platform" if passage.agent_id is None else "agent"
             request(to, passage.status).inc()
             second(to).observe(passage.seconds)
-            access_log.write(passage)
+            access_log.write_access_log(passage)
 
         return observe

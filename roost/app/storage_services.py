@@ -33,7 +33,7 @@ from roost.storage.uploads.service import UploadService
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
 
-_log = log.get("storage")
+_log = log.get_logger("storage")
 
 
 class StorageServices:

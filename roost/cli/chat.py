@@ -79,9 +79,9 @@ def chat(
 def _settled(here: ServerSession, name: str) -> Mapping[str, Any]:
     """The agent, once it is not starting any more."""
     found = here.agent(name)
-    last = clock.monotonic() + _PATIENCE
+    last = clock.monotonic_seconds() + _PATIENCE
     with errors.status("The agent is starting ..."):
-        while found["status"] == "starting" and clock.monotonic() < last:
+        while found["status"] == "starting" and clock.monotonic_seconds() < last:
             time.sleep(_LOOK)
             found = here.agent(found["agentId"])
     if found["status"] == "failed":

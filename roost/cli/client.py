@@ -119,7 +119,7 @@ def session(data: Path | None) -> ServerSession:
         fail("ROOST_URL and ROOST_TOKEN name a server together: set both, or none.", ExitCode.USAGE)
     from roost import config  # it brings half of the server with it, which most commands do without
 
-    path = config.load(data=data).data / "cli.json"
+    path = config.load_settings(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())
         return ServerSession(found["url"], Sensitive(found["token"]), found["domain"])

@@ -38,7 +38,7 @@ def list_engines(
             "installed": list(engine.installed()),
         }
         | ({"available": list(engine.available())} if available else {})
-        for engine in app.engines(config.load(data=data))
+        for engine in app.engines(config.load_settings(data=data))
     ]
     shown = ("id", "label", "default", "installed", *(["available"] if available else []))
     show_rows(rows, shown, output)
@@ -49,7 +49,7 @@ def install(which: Which = None, data: Data = None) -> None:
     """Install engines; what is installed already is left alone."""
     from roost import app, config
 
-    settings = config.load(data=data)
+    settings = config.load_settings(data=data)
     known = {engine.id: engine for engine in app.engines(settings)}
     for name in which or list(known):
         engine_id, _, version = name.partition("@")
@@ -67,7 +67,7 @@ def remove(
     from roost import app, config
 
     engine_id, _, version = which.partition("@")
-    known = {engine.id: engine for engine in app.engines(config.load(data=data))}
+    known = {engine.id: engine for engine in app.engines(config.load_settings(data=data))}
     if engine_id not in known or version not in known[engine_id].installed():
         fail(f"{which} is not installed.", ExitCode.NOT_FOUND)
     known[engine_id].remove(version)

@@ -210,7 +210,7 @@ def _where(here: ServerSession, cid: str, public: bool, form: str) -> tuple[str,
         return host, f"/ipfs/{cid}{form}"
     asked = {
         "url": f"{gateway}/files/{cid}{form}",
-        "date": int(clock.now().timestamp()),
+        "date": int(clock.utc_now().timestamp()),
         "expires": _LINK_SECONDS,
         "method": "GET",
     }

@@ -131,7 +131,7 @@ def analytics(
 ) -> None:
     """Show how often a gateway was asked, and how many bytes it sent."""
     here = session(data).storage()
-    today = clock.now().date()
+    today = clock.utc_now().date()
     asked = {"by": by.value, "start_date": today - timedelta(days=days - 1), "end_date": today, "limit": 1000}
     path = f"/v3/analytics/gateways/{'time_series' if by in _PERIODS else 'top'}"
     found = here.call("GET", f"{path}?{urlencode({**asked, 'gateway_domain': find(here, gateway)['domain']})}")["data"]

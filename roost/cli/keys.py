@@ -37,13 +37,13 @@ def create(
     """Create a key and print its JWT, alone, on standard output. It is not shown again."""
     from roost.identity import tenants
     from roost.identity.api_keys import ApiKeys
-    from roost.keyring import sealer
+    from roost.keyring import load_sealer
 
     with _database(data) as (settings, db):
-        keys, scopes, lifetime = ApiKeys(db, sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
+        keys, scopes, lifetime = ApiKeys(db, load_sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
 
         def issue(connection: "Connection") -> str:
-            owner = tenants.ensure(connection, tenant, plan)
+            owner = tenants.ensure_tenant(connection, tenant, plan)
             return keys.issue(connection, owner, name, scopes=scopes, lifetime=lifetime).reveal()
 
         sys.stdout.write(db.run(issue) + "\n")
@@ -55,14 +55,14 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
     from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        keys = db.run(lambda connection: ApiKeys.of(connection, tenant))
+        keys = db.run(lambda connection: ApiKeys.list_of_tenant(connection, tenant))
     rows = [
         {
             "id": key.id,
             "name": key.name,
             "scopes": sorted(key.scopes),
-            "createdAt": clock.iso(key.created_at),
-            "expiresAt": clock.iso(key.expires_at),
+            "createdAt": clock.format_iso(key.created_at),
+            "expiresAt": clock.format_iso(key.expires_at),
             "revoked": key.revoked_at is not None,
         }
         for key in keys
@@ -78,7 +78,7 @@ def revoke(
     from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        done = db.run(lambda connection: ApiKeys.end(connection, key_id))
+        done = db.run(lambda connection: ApiKeys.delete(connection, key_id))
     if not done:
         fail(f"There is no live key {key_id!r}.", ExitCode.NOT_FOUND)
     say("Revoked.")
@@ -88,7 +88,7 @@ def revoke(
 def _database(data: Path | None) -> "Generator[tuple[Settings, Database]]":
     from roost import app, config
 
-    settings = config.load(data=data)
+    settings = config.load_settings(data=data)
     db = app.open_database(settings)
     try:
         yield settings, db

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.core.sanitize import plain_lines
+from roost.core.sanitize import sanitize_lines
 
 _WIDE = 1000  # what is no terminal gets whole lines, one a record
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d+Z")
@@ -54,23 +54,23 @@ def fail(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
 
 
 def complain(message: str) -> None:
-    errors.print(Text.assemble(("Error: ", "red"), plain_lines(message)))
+    errors.print(Text.assemble(("Error: ", "red"), sanitize_lines(message)))
 
 
 def say(text: str, console: Console = screen) -> None:
     """A line for people."""
-    console.print(Text(plain_lines(text)))
+    console.print(Text(sanitize_lines(text)))
 
 
 def say_field(name: str, value: str, width: int = 0, style: str = "bold") -> None:
     """A name in a column of its own, and what it stands for beside it, all its lines."""
     column = f"{name:<{width}}  "
-    screen.print(Text.assemble((column, style), plain_lines(value).replace("\n", "\n" + " " * len(column))))
+    screen.print(Text.assemble((column, style), sanitize_lines(value).replace("\n", "\n" + " " * len(column))))
 
 
 def write(text: str, stream: TextIO) -> None:
     """What an agent or its commands wrote: to the byte for a pipe or a file, harmless on a terminal."""
-    stream.write(plain_lines(text) if stream.isatty() else text)
+    stream.write(sanitize_lines(text) if stream.isatty() else text)
     stream.flush()
 
 
@@ -87,7 +87,7 @@ def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: O
     for column in columns:
         table.add_column(_heading(column), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(plain_lines(_MOMENT.sub(r"\1 \2", _cell(row.get(column))))) for column in columns))
+        table.add_row(*(Text(sanitize_lines(_MOMENT.sub(r"\1 \2", _cell(row.get(column))))) for column in columns))
     screen.print(table)
 
 

@@ -29,7 +29,7 @@ def scrub(
     """Read all stored content again and list the files that are damaged, of every tenant. Exit code 1 if any is."""
     from roost import app, config
 
-    settings = config.load(data=data)
+    settings = config.load_settings(data=data)
     db = app.open_database(settings)
     try:
         rows = asyncio.run(_damaged(db, app.blobs(settings), known=known, rate=rate))
@@ -60,7 +60,7 @@ async def _damaged(
 
 
 async def _read_all(scrub: "ContentScrubber") -> None:
-    began, packs = clock.now(), 0
+    began, packs = clock.utc_now(), 0
     with errors.status("Reading ...") as status:
         while await scrub.check(began) is not None:
             packs += 1
@@ -70,6 +70,6 @@ async def _read_all(scrub: "ContentScrubber") -> None:
 def _row(db: "Database", file: "File") -> Mapping[str, Any]:
     from roost.identity import tenants
 
-    tenant = db.run(lambda connection: tenants.get(connection, file.tenant_id).name)
+    tenant = db.run(lambda connection: tenants.get_tenant(connection, file.tenant_id).name)
     name, network = file.note.name, file.network
     return {"tenant": tenant, "network": network, "id": file.id, "name": name, "cid": file.cid, "size": file.size}

@@ -103,9 +103,9 @@ def rotate_key(data: Data = None) -> None:
     """Take a new key-encryption key and seal everything anew with it, beside running servers or without one."""
     from roost import app, config, keyring
 
-    settings = config.load(data=data)
+    settings = config.load_settings(data=data)
     with closing(app.open_database(settings)) as db, errors.status("Sealing everything anew ..."):
-        done = keyring.rotate(settings, db)
+        done = keyring.rotate_keys(settings, db)
     if done.resumed:
         say("Finished an exchange that had been cut off.")
     say(f"Sealed {done.renewed} values anew; the key is now {done.key_id}.")

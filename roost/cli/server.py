@@ -24,7 +24,7 @@ def up(
     from roost import app, config
     from roost.cli.up import serve
 
-    settings = config.load(data=data, host=host, port=port, domain=domain)
+    settings = config.load_settings(data=data, host=host, port=port, domain=domain)
     serve(settings, app.drivers(settings), first_agent=not no_first_agent)
 
 
@@ -33,7 +33,7 @@ def doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     from roost import config
     from roost.cli.doctor import examine
 
-    rows = examine(config.load(data=data))
+    rows = examine(config.load_settings(data=data))
     if output is OutputFormat.JSON:
         show_json(rows)
     else:

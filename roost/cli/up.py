@@ -31,7 +31,7 @@ _FIRST_AGENT = "First agent"
 
 def serve(settings: Settings, outside: Drivers, *, first_agent: bool) -> None:
     """Run until a signal comes."""
-    log.setup(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
+    log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
     with only_one(app.data_folder(settings)):
         if not any(engine.installed() for engine in outside.engines):
             install_one(settings, outside.engines[0], outside.engines[0].default_version)
@@ -66,7 +66,7 @@ async def _leave_key(server: app.RoostServer) -> Tenant:
     """The default tenant, and a key of it for the command line on this machine."""
 
     def issue(connection: Connection) -> tuple[Tenant, str]:
-        tenant = tenants.ensure(connection, DEFAULT_TENANT)
+        tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
         return tenant, server.keys.issue(connection, tenant, "command line").reveal()
 
     path = server.settings.data / "cli.json"
@@ -95,12 +95,12 @@ async def _known_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] 
         caller = await server.keys.verify(token)
     except (OSError, ValueError, KeyError, TypeError, Problem):
         return None
-    return await server.db.read(lambda connection: tenants.get(connection, caller.tenant_id)), token
+    return await server.db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id)), token
 
 
 async def _first_agent(server: app.RoostServer, tenant: Tenant) -> None:
     caller = Caller(CallerKind.SERVICE, tenant.id)
-    began = clock.monotonic()
+    began = clock.monotonic_seconds()
     with screen.status("Starting the first agent ..."):
         try:
             agent = await server.agents.launch.create(caller, CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣")))
@@ -111,7 +111,7 @@ async def _first_agent(server: app.RoostServer, tenant: Tenant) -> None:
         except Problem as problem:
             say(f"\nThe first agent was not created: {problem.message}", errors)
             return
-    say(f"\nThe first agent is ready after {clock.monotonic() - began:.1f} s.")
+    say(f"\nThe first agent is ready after {clock.monotonic_seconds() - began:.1f} s.")
     _say_agent(server, agent)
 
 

@@ -4,16 +4,16 @@ import time
 from datetime import UTC, datetime
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """The current time in UTC, to the microsecond."""
     return datetime.now(UTC)
 
 
-def monotonic() -> float:
+def monotonic_seconds() -> float:
     """Seconds on a clock that never goes back; only differences mean something."""
     return time.monotonic()
 
 
-def iso(moment: datetime) -> str:
+def format_iso(moment: datetime) -> str:
     """ISO 8601 in UTC with fractional seconds and a Z, as both contract documents write times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"

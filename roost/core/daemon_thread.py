@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def aside(work: Callable[[], T]) -> T:
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
     """The result of `work`, which may take minutes. One that is not awaited any more goes on by itself.
 
     `asyncio.to_thread` has few threads for all, and the end of the process waits for each of them.

@@ -17,7 +17,7 @@ def host_label(length: int = 16) -> str:
     return first + "".join(secrets.choice(_ALPHABET) for _ in range(length - 1))
 
 
-def token(prefix: str) -> str:
+def new_token(prefix: str) -> str:
     """A bearer token of 256 random bits with a prefix that secret scanners can search for."""
     return f"{prefix}_{secrets.token_hex(32)}"
 
@@ -27,7 +27,7 @@ def public_key(length: int = 20) -> str:
     return secrets.token_hex(length // 2)
 
 
-def secret() -> str:
+def new_hex_secret() -> str:
     """256 random bits as 64 hexadecimal digits."""
     return secrets.token_hex(32)
 

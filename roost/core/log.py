@@ -28,7 +28,7 @@ _CREDENTIAL = re.compile(
 )
 
 
-def redact(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """`text` with every credential of ours replaced by `[redacted]`."""
     text = _JWT.sub(lambda match: _MASK if match[1] else match[0], text)
     folded = text.casefold()
@@ -37,7 +37,7 @@ def redact(text: str) -> str:
     return _CREDENTIAL.sub(_MASK, text)
 
 
-def setup(level: str = "info", *, pretty: bool | None = None) -> None:
+def configure_logging(level: str = "info", *, pretty: bool | None = None) -> None:
     """Configure the process's logging once, at start."""
     terminal = sys.stderr.isatty() if pretty is None else pretty
     shared: list[Any] = [
@@ -60,7 +60,7 @@ def setup(level: str = "info", *, pretty: bool | None = None) -> None:
         handler.setFormatter(_Redacting("%(levelname)s %(name)s %(message)s"))
 
 
-def get(name: str) -> structlog.stdlib.BoundLogger:
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     return structlog.get_logger(room=name)
 
 
@@ -75,11 +75,11 @@ def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
 
 
 def _redact_line(_logger: WrappedLogger, _method: str, line: str) -> str:
-    return redact(line)
+    return redact_credentials(line)
 
 
 class _Redacting(logging.Formatter):
     """For what libraries log: the message with its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return redact_credentials(super().format(record))

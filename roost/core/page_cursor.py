@@ -53,7 +53,7 @@ class PageCursor:
         return base64.urlsafe_b64encode(f"{micros}:{self.id}".encode()).decode()
 
 
-def page(rows: Sequence[R], limit: int) -> tuple[Sequence[R], str | None]:
+def split_page(rows: Sequence[R], limit: int) -> tuple[Sequence[R], str | None]:
     """A page out of the `limit` rows and one more that were asked for, and the token of the next if there is one."""
     if len(rows) <= limit:
         return rows, None

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 from roost.core import log
 
-_log = log.get("flusher")
+_log = log.get_logger("flusher")
 
 
 class PeriodicFlusher(ABC):

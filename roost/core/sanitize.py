@@ -14,11 +14,11 @@ def is_storable(text: str) -> bool:
     return _LOST.search(text) is None
 
 
-def plain(text: str) -> str:
+def sanitize_line(text: str) -> str:
     """One line: escape sequences are taken out, other control characters than the tab are replaced."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", _ESCAPES.sub("", text))
 
 
-def plain_lines(text: str) -> str:
+def sanitize_lines(text: str) -> str:
     """The same for text of several lines."""
-    return "\n".join(plain(line.removesuffix("\r")) for line in text.split("\n"))
+    return "\n".join(sanitize_line(line.removesuffix("\r")) for line in text.split("\n"))

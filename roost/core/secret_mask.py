@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from urllib.parse import quote
 
-from roost.core.sanitize import plain
+from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 
 MASK = "[redacted]"
@@ -40,7 +40,7 @@ class SecretMask:
 def _forms(value: str) -> Iterator[str]:
     value = value.strip()
     yield value
-    yield plain(value)
+    yield sanitize_line(value)
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
     yield quote(value, safe="")

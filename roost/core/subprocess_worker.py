@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-async def apart(question: bytes, program: Path, *arguments: str) -> bytes:
+async def run_worker(question: bytes, program: Path, *arguments: str) -> bytes:
     """What the program writes when it reads the question; it has the standard library alone. Ended when not awaited.
 
     Nothing from one that fails, whatever it wrote before: it could be a part.

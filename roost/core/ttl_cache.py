@@ -24,12 +24,12 @@ class TTLCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         entry = self._entries.get(key)
-        if entry is None or entry[0] < clock.monotonic():
+        if entry is None or entry[0] < clock.monotonic_seconds():
             return None
         return entry[1]
 
     def put(self, key: K, value: V) -> None:
-        self._entries[key] = (clock.monotonic() + self._lifetime, value)
+        self._entries[key] = (clock.monotonic_seconds() + self._lifetime, value)
         self._entries.move_to_end(key)
         while len(self._entries) > self._size:
             self._entries.popitem(last=False)

@@ -17,7 +17,7 @@ _BACKLOG = 1024
 _RETRY_SECONDS = 0.005
 
 
-def listen(path: Path) -> socket.socket:
+def listen_unix(path: Path) -> socket.socket:
     """A non-blocking socket that listens at `path` with mode 0600; it takes the place of a former socket at once.
 
     Raises OSError, FileExistsError when something else than a socket is there.
@@ -40,7 +40,7 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-async def connect(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect_unix(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection to the socket at `path`. Raises OSError; waits while the backlog is full, so give it a deadline."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, TooManyRequests
-from roost.identity.authenticator import AuthRequest, entry_of
+from roost.identity.authenticator import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
 
@@ -37,7 +37,7 @@ class EarlyAuthMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            caller = await self._admit(entry_of(HTTPConnection(scope)))
+            caller = await self._admit(auth_request_of(HTTPConnection(scope)))
             who = caller.agent_id or caller.tenant_id
             if self._inside[who] >= _AT_ONCE:
                 raise TooManyConcurrentRequests(retry_after=1)

@@ -15,7 +15,7 @@ from roost.web.schemas import ErrorBody
 Check = Callable[[], Awaitable[None]]
 """Raises when the part that it checks cannot be used."""
 
-_log = log.get("health")
+_log = log.get_logger("health")
 
 
 def router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: float = 5.0) -> APIRouter:

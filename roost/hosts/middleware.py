@@ -36,7 +36,7 @@ def front(
     admit: Admit,
     *,
     trusted: Sequence[Network] = (),
-    observe: Observe = access_log.write,
+    observe: Observe = access_log.write_access_log,
 ) -> ASGIApp:
     """The application as a server gets it."""
     return RequestContextMiddleware(

@@ -9,9 +9,9 @@ from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import OrgReader, OrgWriter
 from roost.identity.model import KeyFilter
 from roost.web.schemas import Text
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[ApiKeys, Depends(provide(ApiKeys))]
+Service = Annotated[ApiKeys, Depends(provide_service(ApiKeys))]
 KeyName = Annotated[str, Path(alias="key", max_length=100)]
 _Limited = Annotated[bool | None, Query(alias="limitedUse")]
 _Offset = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -23,7 +23,7 @@ router = APIRouter(tags=["keys"])
 @router.post("/users/generateApiKey")
 async def create_key(caller: OrgWriter, body: schemas.CreateKeyRequest, keys: Service) -> schemas.IssuedKeyRecord:
     """Make a key with scopes that the caller has itself; token and secret are shown this once."""
-    return schemas.minted(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
+    return schemas.issued_key_record(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
 
 
 @router.get("/v3/pinata/keys")
@@ -39,7 +39,7 @@ async def list_keys(
     offset: _Offset = 0,
 ) -> schemas.KeyList:
     """The tenant's keys, the newest first, at most 100 from `offset` on; `count` is how many there are."""
-    return schemas.listed(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
+    return schemas.key_list(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
 
 
 @router.put("/v3/pinata/keys/{key}")

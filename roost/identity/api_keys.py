@@ -14,7 +14,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, digest
+from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import ApiKeyNotFound, MissingUser, PermissionDenied, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, IssuedApiKey, KeyFilter, Tenant
 from roost.identity.signing import ALGORITHM, SigningKeys
@@ -41,7 +41,7 @@ class ApiKeys:
         """Add a key and return its token, which is shown this once. Raises Invalid for an unknown scope."""
         if unknown := scopes - SCOPES:
             raise InvalidInput(f"Unknown scope: {min(unknown)}")
-        now = clock.now()
+        now = clock.utc_now()
         return self._issue(connection, ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime))
 
     async def mint(
@@ -55,7 +55,7 @@ class ApiKeys:
             raise InvalidInput(f"Unknown scope: {min(unknown)}")
         if not caller.grants(scopes):
             raise PermissionDenied
-        handle, secret, now = ids.public_key(), ids.secret(), clock.now()
+        handle, secret, now = ids.public_key(), ids.new_hex_secret(), clock.utc_now()
         key = ApiKey(
             id=ids.new_id(),
             tenant_id=caller.tenant_id,
@@ -64,7 +64,7 @@ class ApiKeys:
             created_at=now,
             expires_at=now + KEY_LIFETIME,
             handle=handle,
-            proof=digest(secret),
+            proof=token_digest(secret),
             max_uses=max_uses,
         )
         token = await self._db.write(lambda connection: self._issue(connection, key))
@@ -73,15 +73,15 @@ class ApiKeys:
     async def list(self, tenant_id: str, chosen: KeyFilter, offset: int) -> tuple[Sequence[ApiKey], int]:
         """At most KEYS_AT_ONCE of the tenant's keys, the newest first, and how many there are."""
         return await self._db.read(
-            lambda connection: store.chosen_keys(connection, tenant_id, chosen, offset, KEYS_AT_ONCE)
+            lambda connection: store.filter_keys(connection, tenant_id, chosen, offset, KEYS_AT_ONCE)
         )
 
     async def revoke(self, tenant_id: str, name: str) -> None:
         """Revoke a key of the tenant's, by its handle or its id. Raises KeyMissing for one that is no more."""
 
         def end(connection: Connection) -> str:
-            key = store.key_by_handle(connection, name) or store.key(connection, name)
-            if key is None or key.tenant_id != tenant_id or not self.end(connection, key.id):
+            key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
+            if key is None or key.tenant_id != tenant_id or not self.delete(connection, key.id):
                 raise ApiKeyNotFound
             return key.id
 
@@ -90,7 +90,7 @@ class ApiKeys:
 
     def _issue(self, connection: Connection, key: ApiKey) -> Sensitive[str]:
         store.add_key(connection, key)
-        kid, secret = self._signing.newest(connection)
+        kid, secret = self._signing.get_newest(connection)
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
@@ -106,13 +106,13 @@ class ApiKeys:
         """Raises Unauthorised, or MissingUser for a genuine token whose tenant is gone."""
         if len(token) > _LONGEST:
             raise Unauthorised
-        return await self._known(digest(token), lambda connection: self._verify(connection, token))
+        return await self._known(token_digest(token), lambda connection: self._verify(connection, token))
 
     async def verify_pair(self, handle: str, secret: str) -> Caller:
         """The caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
         if len(handle) + len(secret) > _LONGEST:
             raise Unauthorised
-        shown = digest(f"{handle} {secret}")
+        shown = token_digest(f"{handle} {secret}")
         return await self._known(shown, lambda connection: self._verify_pair(connection, handle, secret))
 
     async def _known(self, shown: bytes, verify: Callable[[Connection], Caller]) -> Caller:
@@ -130,15 +130,15 @@ class ApiKeys:
         return await self._db.write(lambda connection: store.use_key(connection, key_id))
 
     @staticmethod
-    def of(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
+    def list_of_tenant(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
         """The keys of a tenant, revoked ones too; none of a tenant that does not exist."""
-        tenant = store.tenant_named(connection, tenant_name)
-        return [] if tenant is None else store.keys(connection, tenant.id)
+        tenant = store.find_tenant_by_name(connection, tenant_name)
+        return [] if tenant is None else store.list_keys(connection, tenant.id)
 
     @staticmethod
-    def end(connection: Connection, key_id: str) -> bool:
+    def delete(connection: Connection, key_id: str) -> bool:
         """Revoke a key. Whether there was a live one; every server refuses its token within a second."""
-        return store.revoke_key(connection, key_id, clock.now())
+        return store.revoke_key(connection, key_id, clock.utc_now())
 
     def _verify(self, connection: Connection, token: str) -> Caller:
         try:
@@ -153,21 +153,21 @@ class ApiKeys:
             )
         except (jwt.PyJWTError, ValueError, TypeError):
             raise Unauthorised from None
-        row = store.key(connection, str(claims["jti"]))
-        if store.tenant(connection, str(claims["sub"])) is None:
+        row = store.find_key(connection, str(claims["jti"]))
+        if store.find_tenant(connection, str(claims["sub"])) is None:
             raise MissingUser
         if row is None or row.revoked_at is not None or row.tenant_id != claims["sub"]:
             raise Unauthorised
         return _caller(row)
 
     def _verify_pair(self, connection: Connection, handle: str, secret: str) -> Caller:
-        row = store.key_by_handle(connection, handle) if handle.isprintable() else None
-        proof = digest(secret)
+        row = store.find_key_by_handle(connection, handle) if handle.isprintable() else None
+        proof = token_digest(secret)
         if row is None or row.proof is None or not compare_digest(row.proof, proof):
             raise Unauthorised
-        if row.revoked_at is not None or row.expires_at <= clock.now():
+        if row.revoked_at is not None or row.expires_at <= clock.utc_now():
             raise Unauthorised
-        if store.tenant(connection, row.tenant_id) is None:
+        if store.find_tenant(connection, row.tenant_id) is None:
             raise MissingUser
         return _caller(row)
 

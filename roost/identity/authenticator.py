@@ -25,7 +25,7 @@ from roost.identity.errors import ForeignOrigin, MissingCredential, PermissionDe
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.throttle import FailedLoginThrottle
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
 COOKIE = "gw_token"
 ANY_SCOPE = "any scope"
@@ -82,12 +82,12 @@ class Authenticator:
         self._platform = platform
         self._throttle = FailedLoginThrottle()
 
-    async def anyone(self, entry: AuthRequest) -> Caller:
+    async def authenticate_any(self, entry: AuthRequest) -> Caller:
         """Whoever has a credential that counts at the address."""
         if entry.surface is HostKind.RELAY:
             return await self._relayed(entry)
         if entry.surface is HostKind.AGENT:
-            return await self.holder(entry)
+            return await self.authenticate_gateway_token(entry)
         credential = self._credential(entry)
         if entry.surface in _STORAGE:
             raise self._refused(entry)
@@ -95,7 +95,7 @@ class Authenticator:
             return await self._gateway(entry, credential)
         return await self._token(entry, credential)
 
-    async def storage(self, entry: AuthRequest, scope: str) -> Caller:
+    async def authenticate_storage(self, entry: AuthRequest, scope: str) -> Caller:
         """A service JWT with that scope (`org:files:read`), on an address of the storage API. Who may write may read.
 
         Raises PermissionDenied without the scope.
@@ -133,7 +133,7 @@ class Authenticator:
         Unauthorised. To whom a platform token belongs is known, so it is told PermissionDenied. A box finds nothing
         at a path that is not for boxes.
         """
-        caller = await self.anyone(entry)
+        caller = await self.authenticate_any(entry)
         if caller.kind in kinds:
             await self._concerned(caller, agent_id, entry)
             return caller
@@ -141,21 +141,21 @@ class Authenticator:
             raise NotFound
         raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._refused(entry)
 
-    async def service(self, entry: AuthRequest) -> Caller:
+    async def authenticate_service(self, entry: AuthRequest) -> Caller:
         """A service JWT on an address that takes one."""
         return await self.admit(entry, SERVICE)
 
-    async def agent(self, entry: AuthRequest, agent_id: str) -> Caller:
+    async def authenticate_agent(self, entry: AuthRequest, agent_id: str) -> Caller:
         """Whoever may act on `agent_id`: its tenant by JWT, or the holder of its gateway token."""
         return await self.admit(entry, AGENT, agent_id)
 
-    async def model(self, entry: AuthRequest) -> Caller:
+    async def authenticate_model(self, entry: AuthRequest) -> Caller:
         """Whoever may use the model gateway: an agent through its relay or by its token, a tenant by its JWT."""
         if entry.surface is HostKind.RELAY:  # engines show whatever they were given for a key
             return await self._by_socket(entry)
         return await self.admit(entry, MODEL)
 
-    async def holder(self, entry: AuthRequest) -> Caller:
+    async def authenticate_gateway_token(self, entry: AuthRequest) -> Caller:
         """The holder of the token of the agent whose address this is."""
         caller = await self._gateway(entry, self._credential(entry))
         if caller.agent_id != entry.agent_id:
@@ -163,31 +163,31 @@ class Authenticator:
         return caller
 
     @asynccontextmanager
-    async def held(self, caller: Caller) -> AsyncGenerator[Caller, None]:
+    async def hold_authorization(self, caller: Caller) -> AsyncGenerator[Caller, None]:
         """The caller for as long as a request lasts: one who came by a gateway token, or by what it was exchanged for,
         stays no longer than it counts.
         """
         if caller.kind not in _HELD or caller.agent_id is None:
             yield caller
             return
-        async with self._gateways.held(caller.agent_id):
+        async with self._gateways.hold_open(caller.agent_id):
             yield caller
 
     @asynccontextmanager
-    async def visit(self, entry: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
+    async def authorize_visit(self, entry: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
         """`agent` and `held` in one, for a stream that may outlive its credential and then ends in its own way."""
-        async with self.held(await self.agent(entry, agent_id)) as caller:
+        async with self.hold_authorization(await self.authenticate_agent(entry, agent_id)) as caller:
             yield caller
 
-    async def owned(self, caller: Caller, agent_id: str, entry: AuthRequest) -> None:
-        if await self._gateways.owner(agent_id) != caller.tenant_id:
+    async def check_owner(self, caller: Caller, agent_id: str, entry: AuthRequest) -> None:
+        if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
             raise self._refused(entry)
 
     async def _concerned(self, caller: Caller, agent_id: str | None, entry: AuthRequest) -> None:
         if agent_id is None or caller.agent_id == agent_id:
             return
         if caller.kind is CallerKind.SERVICE:
-            await self.owned(caller, agent_id, entry)
+            await self.check_owner(caller, agent_id, entry)
         elif caller.kind is CallerKind.GATEWAY:
             raise self._refused(entry)
         else:
@@ -195,7 +195,7 @@ class Authenticator:
 
     async def _relayed(self, entry: AuthRequest) -> Caller:
         """The socket is the identity, unless a platform token is shown: then it counts, and has to be that agent's."""
-        credential = find(entry.headers, "")
+        credential = find_credential(entry.headers, "")
         if credential is None or credential.from_cookie or not is_platform(credential.token):
             return await self._by_socket(entry)
         caller = await self._token(entry, credential)
@@ -205,7 +205,7 @@ class Authenticator:
 
     async def _by_socket(self, entry: AuthRequest) -> Caller:
         assert entry.agent_id is not None
-        return Caller(CallerKind.RELAY, await self._gateways.owner(entry.agent_id), agent_id=entry.agent_id)
+        return Caller(CallerKind.RELAY, await self._gateways.get_tenant_id(entry.agent_id), agent_id=entry.agent_id)
 
     async def _token(self, entry: AuthRequest, credential: Credential) -> Caller:
         """A JWT: a service key, or an agent's platform token."""
@@ -230,17 +230,17 @@ class Authenticator:
             raise self._refused(entry) from refusal
 
     def _credential(self, entry: AuthRequest) -> Credential:
-        credential = find(entry.headers, entry.query)
+        credential = find_credential(entry.headers, entry.query)
         if credential is None:
             raise MissingCredential
         return credential
 
     def _refused(self, entry: AuthRequest) -> Unauthorised:
-        self._throttle.failed(f"{entry.peer} {entry.agent_id or ''}")
+        self._throttle.record_failure(f"{entry.peer} {entry.agent_id or ''}")
         return Unauthorised()
 
 
-def find(headers: Mapping[str, str], query: str) -> Credential | None:
+def find_credential(headers: Mapping[str, str], query: str) -> Credential | None:
     """The credential of a request; `headers` has lower-case names, `query` is the raw query string."""
     if authorization := headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
@@ -256,7 +256,7 @@ def find(headers: Mapping[str, str], query: str) -> Credential | None:
     return None
 
 
-def entry_of(connection: HTTPConnection) -> AuthRequest:
+def auth_request_of(connection: HTTPConnection) -> AuthRequest:
     """What the door looks at, from a request that the host dispatch has marked with its surface."""
     state = connection.scope["state"]
     return AuthRequest(
@@ -285,7 +285,7 @@ def _same_origin(entry: AuthRequest) -> None:
     raise ForeignOrigin
 
 
-_Door = Annotated[Authenticator, Depends(provide(Authenticator))]
+_Door = Annotated[Authenticator, Depends(provide_service(Authenticator))]
 
 
 _PathAgent = Annotated[str, Path(alias="agentId")]
@@ -293,7 +293,7 @@ _PathAgent = Annotated[str, Path(alias="agentId")]
 
 def _anywhere(kinds: Kinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
     async def dependency(connection: HTTPConnection, door: _Door) -> Caller:
-        return await door.admit(entry_of(connection), kinds)
+        return await door.admit(auth_request_of(connection), kinds)
 
     return dependency
 
@@ -302,29 +302,29 @@ def _at_agent(kinds: Kinds, *, bearer: bool = False) -> Callable[..., AsyncGener
     """On a path with an agent. bearer: a gateway token counts only in the `Authorization` header."""
 
     async def dependency(connection: HTTPConnection, door: _Door, agent_id: _PathAgent) -> AsyncGenerator[Caller, None]:
-        entry = entry_of(connection)
+        entry = auth_request_of(connection)
         if bearer:
             entry = replace(entry, query="", headers={**entry.headers, "cookie": ""})
-        async with door.held(await door.admit(entry, kinds, agent_id)) as caller:
+        async with door.hold_authorization(await door.admit(entry, kinds, agent_id)) as caller:
             yield caller
 
     return dependency
 
 
 async def model_caller(connection: HTTPConnection, door: _Door) -> AsyncGenerator[Caller, None]:
-    async with door.held(await door.model(entry_of(connection))) as caller:
+    async with door.hold_authorization(await door.authenticate_model(auth_request_of(connection))) as caller:
         yield caller
 
 
 async def agent_visit(
     connection: HTTPConnection, door: _Door, agent_id: _PathAgent
 ) -> AbstractAsyncContextManager[Caller]:
-    return door.visit(entry_of(connection), agent_id)
+    return door.authorize_visit(auth_request_of(connection), agent_id)
 
 
 def _storage(scope: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
     async def dependency(connection: HTTPConnection, door: _Door) -> Caller:
-        return await door.storage(entry_of(connection), scope)
+        return await door.authenticate_storage(auth_request_of(connection), scope)
 
     return dependency
 

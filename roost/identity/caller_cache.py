@@ -6,7 +6,7 @@ from roost.core.ttl_cache import TTLCache
 from roost.identity.caller import Caller
 
 
-def digest(token: str) -> bytes:
+def token_digest(token: str) -> bytes:
     """What is stored and looked up in place of a token of 256 random bits: its SHA-256 (32 bytes)."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 

@@ -17,7 +17,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, digest
+from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 
 _PREFIX = "rst_gw"
@@ -40,14 +40,14 @@ class GatewayTokens:
     def mint(self, connection: Connection, agent_id: str, tenant_id: str) -> Sensitive[str]:
         """The first token of a new agent, inside the transaction that makes the agent."""
         token, sealed = self._new(agent_id)
-        store.add_gateway_token(connection, agent_id, tenant_id, digest(token.reveal()), sealed, clock.now())
+        store.add_gateway_token(connection, agent_id, tenant_id, token_digest(token.reveal()), sealed, clock.utc_now())
         return token
 
-    def forget(self, connection: Connection, agent_id: str) -> None:
+    def revoke(self, connection: Connection, agent_id: str) -> None:
         """Remove the token of an agent that goes, inside the transaction; call `changed` after the commit."""
         store.remove_gateway_token(connection, agent_id)
 
-    def changed(self, agent_id: str) -> None:
+    def notify_changed(self, agent_id: str) -> None:
         """Drop what is cached of the agent's token and tell the subscribers."""
         self._changes += 1
         self._cache.drop(lambda caller: caller.agent_id == agent_id)
@@ -57,7 +57,7 @@ class GatewayTokens:
             listener(agent_id)
 
     @asynccontextmanager
-    async def held(self, agent_id: str) -> AsyncGenerator[None, None]:
+    async def hold_open(self, agent_id: str) -> AsyncGenerator[None, None]:
         """What the present task does meanwhile, it does by the agent's token.
 
         When the token changes it is cut off, and Unauthorised is raised.
@@ -72,9 +72,9 @@ class GatewayTokens:
         finally:
             self._let_go(agent_id, hold)
 
-    async def owner(self, agent_id: str) -> str:
+    async def get_tenant_id(self, agent_id: str) -> str:
         """The id of the tenant that owns the agent. Raises UnknownAgent."""
-        row = await self._db.read(lambda connection: store.gateway_token(connection, agent_id))
+        row = await self._db.read(lambda connection: store.find_gateway_token(connection, agent_id))
         if row is None:
             raise UnknownAgent
         return row.tenant_id
@@ -85,7 +85,7 @@ class GatewayTokens:
 
     def reveal(self, connection: Connection, agent_id: str) -> Sensitive[str]:
         """`read` inside a transaction of the caller's."""
-        row = store.gateway_token(connection, agent_id)
+        row = store.find_gateway_token(connection, agent_id)
         if row is None:
             raise UnknownAgent
         return Sensitive(self._sealer.open(row.sealed, _place(agent_id)).reveal().decode())
@@ -95,23 +95,25 @@ class GatewayTokens:
 
         def replace(connection: Connection) -> Sensitive[str]:
             token, sealed = self._new(agent_id)
-            if not store.replace_gateway_token(connection, agent_id, digest(token.reveal()), sealed, clock.now()):
+            if not store.replace_gateway_token(
+                connection, agent_id, token_digest(token.reveal()), sealed, clock.utc_now()
+            ):
                 raise UnknownAgent
             return token
 
         token = await self._db.write(replace)
-        self.changed(agent_id)
+        self.notify_changed(agent_id)
         return token
 
     async def verify(self, token: str) -> Caller:
         """Raises Unauthorised."""
         if len(token) > _LONGEST or not token.startswith(_PREFIX):
             raise Unauthorised
-        key = digest(token)
+        key = token_digest(token)
         if (caller := self._cache.get(key)) is not None:
             return caller
         changes = self._changes
-        row = await self._db.read(lambda connection: store.gateway_token_by_digest(connection, key))
+        row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, key))
         if row is None or not hmac.compare_digest(row.digest, key):
             raise Unauthorised
         if changes != self._changes:  # what was read may be the past already
@@ -127,7 +129,7 @@ class GatewayTokens:
                 del self._held[agent_id]
 
     def _new(self, agent_id: str) -> tuple[Sensitive[str], bytes]:
-        token = ids.token(_PREFIX)
+        token = ids.new_token(_PREFIX)
         return Sensitive(token), self._sealer.seal(token.encode(), _place(agent_id))
 
 

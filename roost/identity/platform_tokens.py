@@ -18,7 +18,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, digest
+from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.model import ISSUER
@@ -53,7 +53,7 @@ class PlatformTokens:
         """Raises Unauthorised."""
         if len(token) > _LONGEST:
             raise Unauthorised
-        key = digest(token)
+        key = token_digest(token)
         if (caller := self._cache.get(key)) is not None:
             return caller
         changes = self._changes
@@ -64,11 +64,11 @@ class PlatformTokens:
         return caller
 
     def _issue(self, connection: Connection, agent_id: str) -> IssuedPlatformToken:
-        row = store.gateway_token(connection, agent_id)
+        row = store.find_gateway_token(connection, agent_id)
         if row is None:
             raise UnknownAgent
-        kid, secret = self._signing.newest(connection)
-        now = clock.now()
+        kid, secret = self._signing.get_newest(connection)
+        now = clock.utc_now()
         expires = (now + LIFETIME).replace(microsecond=0)
         claims = {
             "iss": ISSUER,
@@ -95,7 +95,7 @@ class PlatformTokens:
             )
         except (jwt.PyJWTError, ValueError, TypeError):
             raise Unauthorised from None
-        row = store.gateway_token(connection, str(claims["sub"]))
+        row = store.find_gateway_token(connection, str(claims["sub"]))
         if row is None or row.tenant_id != claims["tenant"]:
             raise Unauthorised
         if not hmac.compare_digest(_fingerprint(row.digest).encode(), str(claims["gateway"]).encode()):
@@ -123,4 +123,4 @@ def is_platform(token: str) -> bool:
 
 def _fingerprint(gateway_digest: bytes) -> str:
     """Names a gateway token without telling what is stored of it."""
-    return digest(f"platform {gateway_digest.hex()}").hex()[:32]
+    return token_digest(f"platform {gateway_digest.hex()}").hex()[:32]

@@ -77,11 +77,11 @@ class KeyList(StorageSchema):
     count: int
 
 
-def minted(made: IssuedApiKey) -> IssuedKeyRecord:
+def issued_key_record(made: IssuedApiKey) -> IssuedKeyRecord:
     return IssuedKeyRecord(jwt=made.token.reveal(), pinata_api_key=made.handle, pinata_api_secret=made.secret.reveal())
 
 
-def listed(keys: Sequence[ApiKey], count: int) -> KeyList:
+def key_list(keys: Sequence[ApiKey], count: int) -> KeyList:
     return KeyList(keys=[_record(key) for key in keys], count=count)
 
 

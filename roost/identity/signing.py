@@ -19,12 +19,12 @@ class SigningKeys:
         self._sealer = sealer
         self._known: dict[str, bytes] = {}
 
-    def newest(self, connection: Connection) -> tuple[str, bytes]:
+    def get_newest(self, connection: Connection) -> tuple[str, bytes]:
         """The key that signs, and its id; the first caller of a new deployment makes it. Raises Unsealable."""
         self._load(connection)
         if not self._known:
             kid, secret = ids.new_id(), ids.random_bytes(32)
-            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.now())
+            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.utc_now())
             self._known[kid] = secret
         kid = list(self._known)[-1]
         return kid, self._known[kid]

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, inserted, metadata
+from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, KeyFilter, Tenant
@@ -62,14 +62,14 @@ gateway_tokens = sa.Table(
 def add_tenant(connection: Connection, tenant: Tenant) -> bool:
     """Whether it was added: not when there is one of that name."""
     row = {"id": tenant.id, "name": tenant.name, "plan": tenant.plan.value, "created_at": tenant.created_at}
-    return inserted(connection, tenants.insert().values(row))
+    return insert_or_ignore(connection, tenants.insert().values(row))
 
 
-def tenant_named(connection: Connection, name: str) -> Tenant | None:
+def find_tenant_by_name(connection: Connection, name: str) -> Tenant | None:
     return _tenant(connection.execute(tenants.select().where(tenants.c.name == name)).first())
 
 
-def tenant(connection: Connection, tenant_id: str) -> Tenant | None:
+def find_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
     return _tenant(connection.execute(tenants.select().where(tenants.c.id == tenant_id)).first())
 
 
@@ -99,12 +99,12 @@ def add_key(connection: Connection, key: ApiKey) -> None:
     )
 
 
-def key(connection: Connection, key_id: str) -> ApiKey | None:
+def find_key(connection: Connection, key_id: str) -> ApiKey | None:
     row = connection.execute(api_keys.select().where(api_keys.c.id == key_id)).first()
     return None if row is None else _key(row)
 
 
-def key_by_handle(connection: Connection, handle: str) -> ApiKey | None:
+def find_key_by_handle(connection: Connection, handle: str) -> ApiKey | None:
     row = connection.execute(api_keys.select().where(api_keys.c.handle == handle)).first()
     return None if row is None else _key(row)
 
@@ -115,7 +115,7 @@ def use_key(connection: Connection, key_id: str) -> bool:
     return connection.execute(api_keys.update().where(*is_good).values(uses=api_keys.c.uses + 1)).rowcount == 1
 
 
-def chosen_keys(
+def filter_keys(
     connection: Connection, tenant_id: str, chosen: KeyFilter, offset: int, limit: int
 ) -> tuple[list[ApiKey], int]:
     """Some of the keys that the filter lets through, the newest first, and how many there are."""
@@ -136,7 +136,7 @@ def chosen_keys(
     return [_key(row) for row in connection.execute(query)], count
 
 
-def keys(connection: Connection, tenant_id: str) -> list[ApiKey]:
+def list_keys(connection: Connection, tenant_id: str) -> list[ApiKey]:
     query = api_keys.select().where(api_keys.c.tenant_id == tenant_id).order_by(api_keys.c.created_at)
     return [_key(row) for row in connection.execute(query)]
 
@@ -175,12 +175,12 @@ def remove_gateway_token(connection: Connection, agent_id: str) -> None:
     connection.execute(gateway_tokens.delete().where(gateway_tokens.c.agent_id == agent_id))
 
 
-def gateway_token(connection: Connection, agent_id: str) -> Any:
+def find_gateway_token(connection: Connection, agent_id: str) -> Any:
     """The row of an agent's token: agent_id, tenant_id, digest, sealed, created_at; or None."""
     return connection.execute(gateway_tokens.select().where(gateway_tokens.c.agent_id == agent_id)).first()
 
 
-def gateway_token_by_digest(connection: Connection, digest: bytes) -> Any:
+def find_gateway_token_by_digest(connection: Connection, digest: bytes) -> Any:
     return connection.execute(gateway_tokens.select().where(gateway_tokens.c.digest == digest)).first()
 
 

@@ -17,9 +17,9 @@ class FailedLoginThrottle:
         self._size = size
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def failed(self, peer: str) -> None:
+    def record_failure(self, peer: str) -> None:
         """Count one failure. Raises TooManyAttempts when the peer has used up its attempts of this minute."""
-        now = clock.monotonic()
+        now = clock.monotonic_seconds()
         began, count = self._failures.get(peer, (now, 0))
         if now - began > _WINDOW:
             began, count = now, 0

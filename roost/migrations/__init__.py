@@ -25,7 +25,7 @@ class DatabaseTooNew(Problem):
     message = "The database was migrated by a newer version of Roost: start that version or a later one"
 
 
-def upgrade(database: Database) -> None:
+def upgrade_database(database: Database) -> None:
     """Migrate to the newest revision; returns at once when there is nothing to do. Blocking. Raises DatabaseTooNew."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))

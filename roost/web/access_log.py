@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roost.core import log
 
-_log = log.get("access")
+_log = log.get_logger("access")
 _LONGEST_PATH = 256
 
 
@@ -29,7 +29,7 @@ Observe = Callable[[AccessRecord], None]
 """Told of each request; quick, and does not raise."""
 
 
-def write(passage: AccessRecord) -> None:
+def write_access_log(passage: AccessRecord) -> None:
     """One line of the access log."""
     _log.info(
         "request",

@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roost.core import clock, log
 from roost.core.problem import Problem
 from roost.web import errors
-from roost.web.access_log import AccessRecord, Observe, write
+from roost.web.access_log import AccessRecord, Observe, write_access_log
 from roost.web.request_id import request_id
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 _HEADERS = (
     (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers heed it over HTTPS only
     (b"x-content-type-options", b"nosniff"),
@@ -24,7 +24,7 @@ _HEADERS = (
 
 
 class RequestContextMiddleware:
-    def __init__(self, app: ASGIApp, observe: Observe = write) -> None:
+    def __init__(self, app: ASGIApp, observe: Observe = write_access_log) -> None:
         self._app = app
         self._observe = observe
 
@@ -56,7 +56,7 @@ class _RequestState:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._began = clock.monotonic()
+        self._began = clock.monotonic_seconds()
         self._received = self._sent = 0
         self.status = 0
         self.request_id = request_id(next((value for name, value in scope["headers"] if name == b"x-request-id"), None))
@@ -117,7 +117,7 @@ class _RequestState:
             method=self.method,
             path=self.path,
             status=self.status or errors.CLIENT_LEFT,
-            seconds=clock.monotonic() - self._began,
+            seconds=clock.monotonic_seconds() - self._began,
             received=self._received,
             sent=self._sent,
             request_id=self.request_id,

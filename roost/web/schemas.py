@@ -25,7 +25,7 @@ def _storable(text: str) -> str:
 Text = Annotated[str, AfterValidator(_storable)]
 """Text that a person wrote and that is kept."""
 
-Moment = Annotated[datetime, PlainSerializer(clock.iso, return_type=str, when_used="json")]
+Moment = Annotated[datetime, PlainSerializer(clock.format_iso, return_type=str, when_used="json")]
 """A time, written as ISO 8601 UTC with fractional seconds."""
 
 

@@ -23,7 +23,7 @@ class ServiceRegistry:
         return room
 
 
-def provide(kind: type[T]) -> Callable[[HTTPConnection], T]:
+def provide_service(kind: type[T]) -> Callable[[HTTPConnection], T]:
     """A FastAPI dependency that yields the application's room of that class."""
 
     def dependency(connection: HTTPConnection) -> T:

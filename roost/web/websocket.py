@@ -31,7 +31,7 @@ class MessageSchema:
     shape: type[BaseModel]
 
 
-async def serve(
+async def serve_messages(
     socket: WebSocket, admitted: AbstractAsyncContextManager[object], opened: AbstractContextManager[AsyncIterator[str]]
 ) -> None:
     """Let in whom `admitted` admits, for as long as it does, and send what `opened` gives.

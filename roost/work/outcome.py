@@ -32,4 +32,4 @@ def _failed(claim: ClaimedOperation, problem: Problem, *, again: bool) -> Write:
     if not again:
         return partial(store.fail, operation=claim, error=shown)
     pause = max(backoff(claim.failures + 1), timedelta(seconds=problem.retry_after or 0))
-    return partial(store.retry, operation=claim, error=shown, run_after=clock.now() + pause)
+    return partial(store.retry, operation=claim, error=shown, run_after=clock.utc_now() + pause)

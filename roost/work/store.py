@@ -55,7 +55,7 @@ def add(
         # A number is drawn at the insert and seen at the commit. Without this, a transaction that commits late would
         # put an operation before one of the same subject that already runs.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(subject, 0))))
-    now = clock.now()
+    now = clock.utc_now()
     row = connection.execute(
         operations.insert()
         .values(
@@ -110,7 +110,7 @@ def claim(
     The rows are locked before they change, so two processes never take the same; and since nothing that is
     finished becomes unfinished again, an older operation seen finished stays so.
     """
-    now = clock.now()
+    now = clock.utc_now()
     older = operations.alias("older")
     free = sa.or_(
         sa.and_(_o.state == OperationState.PENDING, _o.run_after <= now),
@@ -160,12 +160,14 @@ def amend(connection: Connection, operation: Operation, payload: JSON) -> None:
 
 def finish(connection: Connection, operation: Operation, result: JSON) -> None:
     """Raises LeaseLost, as all that end an attempt do."""
-    _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.now())
+    _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.utc_now())
 
 
 def fail(connection: Connection, operation: Operation, error: JSON) -> None:
     failures = operation.failures + 1
-    _end(connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=clock.now())
+    _end(
+        connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=clock.utc_now()
+    )
 
 
 def retry(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:

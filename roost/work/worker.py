@@ -25,7 +25,7 @@ _POLL = 1.0
 _CANCEL_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
 
-_log = log.get("roost.work")
+_log = log.get_logger("roost.work")
 
 
 @dataclass
@@ -105,11 +105,11 @@ class OperationWorker:
     async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - running out is no error
         """The operation once it has finished, or as it is after `timeout` seconds. Raises OperationMissing."""
         event = self._awaited.setdefault(operation_id, asyncio.Event())
-        deadline = clock.monotonic() + timeout
+        deadline = clock.monotonic_seconds() + timeout
         while True:
             event.clear()
             operation = await self._db.read(lambda connection: store.get(connection, operation_id))
-            left = deadline - clock.monotonic()
+            left = deadline - clock.monotonic_seconds()
             if operation.finished or left <= 0:
                 return operation
             with suppress(TimeoutError):  # the poll sees what another process finishes
@@ -168,18 +168,18 @@ class OperationWorker:
 
     async def _beat_always(self) -> None:
         interval = self._lease / 3
-        sweep_at = clock.monotonic()
+        sweep_at = clock.monotonic_seconds()
         while True:
             try:
                 async with asyncio.timeout(interval):
                     await self._beat()
-                if clock.monotonic() >= sweep_at:
-                    await self._db.write(lambda connection: store.sweep(connection, clock.now() - KEPT))
-                    sweep_at = clock.monotonic() + _SWEEP_SECONDS
+                if clock.monotonic_seconds() >= sweep_at:
+                    await self._db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT))
+                    sweep_at = clock.monotonic_seconds() + _SWEEP_SECONDS
             except Exception:  # noqa: BLE001 - the edge of the loop
                 _log.exception("operations.beat_failed")
             for run in self._runs.values():
-                if run.safe_until < clock.monotonic() + interval:  # it would expire before the next beat
+                if run.safe_until < clock.monotonic_seconds() + interval:  # it would expire before the next beat
                     run.give_up()
             await asyncio.sleep(interval)
 
@@ -198,7 +198,7 @@ class OperationWorker:
 
     def _next_lease(self) -> tuple[float, datetime]:
         """When a lease that is written from now on ends: on the clock of this process, and as all see it."""
-        return clock.monotonic() + self._lease, clock.now() + timedelta(seconds=self._lease)
+        return clock.monotonic_seconds() + self._lease, clock.utc_now() + timedelta(seconds=self._lease)
 
 
 def _report(run: _RunningOperation) -> None:

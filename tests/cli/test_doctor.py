@@ -15,7 +15,9 @@ from tests.storage.house import house
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
-    return config.load({"ROOST_DATA": str(folder / "data"), "ROOST_ENGINES": str(folder / "engines"), **environment})
+    return config.load_settings(
+        {"ROOST_DATA": str(folder / "data"), "ROOST_ENGINES": str(folder / "engines"), **environment}
+    )
 
 
 def test_a_runtime_with_what_it_enforces_and_what_not() -> None:

@@ -36,7 +36,9 @@ def test_none_is_installed(nowhere: Path) -> None:
     rows = json.loads(run("engines", "list", "-o", "json").stdout)
     assert [row["id"] for row in rows] == ["openclaw", "hermes"]
     assert [row["installed"] for row in rows] == [[], []]
-    assert [engine.default_version for engine in app.engines(config.load())] == [row["default"] for row in rows]
+    assert [engine.default_version for engine in app.engines(config.load_settings())] == [
+        row["default"] for row in rows
+    ]
     assert not (nowhere / "data").exists()
 
 
@@ -67,7 +69,7 @@ def test_what_is_not_there(nowhere: Path, typed: list[str], code: int) -> None:
 def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
     nowhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine, settings = FakeEngine(), config.load()
+    engine, settings = FakeEngine(), config.load_settings()
     install_one(settings, engine, "1.1.0")
     assert "Installed Fake 1.1.0." in capsys.readouterr().err
     install_one(settings, engine, "1.1.0")
@@ -83,6 +85,6 @@ def test_an_install_that_fails(
     nowhere: Path, capsys: pytest.CaptureFixture[str], engine: FakeEngine, version: str, told: str
 ) -> None:
     with pytest.raises(Left) as left:
-        install_one(config.load(), engine, version)
+        install_one(config.load_settings(), engine, version)
     assert left.value.exit_code == 1
     assert told in capsys.readouterr().err

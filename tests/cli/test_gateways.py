@@ -80,7 +80,7 @@ def test_refuse(ada: Server) -> None:
 
 
 def test_analytics(ada: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 3, 4, tzinfo=UTC))
+    monkeypatch.setattr(clock, "utc_now", lambda: datetime(2026, 3, 4, tzinfo=UTC))
     span = "start_date=2026-02-26&end_date=2026-03-04&limit=1000&gateway_domain=ada"
     series = {"total_requests": 2, "total_bandwidth": 10, "time_periods": [DAY]}
     ada.answers[f"GET /v3/analytics/gateways/time_series?by=day&{span}"] = (200, {"data": series})

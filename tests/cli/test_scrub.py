@@ -19,10 +19,10 @@ GOOD, BAD = b"good" * 10_000, b"bad" * 10_000
 
 
 async def keep(folder: Path, *contents: bytes) -> list[File]:
-    settings = config.load({}, data=folder)
+    settings = config.load_settings({}, data=folder)
     db = app.open_database(settings)
     content, files = ContentService(db, app.blobs(settings)), FileService(db)
-    owner = await db.write(lambda connection: tenants.ensure(connection, "acme").id)
+    owner = await db.write(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     kept: list[File] = []
     for data in contents:
         async with content.receive(V1) as pack:

@@ -175,7 +175,7 @@ def test_two_on_one_folder_and_two_on_one_port(tmp_path: Path, folder: str, told
 def test_where_the_command_line_connects(tmp_path: Path, host: str, url: str) -> None:
     environment = {"ROOST_DATA": str(tmp_path), "ROOST_ALLOW_PLAIN_HTTP": "true"}
     (tmp_path / "cli.new").write_text("left by a crash")
-    _write_session(tmp_path / "cli.json", config.load(environment, host=host, port=7), "t")
+    _write_session(tmp_path / "cli.json", config.load_settings(environment, host=host, port=7), "t")
     assert json.loads((tmp_path / "cli.json").read_text()) == {"url": url, "token": "t", "domain": "localhost"}
     assert (tmp_path / "cli.json").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "cli.new").exists()
@@ -183,8 +183,8 @@ def test_where_the_command_line_connects(tmp_path: Path, host: str, url: str) ->
 
 def test_how_to_find_a_server_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _data_flag(config.load({})) == ""
-    assert _data_flag(config.load({"ROOST_DATA": "a b"})) == f" --data '{tmp_path}/a b'"
+    assert _data_flag(config.load_settings({})) == ""
+    assert _data_flag(config.load_settings({"ROOST_DATA": "a b"})) == f" --data '{tmp_path}/a b'"
 
 
 @pytest.mark.parametrize(

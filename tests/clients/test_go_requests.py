@@ -265,7 +265,7 @@ async def test_links_to_private_files(house: Running, pinata: Commands) -> None:
     asked = {
         "url": f"https://{host}:{house.port}/files/{file['cid']}",
         "expires": 30,
-        "date": int(clock.now().timestamp()),
+        "date": int(clock.utc_now().timestamp()),
         "method": "GET",
     }
     link = (await pinata.send("POST", "/v3/files/private/download_link", asked))["data"]

@@ -156,7 +156,7 @@ class Place:
 
 @asynccontextmanager
 async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
-    engine = case.engine(config.load().engines)
+    engine = case.engine(config.load_settings().engines)
     engine.install(engine.default_version, lambda _text, _done: None)
     runtime = case.runtime(folder)
     model_port = _free_port() if isinstance(runtime, FakeRuntime) else 8799

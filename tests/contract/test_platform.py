@@ -191,7 +191,7 @@ async def test_a_rotation_ends_it(house: House) -> None:
 async def test_when_the_signing_key_cannot_be_opened(house: House) -> None:
     strange = Sealer(Sensitive(ids.random_bytes(32))).seal(bytes(32), "signing_keys/strange")
     db = house.server.roost.db
-    db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.now()))
+    db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.utc_now()))
     try:
         answer = await house.own.post("/v0/platform/token")
         assert (answer.status_code, answer.json()) == (500, {"error": "Token generation failed"})

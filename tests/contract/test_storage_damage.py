@@ -54,7 +54,7 @@ class Stage:
 
     async def link(self, cid: str) -> str:
         address = f"http://{self.gateway}.gateways.localhost/files/{cid}"
-        asked = {"url": address, "date": int(clock.now().timestamp()), "expires": 60, "method": "GET"}
+        asked = {"url": address, "date": int(clock.utc_now().timestamp()), "expires": 60, "method": "GET"}
         url = (await self.api.post("/v3/files/private/download_link", json=asked)).json()["data"]
         parts = urlsplit(url)
         return f"{parts.path}?{parts.query}"

@@ -67,7 +67,7 @@ async def test_what_is_kept_and_may_be_is_told(house: Running, api: httpx.AsyncC
 async def test_forms_and_signed_addresses(api: httpx.AsyncClient) -> None:
     content = b"form" * 251
     refused(await send(api, content))
-    body = {"date": int(clock.now().timestamp()), "expires": 60}
+    body = {"date": int(clock.utc_now().timestamp()), "expires": 60}
     address = urlsplit((await api.post("/v3/files/sign", json=body)).json()["data"])
     refused(await send(api, content, f"{address.path}?{address.query}"))
     tree, blocks = blocks_of(V1, b"in a CAR" * 125)

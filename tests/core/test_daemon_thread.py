@@ -3,12 +3,12 @@ import threading
 
 import pytest
 
-from roost.core.daemon_thread import aside
+from roost.core.daemon_thread import run_in_daemon_thread
 
 
 async def test_the_loop_goes_on_meanwhile() -> None:
     go_on = threading.Event()
-    working = asyncio.create_task(aside(lambda: go_on.wait(10)))
+    working = asyncio.create_task(run_in_daemon_thread(lambda: go_on.wait(10)))
     await asyncio.sleep(0)
     assert not working.done()
     go_on.set()
@@ -17,7 +17,7 @@ async def test_the_loop_goes_on_meanwhile() -> None:
 
 async def test_what_goes_wrong_is_raised_where_it_is_awaited() -> None:
     with pytest.raises(ZeroDivisionError):
-        await aside(lambda: 1 // 0)
+        await run_in_daemon_thread(lambda: 1 // 0)
 
 
 async def test_work_that_nobody_awaits_goes_on() -> None:
@@ -27,7 +27,7 @@ async def test_work_that_nobody_awaits_goes_on() -> None:
         go_on.wait(10)
         over.set()
 
-    working = asyncio.create_task(aside(work))
+    working = asyncio.create_task(run_in_daemon_thread(work))
     await asyncio.sleep(0)
     working.cancel()
     await asyncio.wait({working})

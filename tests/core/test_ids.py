@@ -25,7 +25,7 @@ def test_host_labels_use_no_signs_that_look_alike() -> None:
 
 
 def test_tokens_carry_256_bits_after_their_prefix() -> None:
-    first, second = ids.token("rst_gw"), ids.token("rst_gw")
+    first, second = ids.new_token("rst_gw"), ids.new_token("rst_gw")
     assert re.fullmatch(r"rst_gw_[0-9a-f]{64}", first)
     assert first != second
 

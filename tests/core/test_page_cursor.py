@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.page_cursor import InvalidPageToken, PageCursor, page
+from roost.core.page_cursor import InvalidPageToken, PageCursor, split_page
 
 NOW = datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC)
 
@@ -60,12 +60,12 @@ def test_any_text_is_a_place_or_refused(token: str) -> None:
 
 @pytest.mark.parametrize(("there", "shown"), [(0, 0), (1, 1), (2, 2)])
 def test_the_last_page_has_no_token(there: int, shown: int) -> None:
-    found, token = page(rows(there), 2)
+    found, token = split_page(rows(there), 2)
     assert (len(found), token) == (shown, None)
 
 
 def test_a_page_that_is_not_the_last_ends_at_its_last_row() -> None:
-    found, token = page(rows(3), 2)
+    found, token = split_page(rows(3), 2)
     assert [row.id for row in found] == ["0", "1"]
     assert token is not None
     assert PageCursor.parse(token) == PageCursor(found[-1].created_at, "1")

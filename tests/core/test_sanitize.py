@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.core.sanitize import is_storable, plain, plain_lines
+from roost.core.sanitize import is_storable, sanitize_line, sanitize_lines
 
 MARK = "\N{REPLACEMENT CHARACTER}"
 
@@ -31,27 +31,27 @@ MARK = "\N{REPLACEMENT CHARACTER}"
     ],
 )
 def test_what_steers_is_taken_out(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert sanitize_line(text) == shown
 
 
 @pytest.mark.parametrize(
     "text", ["", "a\tb", "Büro 名前", "👩\u200d💻 a\u00a0b", "[red]no markup[/red]", r"\[x]", "¿?"]
 )
 def test_what_people_write_stays(text: str) -> None:
-    assert plain(text) == text
+    assert sanitize_line(text) == text
 
 
 def test_lines_stay_lines_whatever_ends_them() -> None:
-    assert plain_lines("a\r\nb\n\n\x1b[31mc\n") == "a\nb\n\nc\n"
+    assert sanitize_lines("a\r\nb\n\n\x1b[31mc\n") == "a\nb\n\nc\n"
 
 
 @given(st.text())
 def test_nothing_is_left_that_steers(text: str) -> None:
-    shown = plain_lines(text)
+    shown = sanitize_lines(text)
     assert not any(sign < " " and sign not in "\t\n" for sign in shown)
     assert not any("\x7f" <= sign <= "\x9f" for sign in shown)
     shown.encode()
-    assert plain_lines(shown) == shown
+    assert sanitize_lines(shown) == shown
 
 
 @pytest.mark.parametrize("text", ["", "a", "\u00fc\u6f22\U0001f600", "\x01\x7f\u202e\n", "\ufffe\ue000\U0010ffff"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.subprocess_worker import apart
+from roost.core.subprocess_worker import run_worker
 
 
 @pytest.fixture
@@ -15,13 +15,13 @@ def program(tmp_path: Path) -> Path:
 async def test_a_program_answers(program: Path) -> None:
     program.write_text("import sys; sys.stdout.buffer.write(sys.argv[1].encode() + sys.stdin.buffer.read()[::-1])")
     question = bytes(range(256)) * 1000
-    assert await apart(question, program, "-a") == b"-a" + question[::-1]
+    assert await run_worker(question, program, "-a") == b"-a" + question[::-1]
 
 
 async def test_it_has_nothing_of_ours(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "s")
     program.write_text("import os, sys; print(os.environ.get('SECRET'), os.getcwd(), 'site' in sys.modules)")
-    assert await apart(b"", program) == b"None / False\n"
+    assert await run_worker(b"", program) == b"None / False\n"
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ async def test_it_has_nothing_of_ours(program: Path, monkeypatch: pytest.MonkeyP
 )
 async def test_one_that_fails_gives_nothing(program: Path, text: str) -> None:
     program.write_text(text)
-    assert await apart(b"x" * 1_000_000, program) == b""
+    assert await run_worker(b"x" * 1_000_000, program) == b""
 
 
 async def test_one_that_nobody_waits_for_is_ended(program: Path, tmp_path: Path) -> None:
     told = tmp_path / "told"
     os.mkfifo(told)
     program.write_text(f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
-    task = asyncio.create_task(apart(b"", program))
+    task = asyncio.create_task(run_worker(b"", program))
     pid = int(await asyncio.to_thread(told.read_text))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

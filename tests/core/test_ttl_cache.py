@@ -9,7 +9,7 @@ from roost.core.ttl_cache import TTLCache
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     moment = [100.0]
-    monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: moment[0])
     return moment
 
 

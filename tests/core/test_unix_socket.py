@@ -15,7 +15,7 @@ async def echo_once(listener: socket.socket, path: Path) -> bytes:
         await writer.wait_closed()
 
     async with await asyncio.start_server(answer, sock=listener):
-        reader, writer = await unix_socket.connect(path)
+        reader, writer = await unix_socket.connect_unix(path)
         writer.write(b"ping")
         data = await reader.read()
         writer.close()
@@ -25,7 +25,7 @@ async def echo_once(listener: socket.socket, path: Path) -> bytes:
 
 async def test_a_connection_carries_bytes_and_the_socket_is_private(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    listener = unix_socket.listen(path)
+    listener = unix_socket.listen_unix(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert await echo_once(listener, path) == b"ping"
 
@@ -33,44 +33,44 @@ async def test_a_connection_carries_bytes_and_the_socket_is_private(tmp_path: Pa
 async def test_a_path_longer_than_the_kernel_takes(tmp_path: Path) -> None:
     folder = tmp_path / ("d" * 120)
     folder.mkdir()
-    assert await echo_once(unix_socket.listen(folder / "s"), folder / "s") == b"ping"
+    assert await echo_once(unix_socket.listen_unix(folder / "s"), folder / "s") == b"ping"
 
 
 async def test_a_new_listener_takes_the_place_of_the_former(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    with unix_socket.listen(path):
-        assert await echo_once(unix_socket.listen(path), path) == b"ping"
+    with unix_socket.listen_unix(path):
+        assert await echo_once(unix_socket.listen_unix(path), path) == b"ping"
     assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
 
 
 async def test_what_a_crash_left_is_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    unix_socket.listen(tmp_path / ".s.new").close()
-    assert await echo_once(unix_socket.listen(path), path) == b"ping"
+    unix_socket.listen_unix(tmp_path / ".s.new").close()
+    assert await echo_once(unix_socket.listen_unix(path), path) == b"ping"
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("elsewhere")])
 def test_only_a_socket_is_replaced(tmp_path: Path, make: object) -> None:
     make(tmp_path / "s")
     with pytest.raises(FileExistsError):
-        unix_socket.listen(tmp_path / "s")
+        unix_socket.listen_unix(tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
 
 
 async def test_nobody_there_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        await unix_socket.connect(tmp_path / "none" / "s")
-    unix_socket.listen(tmp_path / "dead").close()
+        await unix_socket.connect_unix(tmp_path / "none" / "s")
+    unix_socket.listen_unix(tmp_path / "dead").close()
     with pytest.raises(ConnectionRefusedError):
-        await unix_socket.connect(tmp_path / "dead")
+        await unix_socket.connect_unix(tmp_path / "dead")
 
 
 async def test_a_full_backlog_is_waited_for_not_taken_for_a_connection(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    with unix_socket.listen(path) as listener:
+    with unix_socket.listen_unix(path) as listener:
         listener.listen(0)
-        first = await unix_socket.connect(path)
-        waiting = asyncio.create_task(unix_socket.connect(path))
+        first = await unix_socket.connect_unix(path)
+        waiting = asyncio.create_task(unix_socket.connect_unix(path))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(waiting), 0.1)
         listener.accept()[0].close()

@@ -33,7 +33,7 @@ class Sockets:
         self.asked.append((agent_id, name))
         if name in self.broken:
             raise RuntimeFailed("no socket for you")
-        return unix_socket.listen(self.path(agent_id, name))
+        return unix_socket.listen_unix(self.path(agent_id, name))
 
     def path(self, agent_id: str, name: str) -> Path:
         return self.folder / f"{agent_id}.{name}"
@@ -79,7 +79,7 @@ class Rig:
 
     @asynccontextmanager
     async def connected(self, agent_id: str, name: str) -> AsyncIterator[Stream]:
-        reader, writer = await unix_socket.connect(self.sockets.path(agent_id, name))
+        reader, writer = await unix_socket.connect_unix(self.sockets.path(agent_id, name))
         try:
             yield reader, writer
         finally:
@@ -158,7 +158,7 @@ async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path
     relays = RelayServer(sockets, careless, EgressProxy(policy=EgressPolicy(), resolver=Names()))
     await relays.open("a1")
     try:
-        reader, writer = await unix_socket.connect(sockets.path("a1", "api"))
+        reader, writer = await unix_socket.connect_unix(sockets.path("a1", "api"))
         for _ in range(2):
             writer.write(b"GET / HTTP/1.1\r\nHost: box\r\n\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
@@ -212,7 +212,7 @@ async def test_close_ends_requests_and_tunnels_of_that_agent_alone(tmp_path: Pat
         await until(lambda: rig.app.left == 1 and len(dropped) == 1)
         for name in ("api", "proxy"):
             with pytest.raises(OSError):
-                await unix_socket.connect(rig.sockets.path("a1", name))
+                await unix_socket.connect_unix(rig.sockets.path("a1", name))
         assert not other.at_eof()
         assert (await rig.get("a2", "/x"))["agent"] == "a2"
         await rig.relays.close("a1")
@@ -249,7 +249,7 @@ async def test_half_a_relay_is_none(tmp_path: Path) -> None:
         with pytest.raises(RuntimeFailed):
             await rig.relays.open("a1")
         with pytest.raises(OSError):
-            await unix_socket.connect(rig.sockets.path("a1", "api"))
+            await unix_socket.connect_unix(rig.sockets.path("a1", "api"))
         rig.sockets.broken.clear()
         await rig.relays.open("a1")
         assert (await rig.get("a1", "/x"))["agent"] == "a1"
@@ -290,7 +290,7 @@ async def refused_within(times: int, piece: bytes, writer: asyncio.StreamWriter)
 
 async def test_the_connections_of_an_agent_are_limited(tmp_path: Path) -> None:
     async with rigged(tmp_path, "a1", "a2") as rig:
-        streams = [await unix_socket.connect(rig.sockets.path("a1", "api")) for _ in range(257)]
+        streams = [await unix_socket.connect_unix(rig.sockets.path("a1", "api")) for _ in range(257)]
         try:
             assert await ended(streams[256][0])
             assert not any(reader.at_eof() for reader, _ in streams[:256])

@@ -30,7 +30,7 @@ def keys(database: Database, sealer: Sealer) -> ApiKeys:
 
 def issue(database: Database, keys: ApiKeys, tenant: str = "acme", **options: object) -> str:
     def fn(connection):
-        return keys.issue(connection, tenants.ensure(connection, tenant), "test", **options).reveal()
+        return keys.issue(connection, tenants.ensure_tenant(connection, tenant), "test", **options).reveal()
 
     return database.run(fn)
 
@@ -39,7 +39,7 @@ async def test_a_new_key_opens_its_tenant(database: Database, keys: ApiKeys) -> 
     token = issue(database, keys)
     caller = await keys.verify(token)
     assert caller.kind is CallerKind.SERVICE
-    assert caller.tenant_id == database.run(lambda c: tenants.ensure(c, "acme").id)
+    assert caller.tenant_id == database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
     assert caller.agent_id is None
 
 
@@ -64,10 +64,10 @@ async def test_a_revoked_key_is_refused_after_a_moment(
 ) -> None:
     token = issue(database, keys)
     caller = await keys.verify(token)
-    assert database.run(lambda c: ApiKeys.end(c, caller.key_id))
-    assert not database.run(lambda c: ApiKeys.end(c, caller.key_id))
-    later = clock.monotonic() + 1.0
-    monkeypatch.setattr(clock, "monotonic", lambda: later)
+    assert database.run(lambda c: ApiKeys.delete(c, caller.key_id))
+    assert not database.run(lambda c: ApiKeys.delete(c, caller.key_id))
+    later = clock.monotonic_seconds() + 1.0
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: later)
     with pytest.raises(Unauthorised):
         await keys.verify(token)
 
@@ -111,7 +111,7 @@ async def test_wrong_claims_are_refused(database: Database, keys: ApiKeys, chang
 
 async def test_a_key_of_one_tenant_cannot_claim_another(database: Database, keys: ApiKeys) -> None:
     issue(database, keys, "other")
-    other = database.run(lambda c: tenants.ensure(c, "other").id)
+    other = database.run(lambda c: tenants.ensure_tenant(c, "other").id)
     with pytest.raises(Unauthorised):
         await keys.verify(await _resigned(database, keys, issue(database, keys), sub=other))
 
@@ -144,19 +144,19 @@ async def test_listing_shows_a_tenants_own_keys(database: Database, keys: ApiKey
     issue(database, keys)
     issue(database, keys)
     issue(database, keys, "other")
-    assert len(database.run(lambda c: ApiKeys.of(c, "acme"))) == 2
-    assert database.run(lambda c: ApiKeys.of(c, "nobody")) == []
+    assert len(database.run(lambda c: ApiKeys.list_of_tenant(c, "acme"))) == 2
+    assert database.run(lambda c: ApiKeys.list_of_tenant(c, "nobody")) == []
 
 
 def test_tenants_are_made_once_and_change_their_plan(database: Database) -> None:
-    first = database.run(lambda c: tenants.ensure(c, "acme"))
+    first = database.run(lambda c: tenants.ensure_tenant(c, "acme"))
     assert first.plan is Plan.FREE
-    assert database.run(lambda c: tenants.ensure(c, "acme")) == first
-    paid = database.run(lambda c: tenants.ensure(c, "acme", Plan.PAID))
+    assert database.run(lambda c: tenants.ensure_tenant(c, "acme")) == first
+    paid = database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
     assert (paid.id, paid.plan) == (first.id, Plan.PAID)
-    assert database.run(lambda c: tenants.hold(c, first.id)).plan is Plan.PAID
+    assert database.run(lambda c: tenants.lock_tenant(c, first.id)).plan is Plan.PAID
     with pytest.raises(MissingUser):
-        database.run(lambda c: tenants.get(c, "nobody"))
+        database.run(lambda c: tenants.get_tenant(c, "nobody"))
 
 
 async def _resigned(database: Database, keys: ApiKeys, token: str, **changes: object) -> str:

@@ -10,7 +10,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import Authenticator, AuthRequest, HostKind, find
+from roost.identity.authenticator import Authenticator, AuthRequest, HostKind, find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import (
     ForeignOrigin,
@@ -37,15 +37,17 @@ class House:
         self.token: dict[str, str] = {}
         for tenant, agent in (("a", "agent-1"), ("b", "agent-2")):
             self.jwt[tenant] = database.run(
-                lambda c, tenant=tenant: self.keys.issue(c, tenants.ensure(c, tenant), "k").reveal()
+                lambda c, tenant=tenant: self.keys.issue(c, tenants.ensure_tenant(c, tenant), "k").reveal()
             )
             self.token[agent] = database.run(
                 lambda c, tenant=tenant, agent=agent: self.gateways.mint(
-                    c, agent, tenants.ensure(c, tenant).id
+                    c, agent, tenants.ensure_tenant(c, tenant).id
                 ).reveal()
             )
         self.reader = database.run(
-            lambda c: self.keys.issue(c, tenants.ensure(c, "a"), "r", scopes=frozenset({"org:agents:read"})).reveal()
+            lambda c: self.keys.issue(
+                c, tenants.ensure_tenant(c, "a"), "r", scopes=frozenset({"org:agents:read"})
+            ).reveal()
         )
 
 
@@ -61,9 +63,9 @@ def entry(surface: HostKind, token: str | None = None, **changes) -> AuthRequest
 
 
 async def test_a_jwt_enters_the_management_address(house: House) -> None:
-    caller = await house.door.service(entry(HostKind.MANAGEMENT, house.jwt["a"]))
+    caller = await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.jwt["a"]))
     assert caller.kind is CallerKind.SERVICE
-    assert (await house.door.agent(entry(HostKind.LOCAL, house.jwt["a"]), "agent-1")).agent_id is None
+    assert (await house.door.authenticate_agent(entry(HostKind.LOCAL, house.jwt["a"]), "agent-1")).agent_id is None
 
 
 async def test_a_gateway_token_enters_its_agents_address_by_three_ways(house: House) -> None:
@@ -74,16 +76,16 @@ async def test_a_gateway_token_enters_its_agents_address_by_three_ways(house: Ho
         entry(HostKind.AGENT, headers={"cookie": f"x=y; gw_token={token}"}),
         entry(HostKind.LOCAL, token),
     ):
-        caller = await house.door.agent(way, "agent-1")
+        caller = await house.door.authenticate_agent(way, "agent-1")
         assert (caller.kind, caller.agent_id) == (CallerKind.GATEWAY, "agent-1")
 
 
 async def test_without_a_credential_nobody_enters(house: House) -> None:
     for surface in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
-            house.door.service,
-            lambda e: house.door.agent(e, "agent-1"),
-            house.door.model,
+            house.door.authenticate_service,
+            lambda e: house.door.authenticate_agent(e, "agent-1"),
+            house.door.authenticate_model,
         ):
             with pytest.raises(MissingCredential):
                 await ask(entry(surface))
@@ -91,91 +93,96 @@ async def test_without_a_credential_nobody_enters(house: House) -> None:
 
 async def test_a_foreign_credential_is_refused(house: House) -> None:
     with pytest.raises(Unauthorised):  # A5
-        await house.door.agent(entry(HostKind.MANAGEMENT, house.jwt["b"]), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.jwt["b"]), "agent-1")
     with pytest.raises(Unauthorised):  # A6, on the path and on the host
-        await house.door.agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-2")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-2")
     with pytest.raises(Unauthorised):
-        await house.door.holder(entry(HostKind.AGENT, house.token["agent-2"]))
+        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, house.token["agent-2"]))
     with pytest.raises(Unauthorised):  # A7
-        await house.door.service(entry(HostKind.LOCAL, house.token["agent-1"]))
+        await house.door.authenticate_service(entry(HostKind.LOCAL, house.token["agent-1"]))
 
 
 async def test_each_address_takes_its_own_kind(house: House) -> None:
     with pytest.raises(Unauthorised):
-        await house.door.agent(entry(HostKind.AGENT, house.jwt["a"]), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, house.jwt["a"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.agent(entry(HostKind.MANAGEMENT, house.token["agent-1"]), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.token["agent-1"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.service(entry(HostKind.AGENT, house.jwt["a"]))
+        await house.door.authenticate_service(entry(HostKind.AGENT, house.jwt["a"]))
 
 
 async def test_an_unknown_agent_is_missing_for_a_jwt_only(house: House) -> None:
     with pytest.raises(UnknownAgent):
-        await house.door.agent(entry(HostKind.MANAGEMENT, house.jwt["a"]), "nobody")
+        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.jwt["a"]), "nobody")
     with pytest.raises(Unauthorised):
-        await house.door.agent(entry(HostKind.AGENT, house.token["agent-1"]), "nobody")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-1"]), "nobody")
 
 
 async def test_a_relay_needs_no_token_and_opens_models_only(house: House) -> None:
-    caller = await house.door.model(entry(HostKind.RELAY))
+    caller = await house.door.authenticate_model(entry(HostKind.RELAY))
     assert (caller.kind, caller.agent_id) == (CallerKind.RELAY, "agent-1")
-    for ask in (house.door.service(entry(HostKind.RELAY)), house.door.agent(entry(HostKind.RELAY), "agent-1")):
+    for ask in (
+        house.door.authenticate_service(entry(HostKind.RELAY)),
+        house.door.authenticate_agent(entry(HostKind.RELAY), "agent-1"),
+    ):
         with pytest.raises(NotFound):
             await ask
 
 
 async def test_models_open_to_jwt_and_gateway_token(house: House) -> None:
     callers: list[Caller] = [
-        await house.door.model(entry(HostKind.MANAGEMENT, house.jwt["a"])),
-        await house.door.model(entry(HostKind.LOCAL, house.token["agent-1"])),
-        await house.door.model(entry(HostKind.AGENT, house.token["agent-1"])),
+        await house.door.authenticate_model(entry(HostKind.MANAGEMENT, house.jwt["a"])),
+        await house.door.authenticate_model(entry(HostKind.LOCAL, house.token["agent-1"])),
+        await house.door.authenticate_model(entry(HostKind.AGENT, house.token["agent-1"])),
     ]
     assert [caller.agent_id for caller in callers] == [None, "agent-1", "agent-1"]
 
 
 async def test_a_scope_limits_to_reading(house: House) -> None:
-    await house.door.service(entry(HostKind.MANAGEMENT, house.reader))
+    await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.reader))
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         with pytest.raises(PermissionDenied):
-            await house.door.service(entry(HostKind.MANAGEMENT, house.reader, method=method))
+            await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.reader, method=method))
 
 
 async def test_the_first_credential_counts_and_is_never_joined_with_another(house: House) -> None:
     good, bad = house.token["agent-1"], "rst_gw_" + "0" * 64
     both = {"authorization": f"Bearer {bad}", "cookie": f"gw_token={good}"}
     with pytest.raises(Unauthorised):
-        await house.door.agent(entry(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://agent-2.agents.localhost:8642"])
 async def test_a_cookie_from_a_foreign_page_changes_nothing(house: House, origin: str) -> None:
     headers = {"cookie": f"gw_token={house.token['agent-1']}", "origin": origin}
     with pytest.raises(ForeignOrigin):
-        await house.door.agent(entry(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
+        await house.door.authenticate_agent(entry(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
     with pytest.raises(ForeignOrigin):
-        await house.door.holder(entry(HostKind.AGENT, headers=headers, upgrade=True))
-    await house.door.agent(entry(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
+        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=headers, upgrade=True))
+    await house.door.authenticate_agent(entry(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
 
 
 async def test_a_cookie_needs_an_origin_to_upgrade(house: House) -> None:
     cookie = {"cookie": f"gw_token={house.token['agent-1']}"}
     with pytest.raises(ForeignOrigin):
-        await house.door.holder(entry(HostKind.AGENT, headers=cookie, upgrade=True))
-    await house.door.holder(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True))
-    await house.door.agent(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1")
+        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie, upgrade=True))
+    await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True))
+    await house.door.authenticate_agent(
+        entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1"
+    )
 
 
 async def test_a_cookie_is_no_service_key(house: House) -> None:
     with pytest.raises(Unauthorised):
-        await house.door.service(entry(HostKind.LOCAL, headers={"cookie": f"gw_token={house.jwt['a']}"}))
+        await house.door.authenticate_service(entry(HostKind.LOCAL, headers={"cookie": f"gw_token={house.jwt['a']}"}))
 
 
 async def test_guessing_is_slowed_down_and_locks_nobody_out(house: House) -> None:
     async def guess() -> str:
         try:
-            await house.door.holder(entry(HostKind.AGENT, "rst_gw_guess"))
+            await house.door.authenticate_gateway_token(entry(HostKind.AGENT, "rst_gw_guess"))
         except TooManyAttempts as refusal:
             return "limited" if refusal.retry_after else "limited for ever"
         except Unauthorised:
@@ -186,7 +193,7 @@ async def test_guessing_is_slowed_down_and_locks_nobody_out(house: House) -> Non
     assert answers[0] == "refused"
     assert answers[-1] == "limited"
     assert "entered" not in answers
-    await house.door.holder(entry(HostKind.AGENT, house.token["agent-1"]))
+    await house.door.authenticate_gateway_token(entry(HostKind.AGENT, house.token["agent-1"]))
 
 
 @pytest.mark.parametrize(
@@ -204,5 +211,5 @@ async def test_guessing_is_slowed_down_and_locks_nobody_out(house: House) -> Non
     ],
 )
 def test_where_a_credential_is_found(headers: dict, query: str, token: str | None) -> None:
-    found = find(headers, query)
+    found = find_credential(headers, query)
     assert (found.token if found else None) == token

@@ -20,7 +20,7 @@ def gateways(database: Database) -> GatewayTokens:
 
 @pytest.fixture
 def tenant_id(database: Database) -> str:
-    return database.run(lambda c: tenants.ensure(c, "acme").id)
+    return database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_a_token_names_its_agent_and_tenant(gateways: GatewayTokens, token
     caller = await gateways.verify(token)
     assert (caller.kind, caller.agent_id, caller.tenant_id) == (CallerKind.GATEWAY, "agent-1", tenant_id)
     assert (await gateways.read("agent-1")).reveal() == token
-    assert await gateways.owner("agent-1") == tenant_id
+    assert await gateways.get_tenant_id("agent-1") == tenant_id
 
 
 async def test_rotation_kills_the_old_token_at_once(gateways: GatewayTokens, token: str) -> None:
@@ -62,15 +62,15 @@ async def test_what_is_unknown_is_refused(gateways: GatewayTokens, token: str) -
     for guess in ("", "rst_gw_", token[:-1], token + "0", "x" * 300, "rst_gw_" + "\udcff"):
         with pytest.raises(Unauthorised):
             await gateways.verify(guess)
-    for lookup in (gateways.owner, gateways.read, gateways.rotate):
+    for lookup in (gateways.get_tenant_id, gateways.read, gateways.rotate):
         with pytest.raises(UnknownAgent):
             await lookup("nobody")
 
 
 async def test_a_forgotten_agent_has_no_token(database: Database, gateways: GatewayTokens, token: str) -> None:
     await gateways.verify(token)
-    database.run(lambda c: gateways.forget(c, "agent-1"))
-    gateways.changed("agent-1")
+    database.run(lambda c: gateways.revoke(c, "agent-1"))
+    gateways.notify_changed("agent-1")
     with pytest.raises(Unauthorised):
         await gateways.verify(token)
 
@@ -108,7 +108,7 @@ async def test_what_is_done_by_a_token_ends_with_it(
     begun, left = asyncio.Event(), list[str]()
 
     async def work() -> None:
-        async with gateways.held("agent-1"):
+        async with gateways.hold_open("agent-1"):
             try:
                 begun.set()
                 await asyncio.Event().wait()
@@ -117,12 +117,12 @@ async def test_what_is_done_by_a_token_ends_with_it(
 
     tasks = [asyncio.create_task(work()) for _ in range(3)]
     await begun.wait()
-    async with gateways.held("agent-2"):
+    async with gateways.hold_open("agent-2"):
         if change == "rotate":
             await asyncio.gather(gateways.rotate("agent-1"), gateways.rotate("agent-1"))
         else:
-            await database.write(lambda connection: gateways.forget(connection, "agent-1"))
-            gateways.changed("agent-1")
+            await database.write(lambda connection: gateways.revoke(connection, "agent-1"))
+            gateways.notify_changed("agent-1")
         for task in tasks:
             with pytest.raises(Unauthorised):
                 await task
@@ -132,9 +132,9 @@ async def test_what_is_done_by_a_token_ends_with_it(
 
 async def test_what_fails_or_ends_while_held_does_so_as_ever(gateways: GatewayTokens, token: str) -> None:
     with pytest.raises(TimeoutError):
-        async with gateways.held("agent-1"):
+        async with gateways.hold_open("agent-1"):
             raise TimeoutError
-    async with gateways.held("agent-1"):
+    async with gateways.hold_open("agent-1"):
         pass
     await gateways.rotate("agent-1")
     await asyncio.sleep(0)

@@ -25,7 +25,7 @@ class Rig:
         self.sealer = Sealer(Sensitive(bytes(32)))
         self.keys, self.gateways = ApiKeys(database, self.sealer), GatewayTokens(database, self.sealer)
         self.platform = PlatformTokens(database, self.sealer, self.gateways)
-        self.tenant = database.run(lambda c: tenants.ensure(c, "acme"))
+        self.tenant = database.run(lambda c: tenants.ensure_tenant(c, "acme"))
         for agent in ("one", "two"):
             database.run(lambda c, agent=agent: self.gateways.mint(c, agent, self.tenant.id))
 
@@ -48,7 +48,7 @@ def rig(database: Database) -> Rig:
 
 async def test_a_token_names_its_agent_for_an_hour(rig: Rig) -> None:
     issued = await rig.platform.issue("one")
-    left = issued.expires_at - clock.now()
+    left = issued.expires_at - clock.utc_now()
     assert timedelta(minutes=59) < left <= timedelta(hours=1)
     for _ in range(2):
         caller = await rig.platform.verify(issued.token.reveal())
@@ -68,8 +68,8 @@ async def test_it_ends_with_the_gateway_token(rig: Rig) -> None:
 
 async def test_it_ends_with_the_agent(rig: Rig) -> None:
     token = await rig.token()
-    rig.db.run(lambda c: rig.gateways.forget(c, "one"))
-    rig.gateways.changed("one")
+    rig.db.run(lambda c: rig.gateways.revoke(c, "one"))
+    rig.gateways.notify_changed("one")
     with pytest.raises(Unauthorised):
         await rig.platform.verify(token)
     with pytest.raises(UnknownAgent):

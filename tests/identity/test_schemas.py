@@ -88,7 +88,7 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 
 def test_a_new_key_is_shown_this_once_and_not_in_logs() -> None:
-    made = schemas.minted(IssuedApiKey(Sensitive("token"), "handle", Sensitive("secret")))
+    made = schemas.issued_key_record(IssuedApiKey(Sensitive("token"), "handle", Sensitive("secret")))
     told = {"JWT": "token", "pinata_api_key": "handle", "pinata_api_secret": "secret"}
     assert made.model_dump(by_alias=True) == told
     assert "token" not in repr(made)
@@ -96,7 +96,7 @@ def test_a_new_key_is_shown_this_once_and_not_in_logs() -> None:
 
 
 def test_how_keys_are_told() -> None:
-    (record,) = schemas.listed([KEY], 7).model_dump(mode="json", by_alias=True)["keys"]
+    (record,) = schemas.key_list([KEY], 7).model_dump(mode="json", by_alias=True)["keys"]
     assert record == {
         "id": "i",
         "name": "n",
@@ -109,13 +109,13 @@ def test_how_keys_are_told() -> None:
         "createdAt": TOLD,
         "updatedAt": TOLD,
     }
-    assert schemas.listed([], 7).count == 7
+    assert schemas.key_list([], 7).count == 7
 
 
 def test_keys_of_other_kinds() -> None:
     later = NOW.replace(hour=11)
     keys = [replace(KEY, scopes=frozenset()), replace(KEY, handle=None), replace(KEY, revoked_at=later)]
-    admin, unnamed, revoked = schemas.listed(keys, 3).keys
+    admin, unnamed, revoked = schemas.key_list(keys, 3).keys
     assert admin.scopes.admin is True
     assert unnamed.key == "i"
     assert (revoked.revoked, revoked.updated_at) == (True, later)

@@ -17,12 +17,12 @@ LATER = NOW + timedelta(days=1)
 
 @pytest.fixture
 def tenant(database: Database) -> str:
-    return database.run(lambda connection: tenants.ensure(connection, "a").id)
+    return database.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
 @pytest.fixture
 def other(database: Database) -> str:
-    return database.run(lambda connection: tenants.ensure(connection, "b").id)
+    return database.run(lambda connection: tenants.ensure_tenant(connection, "b").id)
 
 
 def keep(database: Database, tenant: str, number: int = 1, **more: Any) -> ApiKey:
@@ -35,7 +35,7 @@ def keep(database: Database, tenant: str, number: int = 1, **more: Any) -> ApiKe
 
 
 def chosen(database: Database, tenant: str, **filter_: Any) -> list[str]:
-    keys, count = database.run(lambda connection: store.chosen_keys(connection, tenant, KeyFilter(**filter_), 0, 100))
+    keys, count = database.run(lambda connection: store.filter_keys(connection, tenant, KeyFilter(**filter_), 0, 100))
     assert count == len(keys)
     return [key.id for key in keys]
 
@@ -46,9 +46,9 @@ def chosen(database: Database, tenant: str, **filter_: Any) -> list[str]:
 )
 def test_a_key_there_and_back(database: Database, tenant: str, more: dict[str, Any]) -> None:
     key = keep(database, tenant, **more)
-    assert database.run(lambda connection: store.key(connection, "k1")) == key
-    assert database.run(lambda connection: store.key(connection, "k2")) is None
-    by_handle = database.run(lambda connection: store.key_by_handle(connection, "h1"))
+    assert database.run(lambda connection: store.find_key(connection, "k1")) == key
+    assert database.run(lambda connection: store.find_key(connection, "k2")) is None
+    by_handle = database.run(lambda connection: store.find_key_by_handle(connection, "h1"))
     assert by_handle == (key if key.handle else None)
 
 
@@ -66,7 +66,7 @@ def test_a_key_is_good_for_so_many_requests(database: Database, tenant: str) -> 
     assert [database.run(lambda connection: store.use_key(connection, "k1")) for _ in range(3)] == [True, True, False]
     assert not database.run(lambda connection: store.use_key(connection, "k2"))
     assert not database.run(lambda connection: store.use_key(connection, "unknown"))
-    key = database.run(lambda connection: store.key(connection, "k1"))
+    key = database.run(lambda connection: store.find_key(connection, "k1"))
     assert key is not None
     assert key.uses == 2
 
@@ -76,7 +76,7 @@ def test_a_key_is_revoked_once(database: Database, tenant: str) -> None:
     assert database.run(lambda connection: store.revoke_key(connection, "k1", NOW)) is True
     assert database.run(lambda connection: store.revoke_key(connection, "k1", LATER)) is False
     assert database.run(lambda connection: store.revoke_key(connection, "unknown", NOW)) is False
-    key = database.run(lambda connection: store.key(connection, "k1"))
+    key = database.run(lambda connection: store.find_key(connection, "k1"))
     assert key is not None
     assert key.revoked_at == NOW
 
@@ -110,9 +110,9 @@ def test_which_keys(database: Database, tenant: str, other: str, filter_: dict[s
 def test_slices_of_keys(database: Database, tenant: str) -> None:
     for number in range(1, 6):
         keep(database, tenant, number)
-    found, count = database.run(lambda connection: store.chosen_keys(connection, tenant, KeyFilter(), 1, 2))
+    found, count = database.run(lambda connection: store.filter_keys(connection, tenant, KeyFilter(), 1, 2))
     assert ([key.id for key in found], count) == (["k4", "k3"], 5)
-    assert [key.id for key in database.run(lambda connection: store.keys(connection, tenant))] == [
+    assert [key.id for key in database.run(lambda connection: store.list_keys(connection, tenant))] == [
         f"k{number}" for number in range(1, 6)
     ]
 
@@ -126,7 +126,7 @@ def test_signing_keys_come_in_their_order(database: Database) -> None:
 
 def test_the_token_of_an_agent(database: Database, tenant: str) -> None:
     def row() -> Any:
-        return database.run(lambda connection: store.gateway_token(connection, "agent"))
+        return database.run(lambda connection: store.find_gateway_token(connection, "agent"))
 
     assert row() is None
     database.run(lambda connection: store.add_gateway_token(connection, "agent", tenant, b"1" * 32, b"one", NOW))
@@ -134,7 +134,7 @@ def test_the_token_of_an_agent(database: Database, tenant: str) -> None:
     assert database.run(lambda connection: store.replace_gateway_token(connection, "agent", b"2" * 32, b"two", LATER))
     assert not database.run(lambda connection: store.replace_gateway_token(connection, "x", b"3" * 32, b"", LATER))
     found = [
-        database.run(lambda connection, digest=digest: store.gateway_token_by_digest(connection, digest))
+        database.run(lambda connection, digest=digest: store.find_gateway_token_by_digest(connection, digest))
         for digest in (b"1" * 32, b"2" * 32)
     ]
     assert [one and one.agent_id for one in found] == [None, "agent"]

@@ -10,7 +10,7 @@ from roost.identity.model import DEFAULT_TENANT
 
 
 def ensure(database: Database, name: str, plan: Plan | None = None) -> tuple[str, Plan]:
-    tenant = database.run(lambda connection: tenants.ensure(connection, name, plan))
+    tenant = database.run(lambda connection: tenants.ensure_tenant(connection, name, plan))
     return tenant.id, tenant.plan
 
 
@@ -33,7 +33,7 @@ def test_a_plan_is_set_when_it_is_given(database: Database) -> None:
     tenant_id, _ = ensure(database, "acme")
     assert ensure(database, "acme", Plan.PAID) == (tenant_id, Plan.PAID)
     assert ensure(database, "acme") == (tenant_id, Plan.PAID)
-    assert database.run(lambda connection: tenants.get(connection, tenant_id)).plan is Plan.PAID
+    assert database.run(lambda connection: tenants.get_tenant(connection, tenant_id)).plan is Plan.PAID
 
 
 def test_names_tell_tenants_apart(database: Database) -> None:
@@ -47,6 +47,6 @@ def test_the_same_name_at_once_is_one_tenant(database: Database) -> None:
 
 
 def test_one_that_is_not_there(database: Database) -> None:
-    for act in (tenants.get, tenants.hold):
+    for act in (tenants.get_tenant, tenants.lock_tenant):
         with pytest.raises(MissingUser):
             database.run(lambda connection, act=act: act(connection, "nobody"))

@@ -9,14 +9,14 @@ from roost.identity.throttle import FailedLoginThrottle
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds of the clock, for tests to set."""
     seconds = [1000.0]
-    monkeypatch.setattr(clock, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: seconds[0])
     return seconds
 
 
 def refused(throttle: FailedLoginThrottle, peer: str = "a") -> float | None:
     """After how many seconds the peer may try again, if it is refused."""
     try:
-        throttle.failed(peer)
+        throttle.record_failure(peer)
     except TooManyAttempts as error:
         return error.retry_after
     return None

@@ -107,7 +107,7 @@ def _grow(url: str) -> None:
             command.upgrade(config, revision)
             for table, row in ROWS.get(revision, ()):
                 connection.execute(sa.insert(sa.table(table, *map(sa.column, row))).values(row))
-    migrations.upgrade(database)
+    migrations.upgrade_database(database)
     database.close()
 
 
@@ -177,7 +177,7 @@ async def test_agents_and_what_they_have(grown: Database) -> None:
 
 async def test_every_envelope_opens(grown: Database) -> None:
     def open_all(connection: Connection) -> int:
-        lost = [sealed.reseal(connection, SEALER, column).lost for column in sealed.columns()]
+        lost = [sealed.reseal_page(connection, SEALER, column).lost for column in sealed.sealed_columns()]
         return sum(lost)
 
     assert await grown.write(open_all) == 0
@@ -269,7 +269,7 @@ async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, 
     kept = await grown.read(lambda connection: transfers.leaves(connection, "t1"))
     assert kept == wing.tree(CONTENT).leaves[:32]
     assert (await service.find("file-of-t3", "3")).cid == CID
-    count, expected = await grown.read(lambda connection: transfers.unfinished(connection, TENANT, clock.now()))
+    count, expected = await grown.read(lambda connection: transfers.unfinished(connection, TENANT, clock.utc_now()))
     assert (count, expected) == (2, len(CONTENT))
 
 
@@ -286,7 +286,7 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
         ("v1", DeliveryState.PENDING),
     ]
     assert (await service.redeliver(TENANT, "w1", "v3")).state is DeliveryState.PENDING
-    held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.now()))
+    held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.utc_now()))
     assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
         b"whs-new",
         b"whs-old",
@@ -294,7 +294,7 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
 
 
 async def test_what_gateways_served_is_told(grown: Database) -> None:
-    today = clock.now().date()
+    today = clock.utc_now().date()
     kept = (today - date(2025, 1, 1)).days
     counter = GatewayHitCounter(grown, kept)
     analytics = AnalyticsService(grown, StorageGatewayService(grown), counter, kept)

@@ -42,6 +42,6 @@ def _add(connection: Connection, table: str, **row: Any) -> None:
 
 async def test_what_was_there_is_counted(before: Database) -> None:
     await before.write(_fill)
-    migrations.upgrade(before)
+    migrations.upgrade_database(before)
     for tenant, size in (("a", 120), ("b", 3), ("c", 0)):
         assert await before.read(lambda connection, tenant=tenant: store.stored_by(connection, tenant)) == size

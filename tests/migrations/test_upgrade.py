@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost import migrations
 from roost.core.db import Connection, Database
-from roost.migrations import DatabaseTooNew, upgrade
+from roost.migrations import DatabaseTooNew, upgrade_database
 
 _UPGRADE = """
 import sys
@@ -36,9 +36,9 @@ def _tables(connection: Connection) -> set[str]:
 
 
 async def test_a_bare_database_gets_its_tables_and_a_second_time_changes_nothing(bare: Database) -> None:
-    upgrade(bare)
+    upgrade_database(bare)
     first = await bare.read(_tables)
-    upgrade(bare)
+    upgrade_database(bare)
     assert {"operations", "alembic_version"} <= first == await bare.read(_tables)
 
 
@@ -64,7 +64,7 @@ async def test_a_newer_database_is_refused_and_left_as_it_is(database: Database)
     newer = sa.text("UPDATE alembic_version SET version_num = '9999'")
     await database.write(lambda connection: connection.execute(newer))
     with pytest.raises(DatabaseTooNew, match="newer version of Roost"):
-        upgrade(database)
+        upgrade_database(database)
     query = sa.text("SELECT version_num FROM alembic_version")
     assert await database.read(lambda connection: connection.execute(query).scalars().all()) == ["9999"]
 
@@ -74,12 +74,12 @@ async def test_an_upgrade_that_fails_leaves_nothing(bare: Database) -> None:
     last = re.findall(r'create_table\(\s*"(\w+)"', "".join(sources))[-1]
     await bare.write(lambda connection: connection.execute(sa.text(f"CREATE TABLE {last} (x INTEGER)")))
     with pytest.raises(DBAPIError):
-        upgrade(bare)
+        upgrade_database(bare)
     assert await bare.read(_tables) == {last}
 
 
 async def test_foreign_keys_hold_after_an_upgrade(bare: Database) -> None:
-    upgrade(bare)
+    upgrade_database(bare)
     if bare.is_sqlite:
         assert await bare.write(lambda connection: connection.exec_driver_sql("PRAGMA foreign_keys").scalar()) == 1
 

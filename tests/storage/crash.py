@@ -18,7 +18,7 @@ from roost.core.db import Connection, Database
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.blob.object_store import ObjectStore
 from roost.identity import tenants
-from roost.migrations import upgrade
+from roost.migrations import upgrade_database
 from roost.storage.content import service, store
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
@@ -38,7 +38,7 @@ class Place:
         self.sizes = [0, 10, 300_000, 9_000_000 if bucket else 900_000]  # a bucket gets the largest in parts
         self.content = ContentService(self.db, self.blobs)
         self.folder = folder
-        self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
+        self.tenant_id = self.db.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
 def content_of(holder: str, size: int) -> bytes:
@@ -141,7 +141,7 @@ def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random
 
 
 def main(folder: Path, rounds: int, seed: int, bucket: str | None = None) -> None:
-    assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
+    assert os.waitpid(forked(lambda: upgrade_database(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
     chance = random.Random(seed)
     said: list[str] = []
     for number in range(rounds):

@@ -86,7 +86,9 @@ class House:
 
 
 def house(db: Database, folder: Path) -> House:
-    mine, theirs = (db.run(lambda connection, name=name: tenants.ensure(connection, name).id) for name in ("a", "b"))
+    mine, theirs = (
+        db.run(lambda connection, name=name: tenants.ensure_tenant(connection, name).id) for name in ("a", "b")
+    )
     return House(db, folder, ContentService(db, FolderStore(folder / "blobs")), mine, theirs)
 
 

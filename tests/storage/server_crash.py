@@ -106,7 +106,7 @@ class Clients:
 
     async def signed(self) -> None:
         name = self._new("signed")
-        asked = {"date": int(clock.now().timestamp()), "expires": 600, "network": "public", "filename": name}
+        asked = {"date": int(clock.utc_now().timestamp()), "expires": 600, "network": "public", "filename": name}
         address = urlsplit(_good(await self.api.post("/v3/files/sign", json=asked))["data"])
         await self._sent(name, f"{address.path}?{address.query}", [("file", (name, content_of(name)))], {})
 
@@ -315,8 +315,8 @@ async def last_look(port: int, known: Known) -> None:
 
 async def examine(folder: Path, database: str | None) -> None:
     """When all that is unfinished is over, there are exactly the bytes that rows name, each counted and whole."""
-    moment = clock.now() + timedelta(days=3)
-    clock.now = lambda: moment  # in this process, which does nothing else
+    moment = clock.utc_now() + timedelta(days=3)
+    clock.utc_now = lambda: moment  # in this process, which does nothing else
     db = Database(database or f"sqlite:///{folder / 'roost.db'}")
     blobs = FolderStore(folder / "blobs")
     content, files = ContentService(db, blobs), FileService(db)

@@ -45,5 +45,5 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    log.setup("error")
+    log.configure_logging("error")
     asyncio.run(main(Path(sys.argv[1])))

@@ -236,7 +236,7 @@ async def test_of_two_swaps_at_once_the_second_counts(rooms: Rooms, monkeypatch:
 async def both(rooms: Rooms, act: Act) -> list[object]:
     """What becomes of two that begin while the tenant is held, and go on together."""
     with rooms.place.db.writer.begin() as held:
-        tenants.hold(held, rooms.tenant)
+        tenants.lock_tenant(held, rooms.tenant)
         doing = [asyncio.create_task(act()) for _ in range(2)]
         async with asyncio.timeout(20):
             while await rooms.place.db.read(waiting) < len(doing):

@@ -20,7 +20,7 @@ from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.migrations import upgrade
+from roost.migrations import upgrade_database
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService
@@ -57,7 +57,7 @@ class Place:
         self.drafts = folder / "drafts"
         uploads = UploadService(self.db, self.content, FileService(self.db), dict.fromkeys(Plan, LIMIT))
         self.transfers = TusUploadService(self.db, DraftStore(self.drafts, blobs), self.content, uploads, "")
-        self.tenant_id = self.db.run(lambda connection: tenants.ensure(connection, "a").id)
+        self.tenant_id = self.db.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
 async def check(place: Place, known: Sequence[Known]) -> None:
@@ -149,7 +149,7 @@ async def finish(place: Place, known: Sequence[Known]) -> None:
 
 
 def main(folder: Path, rounds: int, seed: int) -> None:
-    assert os.waitpid(forked(lambda: upgrade(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
+    assert os.waitpid(forked(lambda: upgrade_database(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
     chance = random.Random(seed)
     known: dict[str, Known] = {}
     resumed = 0

@@ -18,7 +18,7 @@ def line(monkeypatch: pytest.MonkeyPatch, passage: AccessRecord) -> dict[str, An
             lines.append({"event": event, **fields})
 
     monkeypatch.setattr(access_log, "_log", Log())
-    access_log.write(passage)
+    access_log.write_access_log(passage)
     (only,) = lines
     return only
 

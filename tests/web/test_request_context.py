@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Request
 from roost.core import log
 from roost.core.problem import NotFound
 from roost.web import errors
-from roost.web.access_log import AccessRecord, write
+from roost.web.access_log import AccessRecord, write_access_log
 from roost.web.request_context import RequestContextMiddleware
 from tests.hosts.asgi import call
 
@@ -202,7 +202,7 @@ async def test_a_websocket_carries_the_id_too() -> None:
 def test_the_access_line_is_short_and_flat() -> None:
     passage = AccessRecord("GET", "/" + "p" * 1000, 200, 0.00123, 0, 5, "rq", "a1")
     with structlog.testing.capture_logs() as lines:
-        write(passage)
+        write_access_log(passage)
     (line,) = lines
     assert line["event"] == "request"
     assert len(line["path"]) == 256

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from roost.web.service_registry import ServiceRegistry, provide
+from roost.web.service_registry import ServiceRegistry, provide_service
 
 
 class Kitchen:
@@ -22,17 +22,17 @@ def test_a_handler_gets_the_room_of_its_type() -> None:
     rooms, kitchen, hall = ServiceRegistry(), Kitchen(), Hall()
     rooms.add(kitchen)
     rooms.add(hall)
-    assert provide(Kitchen)(connection(rooms)) is kitchen
-    assert provide(Hall)(connection(rooms)) is hall
+    assert provide_service(Kitchen)(connection(rooms)) is kitchen
+    assert provide_service(Hall)(connection(rooms)) is hall
 
 
 def test_applications_have_rooms_of_their_own() -> None:
     first, second = ServiceRegistry(), ServiceRegistry()
     first.add(Kitchen())
     second.add(Kitchen())
-    assert provide(Kitchen)(connection(first)) is not provide(Kitchen)(connection(second))
+    assert provide_service(Kitchen)(connection(first)) is not provide_service(Kitchen)(connection(second))
 
 
 def test_a_room_that_is_not_there_is_a_mistake_of_ours() -> None:
     with pytest.raises(KeyError):
-        provide(Kitchen)(connection(ServiceRegistry()))
+        provide_service(Kitchen)(connection(ServiceRegistry()))

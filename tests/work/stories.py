@@ -28,8 +28,8 @@ async def once_failed(loop: OperationWorker, operation_id: str) -> Operation:
 
 
 def skip(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
-    now = clock.now
-    monkeypatch.setattr(clock, "now", lambda: now() + time)
+    now = clock.utc_now
+    monkeypatch.setattr(clock, "utc_now", lambda: now() + time)
 
 
 async def echo(claim: ClaimedOperation) -> object:

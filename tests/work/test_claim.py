@@ -19,7 +19,7 @@ async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, 
     await until(lambda: bool(held.entered))
     first_end = held.entered[0].lease_until
     assert first_end
-    await until(lambda: clock.now() > first_end)
+    await until(lambda: clock.utc_now() > first_end)
     other.wake()
     still = await loop.wait(added.id, 0.1)
     assert (still.state, still.attempts) == (OperationState.RUNNING, 1)
@@ -65,9 +65,9 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
 
 
 def _expire_and_claim(connection, operation_id: str):
-    past = clock.now() - timedelta(minutes=1)
+    past = clock.utc_now() - timedelta(minutes=1)
     connection.execute(store.operations.update().where(store.operations.c.id == operation_id).values(lease_until=past))
-    until = clock.now() + timedelta(minutes=1)
+    until = clock.utc_now() + timedelta(minutes=1)
     return store.claim(connection, ["k"], owner="elsewhere", until=until, limit=1)
 
 

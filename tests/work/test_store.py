@@ -16,7 +16,7 @@ MINUTE = timedelta(minutes=1)
 async def claim(
     database: Database, owner: str = "a", *, limit: int = 10, until: datetime | None = None, **more
 ) -> Sequence[Operation]:
-    end = until or clock.now() + MINUTE
+    end = until or clock.utc_now() + MINUTE
     return await database.write(
         lambda connection: store.claim(connection, ["k"], owner=owner, until=end, limit=limit, **more)
     )
@@ -27,12 +27,12 @@ async def get(database: Database, operation: Operation) -> Operation:
 
 
 async def test_what_is_added_can_be_read(database: Database, add: Add) -> None:
-    before = clock.now()
+    before = clock.utc_now()
     added = await add("k", "agent/1", {"a": [1]})
     assert added == await get(database, added)
     assert (added.kind, added.subject, added.payload) == ("k", "agent/1", {"a": [1]})
     assert (added.state, added.attempts, added.failures, added.finished) == (OperationState.PENDING, 0, 0, False)
-    assert before <= added.created_at == added.run_after <= clock.now()
+    assert before <= added.created_at == added.run_after <= clock.utc_now()
 
 
 async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: Database) -> None:
@@ -49,7 +49,7 @@ async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: 
 
 
 async def test_a_claim_takes_the_lease_and_counts_the_attempt(database: Database, add: Add) -> None:
-    added, end = await add(), clock.now() + MINUTE
+    added, end = await add(), clock.utc_now() + MINUTE
     (taken,) = await claim(database, until=end)
     assert taken == await get(database, added)
     assert (taken.state, taken.attempts, taken.lease_owner, taken.lease_until) == (OperationState.RUNNING, 1, "a", end)
@@ -71,9 +71,9 @@ async def test_a_kind_that_has_no_handler_here_is_left_and_holds_its_subject(dat
 
 
 async def test_what_is_to_run_later_waits_and_so_does_what_is_behind_it(database: Database, add: Add) -> None:
-    await add(subject="s", run_after=clock.now() + MINUTE)
+    await add(subject="s", run_after=clock.utc_now() + MINUTE)
     await add(subject="s")
-    due = await add(subject="t", run_after=clock.now() - MINUTE)
+    due = await add(subject="t", run_after=clock.utc_now() - MINUTE)
     assert [operation.id for operation in await claim(database)] == [due.id]
 
 
@@ -87,7 +87,7 @@ async def test_the_next_of_a_subject_is_free_once_the_one_before_has_finished(da
 
 async def test_an_expired_lease_is_taken_over_but_not_by_who_still_works(database: Database, add: Add) -> None:
     added = await add()
-    await claim(database, until=clock.now() - MINUTE)
+    await claim(database, until=clock.utc_now() - MINUTE)
     assert await claim(database, held=[added.id]) == []
     (taken,) = await claim(database, "b")
     assert (taken.attempts, taken.lease_owner) == (2, "b")
@@ -96,7 +96,7 @@ async def test_an_expired_lease_is_taken_over_but_not_by_who_still_works(databas
 ENDS = {
     "finish": lambda connection, operation: store.finish(connection, operation, None),
     "fail": lambda connection, operation: store.fail(connection, operation, {}),
-    "retry": lambda connection, operation: store.retry(connection, operation, {}, clock.now()),
+    "retry": lambda connection, operation: store.retry(connection, operation, {}, clock.utc_now()),
     "give back": store.give_back,
     "fence": store.fence,
 }
@@ -105,7 +105,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 async def test_an_earlier_attempt_writes_nothing(database: Database, add: Add, end: str) -> None:
     await add()
-    (stale,) = await claim(database, until=clock.now() - MINUTE)
+    (stale,) = await claim(database, until=clock.utc_now() - MINUTE)
     (current,) = await claim(database, "b")
     with pytest.raises(LeaseLost):
         await database.write(lambda connection: ENDS[end](connection, stale))
@@ -127,7 +127,7 @@ async def test_each_end_is_recorded(database: Database, add: Add) -> None:
     for subject in ("done", "failed", "again", "back"):
         await add(subject=subject)
     done, failed, again, back = await claim(database)
-    later = clock.now() + MINUTE
+    later = clock.utc_now() + MINUTE
 
     def write(connection: Connection) -> None:
         store.finish(connection, done, {"ok": True})
@@ -160,7 +160,7 @@ async def test_extending_keeps_what_is_held_and_tells_what_is_lost(database: Dat
     await add(subject="y")
     held = await claim(database)
     await database.write(lambda connection: store.give_back(connection, held[0]))
-    end = clock.now() + 2 * MINUTE
+    end = clock.utc_now() + 2 * MINUTE
     assert await database.write(lambda connection: store.extend(connection, held, end)) == {held[1].id}
     assert (await get(database, held[1])).lease_until == end
 
@@ -181,8 +181,8 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
         await add(subject=subject)
     old, running = await claim(database, limit=2)
     await database.write(lambda connection: store.finish(connection, old, None))
-    assert await database.write(lambda connection: store.sweep(connection, clock.now() - MINUTE)) == 0
-    assert await database.write(lambda connection: store.sweep(connection, clock.now() + MINUTE)) == 1
+    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() - MINUTE)) == 0
+    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE)) == 1
     with pytest.raises(OperationNotFound):
         await get(database, old)
     assert await get(database, running) == running
@@ -256,5 +256,5 @@ async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add)
     (taken, _) = await claim(database)
     assert taken.id == first.id
     assert await waiting() == [second.id]
-    await database.write(lambda connection: store.retry(connection, taken, {}, clock.now()))
+    await database.write(lambda connection: store.retry(connection, taken, {}, clock.utc_now()))
     assert await waiting() == [second.id]  # begun once, what it does may be half done

@@ -130,7 +130,7 @@ async def test_a_stopped_loop_takes_nothing_more_and_stops_twice(start: Start, a
 
 async def test_a_start_takes_up_what_its_name_left_behind(start: Start, add: Add, database: Database) -> None:
     added = await add()
-    end = clock.now() + timedelta(hours=1)
+    end = clock.utc_now() + timedelta(hours=1)
     await database.write(lambda connection: store.claim(connection, ["k"], owner="a", until=end, limit=1))
     loop = await start({"k": echo})
     assert (await loop.wait(added.id, LONG)).attempts == 2
@@ -145,7 +145,7 @@ async def test_a_second_handler_of_a_kind_is_refused(database: Database) -> None
 
 async def test_old_ends_are_swept(start: Start, add: Add, database: Database) -> None:
     await add()
-    old = clock.now() - timedelta(days=8)
+    old = clock.utc_now() - timedelta(days=8)
     values = {"state": OperationState.DONE, "finished_at": old}
     await database.write(lambda connection: connection.execute(store.operations.update().values(**values)))
     await start({})

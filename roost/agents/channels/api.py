@@ -8,9 +8,9 @@ from roost.agents.channels import schemas
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.channels.service import ChannelService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[ChannelService, Depends(provide(ChannelService))]
+Service = Annotated[ChannelService, Depends(provide_service(ChannelService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from roost.agents.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
-from roost.core.log import redact
-from roost.core.sanitize import plain
+from roost.core.log import redact_credentials
+from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import (
     DISCORD,
@@ -167,7 +167,7 @@ def told(state: ChannelState | None, channel: Channel) -> ChannelState | None:
     for token in (channel.bot_token, channel.app_token):
         if token is not None:
             text = text.replace(token.reveal(), "[redacted]")
-    return replace(state, last_error=redact(plain(text))[:ERROR_LIMIT])
+    return replace(state, last_error=redact_credentials(sanitize_line(text))[:ERROR_LIMIT])
 
 
 def _given(token: Sensitive[str] | None) -> Sensitive[str] | None:

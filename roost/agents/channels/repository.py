@@ -55,7 +55,7 @@ class ChannelRepository:
     def add(self, connection: Connection, agent_id: str, channels: Sequence[Channel]) -> None:
         """`put` inside the caller's transaction, for an agent that is there."""
         for channel in channels:
-            if not store.put(connection, agent_id, channel, self._seal(agent_id, channel), clock.now()):
+            if not store.put(connection, agent_id, channel, self._seal(agent_id, channel), clock.utc_now()):
                 raise BotTokenInUse
 
     async def remove(self, agent_id: str, name: str) -> None:

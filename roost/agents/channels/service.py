@@ -37,7 +37,7 @@ _LOOK_AGAIN = 0.2
 _START_GRACE = 30.0
 _LATER = "; it takes effect when the agent starts"
 
-_log = log.get("channels")
+_log = log.get_logger("channels")
 
 
 class ChannelService:
@@ -119,8 +119,8 @@ class ChannelService:
     async def _settled(self, agent_id: str) -> Agent:
         """The agent once it is not starting: a start under way may have asked for its channels before the change."""
         agent = await self._roster.get(agent_id)
-        deadline = clock.monotonic() + self._reach.engine(agent.engine).start_deadline + _START_GRACE
-        while agent.state is AgentState.STARTING and clock.monotonic() < deadline:
+        deadline = clock.monotonic_seconds() + self._reach.engine(agent.engine).start_deadline + _START_GRACE
+        while agent.state is AgentState.STARTING and clock.monotonic_seconds() < deadline:
             await asyncio.sleep(_LOOK_AGAIN)
             agent = await self._roster.get(agent_id)
         return agent
@@ -149,7 +149,7 @@ class ChannelService:
             return {}
 
     async def _plan(self, agent: Agent) -> Plan:
-        return (await self._db.read(lambda connection: tenants.get(connection, agent.tenant_id))).plan
+        return (await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))).plan
 
     def _turn(self, agent_id: str) -> asyncio.Lock:
         """One change of an agent's channels at a time."""

@@ -15,7 +15,7 @@ from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import Engine
 from roost.identity.caller import Plan
 
-_log = log.get("channels")
+_log = log.get_logger("channels")
 
 
 @dataclass(frozen=True)

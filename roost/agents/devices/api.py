@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Path
 from roost.agents.devices import schemas
 from roost.agents.devices.service import DeviceService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[DeviceService, Depends(provide(DeviceService))]
+Service = Annotated[DeviceService, Depends(provide_service(DeviceService))]
 RequestId = Annotated[str, Path(alias="requestId")]
 router = APIRouter(prefix="/v0/agents/{agentId}/devices", tags=["devices"])
 

@@ -13,7 +13,7 @@ from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import DialRefused, WardenFailed
 
-_log = log.get("devices")
+_log = log.get_logger("devices")
 
 
 class DeviceService:

@@ -31,7 +31,7 @@ from roost.agents.egress.resolver import NameResolver
 from roost.core import clock, log
 from roost.drivers.runtime.contract import Stream
 
-_log = log.get("egress")
+_log = log.get_logger("egress")
 
 _STATUS: dict[type[EgressProblem], bytes] = {
     InvalidProxyRequest: b"400 Bad Request",
@@ -66,7 +66,7 @@ class _ProxyConnection:
     """One connection of one agent, for the log."""
 
     agent_id: str
-    started_at: float = field(default_factory=clock.monotonic)
+    started_at: float = field(default_factory=clock.monotonic_seconds)
     traffic: streams.ByteCounts = field(default_factory=streams.ByteCounts)
     target: HostPort | None = None
     admitted: bool = False
@@ -192,7 +192,7 @@ class EgressProxy:
             reason=visit.reason,
             up=visit.traffic.up,
             down=visit.traffic.down,
-            seconds=round(clock.monotonic() - visit.started_at, 3),
+            seconds=round(clock.monotonic_seconds() - visit.started_at, 3),
         )
 
 

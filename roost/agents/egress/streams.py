@@ -23,15 +23,15 @@ class ByteCounts:
 
     up: int = 0
     down: int = 0
-    moved_at: float = field(default_factory=clock.monotonic)
+    moved_at: float = field(default_factory=clock.monotonic_seconds)
 
     def sent(self, count: int) -> None:
         self.up += count
-        self.moved_at = clock.monotonic()
+        self.moved_at = clock.monotonic_seconds()
 
     def got(self, count: int) -> None:
         self.down += count
-        self.moved_at = clock.monotonic()
+        self.moved_at = clock.monotonic_seconds()
 
 
 async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
@@ -80,7 +80,7 @@ async def both(
     pending = set(tasks)
     try:
         while tasks[1] in pending or (pending and not until_down):
-            rest = traffic.moved_at + idle - clock.monotonic()
+            rest = traffic.moved_at + idle - clock.monotonic_seconds()
             if rest <= 0:
                 raise ConnectionIdle
             done, pending = await asyncio.wait(pending, timeout=rest, return_when=asyncio.FIRST_COMPLETED)

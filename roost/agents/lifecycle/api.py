@@ -15,15 +15,15 @@ from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
 from roost.identity.gateway_tokens import GatewayTokens
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Detailing = Annotated[AgentDetails, Depends(provide(AgentDetails))]
-Launching = Annotated[LaunchWorkflow, Depends(provide(LaunchWorkflow))]
-Restarting = Annotated[RestartWorkflow, Depends(provide(RestartWorkflow))]
-Updating = Annotated[UpdateWorkflow, Depends(provide(UpdateWorkflow))]
-Deleting = Annotated[DeleteWorkflow, Depends(provide(DeleteWorkflow))]
-Engines = Annotated[AgentRuntimes, Depends(provide(AgentRuntimes))]
-Tokens = Annotated[GatewayTokens, Depends(provide(GatewayTokens))]
+Detailing = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
+Launching = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
+Restarting = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
+Updating = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
+Deleting = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
+Engines = Annotated[AgentRuntimes, Depends(provide_service(AgentRuntimes))]
+Tokens = Annotated[GatewayTokens, Depends(provide_service(GatewayTokens))]
 router = APIRouter(prefix="/v0/agents", tags=["agents"])
 
 

@@ -43,13 +43,13 @@ class DeleteWorkflow:
 
         def dismiss(connection: Connection) -> str:
             self._roster.dismiss(connection, agent_id)
-            self._gateways.forget(connection, agent_id)
+            self._gateways.revoke(connection, agent_id)
             ChannelRepository.release(connection, agent_id)
             SecretService.release(connection, agent_id)
             return work.add(connection, model.DELETE, agent_id).id
 
         operation_id = await self._db.write(dismiss)
-        self._gateways.changed(agent_id)
+        self._gateways.notify_changed(agent_id)
         self._queue.wake()
         with contextlib.suppress(Problem):  # what does not end is the operation's to deal with, and to tell of
             await self._runtime.stop(agent_id, grace=0)  # a start under way gives up at once

@@ -87,8 +87,8 @@ class GatewayStarter:
         )
 
     async def _until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
-        deadline, wait = clock.monotonic() + engine.start_deadline, _FIRST_WAIT
-        while clock.monotonic() < deadline:
+        deadline, wait = clock.monotonic_seconds() + engine.start_deadline, _FIRST_WAIT
+        while clock.monotonic_seconds() < deadline:
             if await engine.ready(warden.dial):
                 return
             process = (await warden.processes()).get(PROCESS)

@@ -18,12 +18,12 @@ class GatewayUnhealthy(Problem):
 
 async def until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
     """Returns once the gateway tells its health as that version. Raises Unhealthy."""
-    deadline = clock.monotonic() + _SECONDS
+    deadline = clock.monotonic_seconds() + _SECONDS
     while True:
         try:
             health = await engine.health(dial, token)
         except Problem as problem:
-            if clock.monotonic() > deadline:
+            if clock.monotonic_seconds() > deadline:
                 raise GatewayUnhealthy(f"{GatewayUnhealthy.message}: {problem.message}") from problem
             await asyncio.sleep(_WAIT)
             continue

@@ -51,7 +51,7 @@ class LaunchWorkflow:
         TokenRejected, TokenInUse, and StartFailed with the agent in `agent` when the gateway did not come up.
         """
         engine = self._engine(order.engine)
-        plan = (await self._db.read(lambda connection: tenants.get(connection, caller.tenant_id))).plan
+        plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
         channels = await self._intake.take_all(order.channels, plan, engine, version)

@@ -24,7 +24,7 @@ from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
 from roost.work import OperationWorker
 
-_log = log.get("reconcile")
+_log = log.get_logger("reconcile")
 _CRASHES = 3
 _AT_ONCE = 16
 

@@ -19,7 +19,7 @@ from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.work import ClaimedOperation
 
-_log = log.get("lifecycle")
+_log = log.get_logger("lifecycle")
 
 
 class StartWorkflow:

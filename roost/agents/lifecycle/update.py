@@ -25,14 +25,14 @@ from roost.agents.versions.model import INSTALL_SECONDS
 from roost.agents.versions.service import VersionService
 from roost.core import log
 from roost.core.db import Database
-from roost.core.log import redact
+from roost.core.log import redact_credentials
 from roost.core.problem import Problem
-from roost.core.sanitize import plain_lines
+from roost.core.sanitize import sanitize_lines
 from roost.work import JSON, ClaimedOperation, OperationState, OperationWorker
 
 _SAVE, _TRY, _RETURN = "save", "try", "return"
 _LATEST = "latest"
-_log = log.get("update")
+_log = log.get_logger("update")
 
 
 @dataclass(frozen=True)
@@ -190,4 +190,4 @@ def _enqueue(connection: Connection, agent_id: str, version: str) -> str:
 def _shown(error: Exception) -> str:
     """As callers may see it: an agent may have had a hand in it."""
     reason = error.message if isinstance(error, Problem) else "Internal error"
-    return redact(plain_lines(reason))[-REASON_LIMIT:]
+    return redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:]

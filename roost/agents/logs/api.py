@@ -11,10 +11,10 @@ from roost.agents.logs import schemas
 from roost.agents.logs.model import LogFilter, LogLevel
 from roost.agents.logs.service import LogService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.service_registry import provide
-from roost.web.websocket import MessageSchema, serve
+from roost.web.service_registry import provide_service
+from roost.web.websocket import MessageSchema, serve_messages
 
-Service = Annotated[LogService, Depends(provide(LogService))]
+Service = Annotated[LogService, Depends(provide_service(LogService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
 
 
@@ -51,7 +51,7 @@ async def follow(
     chosen: Wanted,
 ) -> None:
     """The last 100 messages, then each as it is written, until the token that opened it counts no more."""
-    await serve(socket, visit, _texts(logs, agent_id, chosen))
+    await serve_messages(socket, visit, _texts(logs, agent_id, chosen))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.runtime.warden_client import LogLine
 
-_log = log.get("logs")
+_log = log.get_logger("logs")
 _KEPT, _KEPT_CHARS = 1000, 1 << 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0  # seconds before the warden is asked again
 _TURN = 16  # messages after which others have a turn: a burst holds nobody up

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, cast
 
-from roost.core.sanitize import plain
+from roost.core.sanitize import sanitize_line
 from roost.drivers.runtime.warden_client import LogLine
 
 LINE_LIMIT = 100
@@ -82,8 +82,8 @@ def cut(text: str) -> str:
 
 def read(line: LogLine) -> LogMessage:
     """A line of the warden as a message. Never raises, whatever the line holds."""
-    text = plain(cut(line.text))
-    process = _SOURCES.get(line.source, plain(line.source[:64]))
+    text = sanitize_line(cut(line.text))
+    process = _SOURCES.get(line.source, sanitize_line(line.source[:64]))
     return _structured(line.time, process, text) or _written(line.time, process, text)
 
 
@@ -104,7 +104,7 @@ def _structured(time: datetime, process: str, text: str) -> LogMessage | None:
     if not isinstance(message, str):
         return None
     source = subsystem if isinstance(subsystem, str) and _SUBSYSTEM.fullmatch(subsystem) else process
-    return LogMessage(time, level, source, plain(message.replace("\n", " ") + more))
+    return LogMessage(time, level, source, sanitize_line(message.replace("\n", " ") + more))
 
 
 def _inner(name: object) -> object:

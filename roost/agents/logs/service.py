@@ -15,8 +15,8 @@ from roost.agents.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage,
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
-from roost.core.log import redact
-from roost.core.sanitize import plain
+from roost.core.log import redact_credentials
+from roost.core.sanitize import sanitize_line
 from roost.core.secret_mask import SecretMask
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import ContainerNotRunning
@@ -82,7 +82,7 @@ class LogService:
 
 def shown(text: str) -> str:
     """A line that an agent wrote, as people may see it: cut, masked, and without what would steer a terminal."""
-    return redact(plain(cut(text)))
+    return redact_credentials(sanitize_line(cut(text)))
 
 
 @dataclass
@@ -101,21 +101,21 @@ class _LineMasker:
         self._until = 0.0
 
     async def __call__(self, line: LogLine) -> LogMessage:
-        if clock.monotonic() >= self._until:
+        if clock.monotonic_seconds() >= self._until:
             self._learn(frozenset(await self._private()))
         message = read(line)
         return replace(message, source=self._masked(message.source), message=self._masked(message.message))
 
     def _learn(self, values: frozenset[Sensitive[str]]) -> None:
-        self._until = clock.monotonic() + _FRESH
+        self._until = clock.monotonic_seconds() + _FRESH
         if not values <= self._known:
             self._known = values | (self._known if len(self._known) < _VALUES else frozenset())
             self._mask = SecretMask(self._known)
 
     def _masked(self, text: str) -> str:
-        return redact(self._mask(text))
+        return redact_credentials(self._mask(text))
 
 
 def _line(message: LogMessage) -> str:
     level = "" if message.level is LogLevel.INFO else f"{message.level} "
-    return f"{clock.iso(message.timestamp)} [{message.source}] {level}{message.message}"
+    return f"{clock.format_iso(message.timestamp)} [{message.source}] {level}{message.message}"

@@ -30,10 +30,10 @@ from roost.drivers.model.chat import ChatRequest
 from roost.identity.authenticator import ModelCaller
 from roost.web.errors import STATUS
 from roost.web.json_tokens import MOST, JsonTokenCounter
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
 T = TypeVar("T")
-_Gateway = Annotated[ModelGateway, Depends(provide(ModelGateway))]
+_Gateway = Annotated[ModelGateway, Depends(provide_service(ModelGateway))]
 router = APIRouter(
     prefix=PREFIX, tags=["models"], responses={status: {"model": OpenAIErrorBody} for status in STATUS.values()}
 )

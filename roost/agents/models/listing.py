@@ -12,7 +12,7 @@ FAILED = 5.0
 PATIENCE = 15.0
 """Seconds: how long an answer counts, how long a failure, and how long an upstream may take."""
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ModelListing:
     async def models(self) -> Sequence[str]:
         """What it serves; where it does not tell, what it served before. Raises UpstreamUnavailable."""
         async with self._asking:
-            if self._known is None or self._known.until < clock.monotonic():
+            if self._known is None or self._known.until < clock.monotonic_seconds():
                 self._known = await self._asked(self._known.models if self._known else ())
             known = self._known
         if known.problem is not None and not known.models:
@@ -51,6 +51,6 @@ class ModelListing:
         except TimeoutError:
             problem = f"{problem} in time"
         else:
-            return _CachedListing(clock.monotonic() + _FRESH, models)
+            return _CachedListing(clock.monotonic_seconds() + _FRESH, models)
         _log.warning("models unknown", upstream=self.upstream.name, problem=problem)
-        return _CachedListing(clock.monotonic() + self._failed, former, problem)
+        return _CachedListing(clock.monotonic_seconds() + self._failed, former, problem)

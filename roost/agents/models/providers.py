@@ -67,7 +67,7 @@ _BEARER = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_T
 """Names of credentials that are tokens and not keys."""
 _PRINTABLE = re.compile(r"[!-~]+")
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 
 
 def settings(provider: str, name: str, value: Sensitive[str], base_url: str | None) -> ModelSettings | None:

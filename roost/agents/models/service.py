@@ -129,7 +129,7 @@ class ModelGateway:
     async def usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[ModelUsage]:
         """The tenant's, or one agent's, of the last 31 days, newest first; up to this moment."""
         await self._meter.flush()
-        since = (clock.now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
+        since = (clock.utc_now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
         return await self._db.read(lambda connection: store.usage(connection, tenant_id, agent_id, since))
 
     def _catalogue(self, agent_id: str | None) -> AbstractAsyncContextManager[ModelCatalog]:
@@ -155,7 +155,7 @@ class ModelGateway:
             raise UpstreamTimeout from None
 
     def _count(self, caller: Caller, model: str, tally: TokenCount) -> None:
-        day = clock.now().date().isoformat()
+        day = clock.utc_now().date().isoformat()
         agent = caller.agent_id or ""
         self._meter.add(
             ModelUsage(caller.tenant_id, agent, model, day, 1, tally.prompt_tokens, tally.completion_tokens)

@@ -9,16 +9,16 @@ from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.schemas import AgentFields
 from roost.core import clock
 from roost.identity.authenticator import AgentId, ExchangeCaller, InsideCaller, KnownCaller, SelfCaller
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[AgentSelfService, Depends(provide(AgentSelfService))]
+Service = Annotated[AgentSelfService, Depends(provide_service(AgentSelfService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["platform"])
 
 
 @router.post("/platform/token")
 async def exchange(_: ExchangeCaller, agent_id: AgentId, service: Service) -> schemas.PlatformTokenRecord:
     """A platform token, valid for an hour: with it the agent acts on its owner's behalf at the management address."""
-    return schemas.token(await service.token(agent_id), clock.now())
+    return schemas.token(await service.token(agent_id), clock.utc_now())
 
 
 @router.get("/platform/whoami")

@@ -10,7 +10,7 @@ from roost.core import log
 from roost.core.seal import UnsealFailed
 from roost.identity.platform_tokens import IssuedPlatformToken, PlatformTokens
 
-_log = log.get("platform")
+_log = log.get_logger("platform")
 
 
 class AgentSelfService:

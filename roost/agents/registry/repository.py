@@ -10,8 +10,8 @@ from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.log import redact
-from roost.core.sanitize import plain_lines
+from roost.core.log import redact_credentials
+from roost.core.sanitize import sanitize_lines
 from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -42,7 +42,7 @@ class AgentRepository:
 
     async def limit(self, tenant_id: str) -> int:
         """How many agents the tenant's plan allows."""
-        tenant = await self._db.read(lambda connection: tenants.get(connection, tenant_id))
+        tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._quotas[tenant.plan]
 
     def admit(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
@@ -50,12 +50,12 @@ class AgentRepository:
 
         Exact under any number of parallel calls: the tenant's row is held while its agents are counted.
         """
-        tenant = tenants.hold(connection, tenant_id)
+        tenant = tenants.lock_tenant(connection, tenant_id)
         if store.count(connection, tenant_id) >= self._quotas[tenant.plan]:
             raise AgentLimitReached
-        now = clock.now()
+        now = clock.utc_now()
         agent = Agent(ids.host_label(), tenant_id, profile, engine, version, AgentState.STARTING, None, False, now, now)
-        internal = ids.token("rst_int")
+        internal = ids.new_token("rst_int")
         store.add(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
         return agent
 
@@ -75,12 +75,12 @@ class AgentRepository:
         agent = store.get(connection, agent_id)
         if agent is None or agent.deleted or to not in TRANSITIONS[agent.state]:
             return False
-        shown = redact(plain_lines(reason))[-REASON_LIMIT:] if reason else None
-        store.set_state(connection, agent_id, to, shown, clock.now())
+        shown = redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:] if reason else None
+        store.set_state(connection, agent_id, to, shown, clock.utc_now())
         return True
 
     def set_version(self, connection: Connection, agent_id: str, version: str) -> None:
-        store.set_version(connection, agent_id, version, clock.now())
+        store.set_version(connection, agent_id, version, clock.utc_now())
 
     async def describe(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> Agent:
         """What people say about an agent, said anew. Raises AgentGone and what `change` raises."""
@@ -89,7 +89,7 @@ class AgentRepository:
             agent = store.get(connection, agent_id)
             if agent is None or agent.deleted:
                 raise AgentNotFound
-            changed = replace(agent, profile=change(agent.profile), updated_at=clock.now())
+            changed = replace(agent, profile=change(agent.profile), updated_at=clock.utc_now())
             store.set_profile(connection, agent_id, changed.profile, changed.updated_at)
             return changed
 
@@ -97,7 +97,7 @@ class AgentRepository:
 
     def dismiss(self, connection: Connection, agent_id: str) -> None:
         """Hide an agent that is to be deleted. Raises AgentGone."""
-        if not store.mark_deleted(connection, agent_id, clock.now()):
+        if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
 
     def erase(self, connection: Connection, agent_id: str) -> None:

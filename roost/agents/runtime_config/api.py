@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends
 from roost.agents.runtime_config import schemas
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[RuntimeConfigService, Depends(provide(RuntimeConfigService))]
+Service = Annotated[RuntimeConfigService, Depends(provide_service(RuntimeConfigService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/config", tags=["config"])
 
 

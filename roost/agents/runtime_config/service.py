@@ -32,7 +32,7 @@ from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime import warden_client
 from roost.drivers.runtime.contract import ContainerNotRunning
 
-_log = log.get("runtime_config")
+_log = log.get_logger("runtime_config")
 _NO_ANSWER = (
     *(
         EngineFailed,

@@ -8,9 +8,9 @@ from roost.agents.scripts import schemas
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.scripts.service import ScriptService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[ScriptService, Depends(provide(ScriptService))]
+Service = Annotated[ScriptService, Depends(provide_service(ScriptService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/scripts", tags=["scripts"])
 
 

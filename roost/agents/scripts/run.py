@@ -51,36 +51,39 @@ class ScriptRun:
         """Neither can run; what runs of them is ended."""
         for name, process in PROCESSES.items():
             await self.warden.stop(process, STOP_GRACE)
-            await self._note(name, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.now()))
+            await self._note(name, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.utc_now()))
 
     async def _build(self, command: str, env: Mapping[str, str], digest: str) -> bool:
         process = await self._ours(BUILD)
         if process is None:
             await self.warden.stop(PROCESSES[BUILD], grace=0)
-            await self._note(BUILD, ScriptStatus(ScriptState.RUNNING, digest=digest, started_at=clock.now()))
+            await self._note(BUILD, ScriptStatus(ScriptState.RUNNING, digest=digest, started_at=clock.utc_now()))
             await self._launch(BUILD, command, env, restart=False)
         process = await self._ended()
         began = process.started_at if process else None
         if process is not None and process.exit_code == 0:
-            end = ScriptStatus(ScriptState.SUCCESS, None, 0, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.SUCCESS, None, 0, digest, began, clock.utc_now())
         elif process is not None and process.state == "exited":
             code = process.exit_code
-            end = ScriptStatus(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.FAILED, f"It ended with code {code}", code, digest, began, clock.utc_now())
         else:
             reason = f"It ran longer than {self._build_seconds:.0f} s and was ended"
-            end = ScriptStatus(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.now())
+            end = ScriptStatus(ScriptState.FAILED, reason, TIMED_OUT, digest, began, clock.utc_now())
         await self._note(BUILD, end)
         return end.state is ScriptState.SUCCESS
 
     async def _ended(self) -> ProcessStatus | None:
         """The build once it is over; None when it was ended because its time was."""
-        wait, latest = _FIRST_WAIT, clock.monotonic() + self._build_seconds  # whatever the box says of its beginning
+        wait, latest = (
+            _FIRST_WAIT,
+            clock.monotonic_seconds() + self._build_seconds,
+        )  # whatever the box says of its beginning
         while True:
             process = (await self.warden.processes()).get(PROCESSES[BUILD])
             if process is None or process.state == "exited":
                 return process
-            overdue = clock.now() - process.started_at > timedelta(seconds=self._build_seconds)
-            if overdue or clock.monotonic() > latest:
+            overdue = clock.utc_now() - process.started_at > timedelta(seconds=self._build_seconds)
+            if overdue or clock.monotonic_seconds() > latest:
                 await self.warden.stop(PROCESSES[BUILD], STOP_GRACE)
                 return None
             await asyncio.sleep(wait)
@@ -89,11 +92,11 @@ class ScriptRun:
     async def _start(self, command: str, env: Mapping[str, str]) -> None:
         if await self._ours(START) is None:
             await self._launch(START, command, env, restart=True)
-        await self._note(START, ScriptStatus(ScriptState.RUNNING, started_at=clock.now()))
+        await self._note(START, ScriptStatus(ScriptState.RUNNING, started_at=clock.utc_now()))
 
     async def _note_start_failed(self, reason: str, scripts: manifest.ManifestScripts) -> None:
         if scripts.start is not None:
-            await self._note(START, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.now()))
+            await self._note(START, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.utc_now()))
 
     async def _launch(self, name: str, command: str, env: Mapping[str, str], *, restart: bool) -> None:
         await self.warden.start(PROCESSES[name], ["/bin/sh", "-c", command], env=env, restart=restart)

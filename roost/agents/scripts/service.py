@@ -37,7 +37,7 @@ class EnvironmentInputs(Protocol):
 
 
 Equip = Callable[[Agent], Awaitable[EnvironmentInputs]]
-_log = log.get("scripts")
+_log = log.get_logger("scripts")
 
 
 class ScriptService:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.scripts.model import ScriptState, ScriptStatus
-from roost.core.db import Connection, UtcTime, inserted, metadata
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata
 
 agent_scripts = sa.Table(
     "agent_scripts",
@@ -39,7 +39,7 @@ def save(connection: Connection, agent_id: str, name: str, script: ScriptStatus)
     values = {**asdict(script), "state": script.state.value}
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_scripts)
     row = insert.values(agent_id=agent_id, script=name, **values)
-    return inserted(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
+    return insert_or_ignore(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
 
 
 def _script(row: dict[str, Any]) -> ScriptStatus:

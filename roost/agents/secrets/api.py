@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Path
 from roost.agents.secrets import schemas
 from roost.agents.secrets.service import SecretService
 from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller, TenantCaller
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[SecretService, Depends(provide(SecretService))]
+Service = Annotated[SecretService, Depends(provide_service(SecretService))]
 SecretId = Annotated[str, Path(alias="id")]
 AttachedId = Annotated[str, Path(alias="secretId")]
 router = APIRouter(prefix="/v0", tags=["secrets"])

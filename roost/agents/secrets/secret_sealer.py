@@ -7,7 +7,7 @@ from roost.core import log
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 
-_log = log.get("secrets")
+_log = log.get_logger("secrets")
 
 
 class SecretSealer:

@@ -54,7 +54,7 @@ class SecretService:
             lambda connection: (
                 store.of_tenant(connection, tenant_id),
                 store.attachments(connection, tenant_id),
-                tenants.get(connection, tenant_id),
+                tenants.get_tenant(connection, tenant_id),
             )
         )
         having: dict[str, dict[str, str]] = {row.secret.id: {} for row in rows}
@@ -69,13 +69,13 @@ class SecretService:
         name, checked = model.checked_name(name), model.checked_value(value)
 
         def add(connection: Connection) -> Secret:
-            tenant = tenants.hold(connection, tenant_id)
+            tenant = tenants.lock_tenant(connection, tenant_id)
             taken = store.names(connection, tenant_id)
             if name in taken:
                 raise DuplicateSecretName
             if len(taken) >= model.SECRET_LIMIT[tenant.plan]:
                 raise SecretLimitReached
-            now = clock.now()
+            now = clock.utc_now()
             secret = Secret(ids.new_id(), tenant_id, name, kind, 1, now, now)
             store.add(connection, secret, self._values.seal(secret, checked))
             return secret
@@ -87,9 +87,9 @@ class SecretService:
         checked = model.checked_value(value)
 
         def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             old = self._get(connection, tenant_id, secret_id)
-            secret = replace(old, version=old.version + 1, updated_at=clock.now())
+            secret = replace(old, version=old.version + 1, updated_at=clock.utc_now())
             store.set_value(connection, secret, self._values.seal(secret, checked))
             agents = store.agents_with(connection, secret_id)
             for agent_id in agents:
@@ -105,7 +105,7 @@ class SecretService:
         """Raises UnknownSecret, SecretAttached."""
 
         def remove(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             self._get(connection, tenant_id, secret_id)
             if store.agents_with(connection, secret_id):
                 raise SecretAttached
@@ -127,12 +127,12 @@ class SecretService:
 
     def give(self, connection: Connection, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
         """`attach` inside the caller's transaction; call `changed` after the commit."""
-        tenants.hold(connection, tenant_id)
+        tenants.lock_tenant(connection, tenant_id)
         self._roster.hold(connection, agent_id)
         wanted = [self._get(connection, tenant_id, secret_id).id for secret_id in dict.fromkeys(secret_ids)]
         there = {row.secret.id for row in store.of_agent(connection, agent_id)}
         fresh = [secret_id for secret_id in wanted if secret_id not in there]
-        store.attach(connection, agent_id, fresh, clock.now())
+        store.attach(connection, agent_id, fresh, clock.utc_now())
         _check(connection, agent_id)
         return len(fresh)
 

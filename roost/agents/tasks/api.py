@@ -8,9 +8,9 @@ from roost.agents.tasks import schemas
 from roost.agents.tasks.model import RUNS_LIMIT, RUNS_SHOWN
 from roost.agents.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[TaskService, Depends(provide(TaskService))]
+Service = Annotated[TaskService, Depends(provide_service(TaskService))]
 JobId = Annotated[str, Path(alias="jobId")]
 router = APIRouter(prefix="/v0/agents/{agentId}/tasks", tags=["tasks"])
 

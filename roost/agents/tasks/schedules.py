@@ -71,7 +71,7 @@ def _at(found: object) -> OneTimeSchedule:
         at = None if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidSchedule from None
-    if at is None or not timedelta(0) < at - clock.now() <= FURTHEST:
+    if at is None or not timedelta(0) < at - clock.utc_now() <= FURTHEST:
         raise InvalidSchedule
     return OneTimeSchedule(at)
 
@@ -100,7 +100,7 @@ def _cron(expr: object, tz: object, stagger: object) -> CronSchedule:
 
 def _check_due(expr: str) -> None:
     try:
-        if next(CronSim(expr, clock.now())) - clock.now() > FURTHEST:
+        if next(CronSim(expr, clock.utc_now())) - clock.utc_now() > FURTHEST:
             raise InvalidSchedule
     except (CronSimError, StopIteration):
         raise InvalidSchedule from None

@@ -29,7 +29,7 @@ from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import DialRefused, ExecRefused, WardenBusy, WardenFailed
 
-_log = log.get("tasks")
+_log = log.get_logger("tasks")
 _SECONDS = 30.0
 _NOT_DONE = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
 

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends
 from roost.agents.versions import schemas
 from roost.agents.versions.service import VersionService
 from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[VersionService, Depends(provide(VersionService))]
+Service = Annotated[VersionService, Depends(provide_service(VersionService))]
 router = APIRouter(prefix="/v0", tags=["agents"])
 
 

@@ -18,14 +18,14 @@ from roost.agents.versions.errors import (
 from roost.agents.versions.model import VersionCheck, VersionChoices
 from roost.agents.versions.registry import EngineVersionRegistry
 from roost.core import clock, log
-from roost.core.daemon_thread import aside
+from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 
 Prepare = Callable[[Engine, str, Progress], Awaitable[None]]
 """What has to be done once after an install, so that the version starts fast."""
 
-_log = log.get("versions")
+_log = log.get_logger("versions")
 _LOG_EVERY = 5.0
 
 
@@ -94,7 +94,7 @@ class VersionService:
     async def _install(self, engine: Engine, version: str) -> None:
         progress = _telling(engine, version)
         try:
-            await aside(lambda: engine.install(version, progress))
+            await run_in_daemon_thread(lambda: engine.install(version, progress))
             await self._prepare(engine, version, progress)
         except Problem as problem:
             _log.error("install failed", engine=engine.id, version=version, reason=problem.message)
@@ -119,8 +119,8 @@ def _telling(engine: Engine, version: str) -> Progress:
 
     def progress(what: str, done: float | None) -> None:
         nonlocal told
-        if clock.monotonic() - told >= _LOG_EVERY:
-            told = clock.monotonic()
+        if clock.monotonic_seconds() - told >= _LOG_EVERY:
+            told = clock.monotonic_seconds()
             _log.info("installing", engine=engine.id, version=version, step=what, done=done)
 
     return progress

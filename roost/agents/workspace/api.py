@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from roost.agents.workspace import schemas
 from roost.agents.workspace.service import WorkspaceService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[WorkspaceService, Depends(provide(WorkspaceService))]
+Service = Annotated[WorkspaceService, Depends(provide_service(WorkspaceService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
 
 

@@ -61,7 +61,7 @@ class WorkspaceService:
             stderr=result.stderr.decode("utf-8", "replace"),
             exit_code=result.exit_code,
             command=command,
-            timestamp=clock.now(),
+            timestamp=clock.utc_now(),
             truncated=result.truncated,
             timed_out=result.timed_out,
         )

@@ -3,8 +3,8 @@
 from sqlalchemy import Connection
 
 from roost.core.db.database import Database, metadata
-from roost.core.db.insert import insert_many, inserted
-from roost.core.db.paging import by_creation
+from roost.core.db.insert import insert_many, insert_or_ignore
+from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
 from roost.core.db.types import JsonText, UtcTime
 
@@ -14,8 +14,8 @@ __all__ = [
     "JsonText",
     "PreparedQuery",
     "UtcTime",
-    "by_creation",
     "insert_many",
-    "inserted",
+    "insert_or_ignore",
     "metadata",
+    "page_by_creation",
 ]

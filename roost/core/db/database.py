@@ -45,7 +45,7 @@ _PRAGMAS = (
     "journal_size_limit=16777216",
 )
 
-_log = log.get("database")
+_log = log.get_logger("database")
 
 
 class DatabaseWriteFailed(ServiceUnavailable):
@@ -75,7 +75,7 @@ class Database:
         """The result of `fn(connection)` inside one read transaction."""
         return self._read_here(fn) if self.is_sqlite else await self._in_thread(self._reader, fn)
 
-    async def survey(self, fn: Callable[[Connection], T]) -> T:
+    async def read_long(self, fn: Callable[[Connection], T]) -> T:
         """`read` for what goes over many rows: in a thread on SQLite too, so that nobody waits for it."""
         if self.is_sqlite:
             return await asyncio.to_thread(_transact, self._reader, fn)

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Executable, Table
 from sqlalchemy.exc import IntegrityError
 
 
-def inserted(connection: Connection, insert: Executable) -> bool:
+def insert_or_ignore(connection: Connection, insert: Executable) -> bool:
     """Whether the row was inserted: not when a constraint is against it. The transaction goes on either way."""
     try:
         with connection.begin_nested():

@@ -9,7 +9,7 @@ from roost.core.db.types import UtcTime
 from roost.core.page_cursor import PageCursor
 
 
-def by_creation(
+def page_by_creation(
     query: sa.Select[Any],
     created_at: sa.ColumnElement[datetime],
     row_id: sa.ColumnElement[str],

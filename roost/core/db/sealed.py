@@ -32,28 +32,28 @@ def sealed_column(name: str, place: str) -> sa.Column[bytes]:
     return sa.Column(name, sa.LargeBinary, nullable=False, info={_PLACE: place})
 
 
-def columns() -> list[Column]:
+def sealed_columns() -> list[Column]:
     """Every sealed column of the tables that have been declared."""
     return [column for table in metadata.sorted_tables for column in table.columns if _PLACE in column.info]
 
 
 def key_ids(connection: Connection) -> set[bytes]:
     """The ids of all keys that something in the database is sealed with."""
-    found = (connection.execute(sa.select(_key_id(column)).distinct()).scalars() for column in columns())
+    found = (connection.execute(sa.select(_key_id(column)).distinct()).scalars() for column in sealed_columns())
     return {bytes(one) for ones in found for one in ones}
 
 
-def lock(connection: Connection) -> None:
+def lock_sealed_writes(connection: Connection) -> None:
     """Wait for the transactions that are writing sealed values, and hold up new ones until this one ends.
 
     On SQLite a transaction that writes is alone anyway.
     """
     if connection.dialect.name == "postgresql":
-        tables = ", ".join(sorted({f'"{column.table.name}"' for column in columns()}))
+        tables = ", ".join(sorted({f'"{column.table.name}"' for column in sealed_columns()}))
         connection.exec_driver_sql(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
 
 
-def reseal(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> ResealResult:
+def reseal_page(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> ResealResult:
     """Seal one page of a column anew that is not under the sealer's newest key; `skip` those that nothing opens.
 
     A value that is replaced meanwhile stays as it is then.

@@ -49,7 +49,7 @@ class DraftStore:
 
     async def sweep(self, older: timedelta) -> int:
         """Remove drafts that nobody wrote to for that long; how many there were."""
-        return await in_thread(lambda: self._sweep(clock.now() - older))
+        return await in_thread(lambda: self._sweep(clock.utc_now() - older))
 
     def _path(self, key: str) -> Path:
         if KEY.fullmatch(key) is None:

@@ -89,7 +89,7 @@ class FolderStore(BlobStore):
                 yield blob
 
     async def sweep(self, older: timedelta) -> int:
-        return await in_thread(lambda: self._sweep(clock.now() - older))
+        return await in_thread(lambda: self._sweep(clock.utc_now() - older))
 
     async def close(self) -> None:
         """There are none."""

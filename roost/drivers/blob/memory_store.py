@@ -61,7 +61,7 @@ class _MemoryWriter(BlobWriter):
             raise BlobStoreFailed("The object is finished")
         if self._key in self._blobs:
             raise BlobStoreFailed("The key is taken")
-        self._blobs[self._key] = (BlobInfo(self._key, len(self._data), clock.now()), bytes(self._data))
+        self._blobs[self._key] = (BlobInfo(self._key, len(self._data), clock.utc_now()), bytes(self._data))
         self._data = None
 
     async def abort(self) -> None:

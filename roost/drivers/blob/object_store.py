@@ -29,7 +29,7 @@ _RETRIES: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _REPLACES = "the backend replaces objects without being asked; every object is looked for before it is written"
 
 _Store = S3Store | GCSStore | AzureStore
-_log = log.get("blobs")
+_log = log.get_logger("blobs")
 
 
 class ObjectStore(BlobStore):

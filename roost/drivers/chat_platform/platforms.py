@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 import httpx2
 
-from roost.core.sanitize import plain
+from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable, TokenRejected
 
@@ -79,7 +79,7 @@ class _HttpChatPlatform(ChatPlatform):
         return _PlatformResponse(response.status_code, cast("Json", found))
 
     def _rejected(self, what: str, reason: object, token: Sensitive[str]) -> TokenRejected:
-        why = plain(str(reason).replace(token.reveal(), "[redacted]"))[:_LONGEST_REASON]
+        why = sanitize_line(str(reason).replace(token.reveal(), "[redacted]"))[:_LONGEST_REASON]
         return TokenRejected(f"{self.label} rejected the {what} token: {why}")
 
 
@@ -130,7 +130,7 @@ class DiscordPlatform(_HttpChatPlatform):
 
 
 def _name(value: object) -> str | None:
-    return plain(value)[:100] if isinstance(value, str) and value else None
+    return sanitize_line(value)[:100] if isinstance(value, str) and value else None
 
 
 def _object(value: object) -> Json:

@@ -7,7 +7,7 @@ right type is taken, plain and short.
 from datetime import UTC, datetime
 from typing import Any
 
-from roost.core.sanitize import plain
+from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.model.json_access import items, obj
@@ -65,7 +65,7 @@ def _device(row: Json) -> Device:
 
 
 def _text(value: object) -> str | None:
-    return plain(value[:_LONGEST]) if isinstance(value, str) and value else None
+    return sanitize_line(value[:_LONGEST]) if isinstance(value, str) and value else None
 
 
 def _time(value: object) -> datetime | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from roost.core import clock
-from roost.core.sanitize import plain_lines
+from roost.core.sanitize import sanitize_lines
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
     EngineTaskRefused,
@@ -89,7 +89,7 @@ def delivery(found: object) -> TaskDelivery:
 def check_time_left(kept: Schedule | None, change: TaskChange) -> None:
     """Raises TaskRefused for turning on what had its one time."""
     schedule = change.schedule or kept
-    if change.enabled and isinstance(schedule, OneTimeSchedule) and schedule.at <= clock.now():
+    if change.enabled and isinstance(schedule, OneTimeSchedule) and schedule.at <= clock.utc_now():
         raise EngineTaskRefused
 
 
@@ -103,7 +103,7 @@ def items(found: object) -> list[Mapping[str, Any]]:
 
 def text(found: object) -> str | None:
     """Plain, and no longer than one wants to read."""
-    return plain_lines(found[:_TEXT]) if isinstance(found, str) and found else None
+    return sanitize_lines(found[:_TEXT]) if isinstance(found, str) and found else None
 
 
 def number(found: object) -> float | None:

@@ -38,7 +38,7 @@ _LONGEST_RETRY = 3600.0
 _CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=50)
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]+")
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 
 
 class ProviderEndpointClient:
@@ -139,7 +139,7 @@ class ProviderEndpointClient:
     def _redacted(self, text: str) -> str:
         if self._key is not None and (key := self._key.reveal()):
             text = text.replace(key, "[redacted]")
-        return _KEY_LIKE.sub("[redacted]", log.redact(text))[:_LONGEST_MESSAGE]
+        return _KEY_LIKE.sub("[redacted]", log.redact_credentials(text))[:_LONGEST_MESSAGE]
 
     def _parsed(self, text: str | bytes) -> Json:
         if not (value := json_access.obj(json_access.parsed(text))):

@@ -162,7 +162,7 @@ def _digest(request: ChatRequest) -> str:
 
 
 def _head(digest: str, kind: str) -> Json:
-    return {"id": f"chatcmpl-{digest}", "object": kind, "created": int(clock.now().timestamp()), "model": MODEL}
+    return {"id": f"chatcmpl-{digest}", "object": kind, "created": int(clock.utc_now().timestamp()), "model": MODEL}
 
 
 def _piece(delta: Json, finish: str | None = None) -> Json:

@@ -44,7 +44,7 @@ _PEER = re.compile(
 )
 _NUMBER = re.compile(r"/ip[46]/([^/]+)/")
 
-_log = log.get("network")
+_log = log.get_logger("network")
 
 
 class KuboNetwork(PublicNetwork, NetworkAnnouncer):
@@ -96,9 +96,9 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
                 raise
 
     async def addresses(self) -> Sequence[str]:
-        if clock.monotonic() >= self._known_until:
+        if clock.monotonic_seconds() >= self._known_until:
             self._known = await self._look()
-            self._known_until = clock.monotonic() + _FRESH
+            self._known_until = clock.monotonic_seconds() + _FRESH
         return self._known
 
     async def _hand_over(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:

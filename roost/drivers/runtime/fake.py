@@ -99,12 +99,12 @@ class FakeRuntime(Runtime):
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unix_socket.connect(self._run(agent_id) / "w.sock")
+                return await unix_socket.connect_unix(self._run(agent_id) / "w.sock")
         except OSError:
             raise ContainerNotRunning from None
 
     def relay(self, agent_id: str, name: str) -> socket.socket:
-        return unix_socket.listen(_made(self._run(agent_id) / "out") / _checked(name))
+        return unix_socket.listen_unix(_made(self._run(agent_id) / "out") / _checked(name))
 
     async def _start(self, spec: ContainerSpec) -> Container:
         pid = self._spawn(spec)
@@ -127,7 +127,7 @@ class FakeRuntime(Runtime):
         config = self._config(spec)
         arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
         log = str(self._run(spec.agent_id) / "warden.log")
-        with unix_socket.listen(self._run(spec.agent_id) / "w.sock") as listener:
+        with unix_socket.listen_unix(self._run(spec.agent_id) / "w.sock") as listener:
             return _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
@@ -143,7 +143,7 @@ class FakeRuntime(Runtime):
         }
 
     def _record(self, agent_id: str, pid: int) -> Container:
-        box = Container(agent_id, pid, clock.now())
+        box = Container(agent_id, pid, clock.utc_now())
         record = {"pid": pid, "started": _started(pid), "at": box.started_at.isoformat()}
         fresh = self._run(agent_id) / "box.new"
         fresh.write_text(json.dumps(record))
@@ -211,9 +211,9 @@ async def _end(pid: int, grace: float) -> None:
 
 
 async def _gone(pids: set[int], seconds: float) -> bool:
-    last = clock.monotonic() + seconds
+    last = clock.monotonic_seconds() + seconds
     while any(_started(pid) is not None for pid in pids):
-        if clock.monotonic() >= last:
+        if clock.monotonic_seconds() >= last:
             return False
         await asyncio.sleep(_POLL_SECONDS)
     return True

@@ -24,7 +24,7 @@ from roost.hosts.edge.queued_request import QueuedRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, inspect
 from roost.hosts.edge.write_coalescer import WriteCoalescer
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 
 
 class GuardedHttpProtocol(HttpToolsProtocol):

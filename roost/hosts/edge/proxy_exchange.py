@@ -22,7 +22,7 @@ from roost.hosts.edge.response_parser import InvalidResponse
 from roost.hosts.edge.tunnel import WebSocketTunnel
 from roost.web import errors
 
-_log = log.get(__name__)
+_log = log.get_logger(__name__)
 _HELD = 64 * 1024
 _RECENT = 2.0  # what may not be repeated takes no connection that the gateway may be about to close
 _CLIENT_LEFT = 499

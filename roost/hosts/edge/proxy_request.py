@@ -8,7 +8,7 @@ from starlette.responses import Response
 from roost.hosts.address import HostAddress
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import COOKIE, ForwardContext, Headers, RequestHead, forward, without_token
-from roost.identity.authenticator import AuthRequest, find
+from roost.identity.authenticator import AuthRequest, find_credential
 
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -70,7 +70,7 @@ class ProxyRequest:
             return None
         if "authorization" in entry.headers or "token=" not in entry.query:
             return None
-        credential = find(entry.headers, entry.query)
+        credential = find_credential(entry.headers, entry.query)
         if credential is None or credential.from_cookie:
             return None
         secure = "; Secure" if self.address.origin.startswith("https:") else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from roost.core import ids, log
 from roost.drivers.image.contract import RenderedImage
 
-_log = log.get("images")
+_log = log.get_logger("images")
 _SHARE = 0.8
 """How full the shelf is after it was cleared."""
 

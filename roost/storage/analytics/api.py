@@ -9,9 +9,9 @@ from roost.identity.authenticator import AnalyticsReader
 from roost.storage.analytics import schemas
 from roost.storage.analytics.service import AnalyticsService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[AnalyticsService, Depends(provide(AnalyticsService))]
+Service = Annotated[AnalyticsService, Depends(provide_service(AnalyticsService))]
 router = APIRouter(prefix="/v3", tags=["analytics"])
 
 

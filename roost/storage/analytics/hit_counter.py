@@ -52,7 +52,7 @@ class GatewayHitCounter(PeriodicFlusher):
             return
         agent, referer = headers.get("user-agent", ""), headers.get("referer")
         visit = Hit(
-            day=clock.now().toordinal(),
+            day=clock.utc_now().toordinal(),
             tenant_id=tenant_id,
             gateway_id=gateway_id,
             network=network,
@@ -81,7 +81,7 @@ class GatewayHitCounter(PeriodicFlusher):
             return
         batch, self._pending, self._of_tenant = self._pending, {}, {}
         try:
-            names = await self._db.survey(lambda connection: _names(connection, batch))
+            names = await self._db.read_long(lambda connection: _names(connection, batch))
             await self._db.write(lambda connection: _keep(connection, batch, names))
         except Exception:
             for visit, tally in batch.items():

@@ -70,7 +70,7 @@ class AnalyticsService:
 
     async def expire(self) -> int:
         """Delete some of what is kept no longer; how many lines."""
-        first = clock.now().date() - timedelta(days=self._kept - 1)
+        first = clock.utc_now().date() - timedelta(days=self._kept - 1)
         return await self._db.write(lambda connection: store.forget(connection, first, _FORGOTTEN_AT_ONCE))
 
     async def _by_day(self, tenant_id: str, chosen: AnalyticsFilter) -> tuple[DayRange, dict[date, HitCount]]:
@@ -78,7 +78,7 @@ class AnalyticsService:
         return meant.days, dict(await self._survey(lambda connection: store.by_day(connection, meant)))
 
     async def _meant(self, tenant_id: str, chosen: AnalyticsFilter) -> AnalyticsQuery:
-        days = query.days(chosen, clock.now().date(), self._kept)
+        days = query.days(chosen, clock.utc_now().date(), self._kept)
         if chosen.gateway is None:
             return AnalyticsQuery(tenant_id, None, days, chosen)
         label = chosen.gateway.partition("://")[2] or chosen.gateway
@@ -90,7 +90,7 @@ class AnalyticsService:
     async def _survey(self, look: Callable[[Connection], T]) -> T:
         await self._counter.flush()
         async with self._turns:
-            return await self._db.survey(look)
+            return await self._db.read_long(look)
 
 
 def _sum(tallies: Sequence[HitCount]) -> HitCount:

@@ -94,7 +94,7 @@ class CarReceiver:
     async def commit(self, then: Callable[[Connection], T]) -> T:
         """Keep the pack, and in one transaction make it content and do `then`, as `Receiver.commit` does."""
         await self._writer.commit()
-        pack = Pack(self.pack_id, self.size, clock.now())
+        pack = Pack(self.pack_id, self.size, clock.utc_now())
         rows = [self._rows[cid] for cid in self._reached if cid.hash != IDENTITY]
 
         def publish(connection: Connection) -> T:

@@ -15,7 +15,7 @@ EXPIRE_EVERY = timedelta(minutes=1)
 SCRUB_EVERY = timedelta(minutes=5)
 LOOK_EVERY = timedelta(minutes=5)
 
-_log = log.get("content")
+_log = log.get_logger("content")
 
 
 class MaintenanceTasks:

@@ -37,7 +37,7 @@ _LARGE = 64 * 1024
 _EMPTY, _FOR_EACH = 64, 16
 """Shards that a folder may have without an entry, and with each one more."""
 
-_log = log.get("content")
+_log = log.get_logger("content")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class ContentReceiver:
         Raises BlobFailed and what `then` raises; nothing is to be seen in either case.
         """
         await self.keep()
-        pack = Pack(self.pack_id, self.size, clock.now())
+        pack = Pack(self.pack_id, self.size, clock.utc_now())
 
         def publish(connection: Connection) -> T:
             store.add_pack(connection, pack, self._rows(), self._trees)

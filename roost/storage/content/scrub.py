@@ -20,7 +20,7 @@ RATE = 16 * 1024**2
 _PAGE = 500
 _NAMED = 20
 
-_log = log.get("content")
+_log = log.get_logger("content")
 
 Describe = Callable[[Connection, Sequence[str]], Sequence[str]]
 """What a person knows holders as, of whose names only their own room knows the meaning."""
@@ -44,7 +44,7 @@ class ContentScrubber:
 
         Raises BlobFailed.
         """
-        done = await self.check(clock.now() - AGAIN_AFTER)
+        done = await self.check(clock.utc_now() - AGAIN_AFTER)
         if done is None:
             return False
         pack, is_whole = done
@@ -64,7 +64,7 @@ class ContentScrubber:
         pack = await self._db.read(lambda connection: store.next_to_check(connection, before))
         if pack is None:
             return None
-        is_whole, at = await self._is_whole(pack), clock.now()
+        is_whole, at = await self._is_whole(pack), clock.utc_now()
         await self._db.write(lambda connection: store.mark_checked(connection, pack.id, at, damaged=not is_whole))
         return pack, is_whole
 

@@ -21,7 +21,7 @@ from roost.storage.unixfs.importer import DagTree
 from roost.storage.unixfs.profile import ImportProfile
 
 _AT_ONCE = 100
-_log = log.get("content")
+_log = log.get_logger("content")
 
 
 class ContentService:
@@ -70,11 +70,11 @@ class ContentService:
 
     async def look(self) -> None:
         """Count what is kept."""
-        self.kept = await self._db.survey(store.kept)
+        self.kept = await self._db.read_long(store.kept)
 
     async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""
-        before = clock.now() - abandoned
+        before = clock.utc_now() - abandoned
         gone = await self._blobs.sweep(abandoned)
         while unheld := await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
             for pack_id in unheld:

@@ -13,9 +13,9 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files import schemas
 from roost.storage.files.service import FileService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[FileService, Depends(provide(FileService))]
+Service = Annotated[FileService, Depends(provide_service(FileService))]
 FileId = Annotated[UUID, Path(alias="id")]
 router = APIRouter(prefix="/v3/files", tags=["files"])
 

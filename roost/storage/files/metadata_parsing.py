@@ -62,7 +62,7 @@ def expiry(seconds: str | int | None) -> datetime | None:
         if not seconds.isascii() or not seconds.isdigit() or len(seconds) > 15:
             raise InvalidFileMetadata("expires_at must be Unix seconds")
         seconds = int(seconds)
-    if not clock.now().timestamp() < seconds < _LATEST:
+    if not clock.utc_now().timestamp() < seconds < _LATEST:
         raise InvalidFileMetadata("expires_at must be in the future")
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -25,7 +25,7 @@ class StorageQuota:
         """How many bytes the tenant keeps, and how many it may; None for any number."""
 
         def read(connection: Connection) -> tuple[int, int | None]:
-            plan = tenants.get(connection, tenant_id).plan
+            plan = tenants.get_tenant(connection, tenant_id).plan
             return content.stored(connection, tenant_id), self._capacities[plan]
 
         return await self._db.read(read)

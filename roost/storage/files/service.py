@@ -40,7 +40,7 @@ class NewFile:
 
     def file(self, file_id: str) -> File:
         """What it is when it is the first one of its content."""
-        now = clock.now()
+        now = clock.utc_now()
         return File(
             id=file_id,
             tenant_id=self.tenant_id,
@@ -72,7 +72,9 @@ class FileService:
         nobody's, and goes, unless what there was is damaged: then the file has the new one from now on. It stands for
         `file_id` too, which was promised: an id leads to one file for ever. Raises FileThere, StorageFull.
         """
-        tenant = tenants.hold(connection, arrival.tenant_id)  # the same content may come twice at once; its group stays
+        tenant = tenants.lock_tenant(
+            connection, arrival.tenant_id
+        )  # the same content may come twice at once; its group stays
         present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
         if file_id is not None and (standing := store.stands_for(connection, file_id)) is not None:
             if present is None or present.id != standing:
@@ -102,17 +104,17 @@ class FileService:
         """A page, and the token of the next if there may be one. Raises InvalidPage."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        read = self._db.survey if chosen.is_search else self._db.read
+        read = self._db.read_long if chosen.is_search else self._db.read
         rows = await read(lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1))
-        return page_cursor.page(rows, limit)
+        return page_cursor.split_page(rows, limit)
 
     async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
         """Public files, deleted ones too, newest first, and how many the filter lets through."""
-        return await self._db.survey(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
+        return await self._db.read_long(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
 
     async def total(self, tenant_id: str, network: ContentNetwork) -> tuple[int, int]:
         """How many files there are, and their bytes."""
-        return await self._db.survey(lambda connection: store.count(connection, tenant_id, network, FileFilter()))
+        return await self._db.read_long(lambda connection: store.count(connection, tenant_id, network, FileFilter()))
 
     async def note(self, tenant_id: str, network: ContentNetwork, file_id: str, note: FileMetadata) -> File:
         """The file with another note. Raises FileMissing."""
@@ -124,9 +126,11 @@ class FileService:
         """The file with the note that `to` makes of the one it has. Raises FileMissing, and what `to` raises."""
 
         def change(connection: Connection) -> File:
-            tenants.hold(connection, tenant_id)  # nobody else changes it, its group or whether it is there meanwhile
+            tenants.lock_tenant(
+                connection, tenant_id
+            )  # nobody else changes it, its group or whether it is there meanwhile
             file = found(connection, tenant_id, network, file_id)
-            note, now = to(file.note), clock.now()
+            note, now = to(file.note), clock.utc_now()
             store.set_note(connection, file.id, note, now)
             changed = replace(file, note=note, updated_at=now)
             self._tell(connection, FileEvent.UPDATED, changed, file)
@@ -143,7 +147,7 @@ class FileService:
         """
 
         def change(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)  # the group stays until the files are in it
+            tenants.lock_tenant(connection, tenant_id)  # the group stays until the files are in it
             if GroupService.find(connection, tenant_id, network, group_id) is None:
                 raise GroupNotFound
             for one in dict.fromkeys(which):
@@ -158,7 +162,7 @@ class FileService:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""
 
         def delete(connection: Connection) -> File:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             file = found(connection, tenant_id, network, file_id)
             self.remove(connection, file)
             return file
@@ -174,24 +178,24 @@ class FileService:
         """Delete the files whose time is over; how many there were."""
 
         def remove(connection: Connection) -> int:
-            now = clock.now()
+            now = clock.utc_now()
             concerned = sorted({file.tenant_id for file in store.expired(connection, now, _EXPIRED_AT_ONCE)})
             for tenant_id in concerned:  # in one order: two servers never wait in a ring
-                tenants.hold(connection, tenant_id)
+                tenants.lock_tenant(connection, tenant_id)
             over = store.expired(connection, now, _EXPIRED_AT_ONCE)  # somebody may have given one more time
             return sum(self._forget(connection, file) for file in over if file.tenant_id in concerned)
 
         return await self._db.write(remove)
 
     def _place(self, connection: Connection, file: File, group_id: str | None) -> None:
-        now = clock.now()
+        now = clock.utc_now()
         store.set_group(connection, file.id, group_id, now)
         changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
         self._tell(connection, FileEvent.UPDATED, changed, file)
 
     def _forget(self, connection: Connection, file: File) -> bool:
         """False where somebody else was first."""
-        if not store.mark_deleted(connection, file.id, clock.now()):
+        if not store.mark_deleted(connection, file.id, clock.utc_now()):
             return False
         content.release(connection, holder_of(file.id))
         self._tell(connection, FileEvent.DELETED, file)

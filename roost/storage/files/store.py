@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, by_creation, metadata
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
@@ -132,7 +132,7 @@ def page(
 ) -> Sequence[File]:
     """Files that the filter lets through, by creation, those beyond `after`."""
     query = _present(tenant_id, network).where(*_conditions(chosen))
-    ordered = by_creation(query, files.c.created_at, files.c.id, after, ascending=chosen.ascending)
+    ordered = page_by_creation(query, files.c.created_at, files.c.id, after, ascending=chosen.ascending)
     return [_file(row) for row in connection.execute(ordered.limit(limit))]
 
 
@@ -150,7 +150,7 @@ def pins(
     """Public files, deleted ones too, newest first, and how many the filter lets through."""
     wanted = (files.c.tenant_id == tenant_id, files.c.network == ContentNetwork.PUBLIC, *_pin_conditions(chosen))
     count = connection.execute(sa.select(sa.func.count()).select_from(files).where(*wanted)).scalar_one()
-    query = by_creation(sa.select(files).where(*wanted), files.c.created_at, files.c.id)
+    query = page_by_creation(sa.select(files).where(*wanted), files.c.created_at, files.c.id)
     return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
 
 

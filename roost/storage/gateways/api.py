@@ -11,10 +11,10 @@ from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind
 from roost.storage.gateways.service import StorageGatewayService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[StorageGatewayService, Depends(provide(StorageGatewayService))]
-Domains = Annotated[CustomDomains, Depends(provide(CustomDomains))]
+Service = Annotated[StorageGatewayService, Depends(provide_service(StorageGatewayService))]
+Domains = Annotated[CustomDomains, Depends(provide_service(CustomDomains))]
 GatewayId = Annotated[str, Path(alias="id")]
 ControlName = Annotated[str, Path(alias="control", max_length=300)]
 _Size = Annotated[int, Query(alias="pageSize", ge=1, le=PAGE_LIMIT)]

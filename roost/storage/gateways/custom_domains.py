@@ -16,7 +16,7 @@ class CustomDomains:
 
     async def add(self, tenant_id: str, gateway_id: str, domain: str) -> CustomDomain:
         """Note a name that is to lead to the gateway. Raises GatewayMissing, InvalidDomain, CustomDomainLimit."""
-        wanted = CustomDomain(ids.new_id(), model.checked_custom_domain(domain), clock.now())
+        wanted = CustomDomain(ids.new_id(), model.checked_custom_domain(domain), clock.utc_now())
 
         def note(connection: Connection, gateway: StorageGateway) -> CustomDomain:
             if (there := next((o for o in gateway.custom_domains if o.domain == wanted.domain), None)) is not None:

@@ -68,10 +68,10 @@ class StorageGatewayService:
         label = model.checked_label(domain)
 
         def add(connection: Connection) -> StorageGateway:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             if store.count(connection, tenant_id) >= model.GATEWAY_LIMIT:
                 raise GatewayLimitReached
-            gateway = StorageGateway(ids.new_id(), tenant_id, label, clock.now())
+            gateway = StorageGateway(ids.new_id(), tenant_id, label, clock.utc_now())
             if not store.add(connection, gateway):
                 raise DomainTaken
             return gateway
@@ -83,7 +83,7 @@ class StorageGatewayService:
 
         def remove(connection: Connection) -> None:
             gateway = _mine(connection, tenant_id, gateway_id)
-            store.mark_deleted(connection, gateway.id, clock.now())
+            store.mark_deleted(connection, gateway.id, clock.utc_now())
 
         await self._db.write(remove)
         self._forget(gateway_id)
@@ -95,9 +95,9 @@ class StorageGatewayService:
 
     async def add_token(self, tenant_id: str, gateway_id: str) -> tuple[AccessControl, Sensitive[str]]:
         """A new access token, which is shown this once. Raises GatewayMissing, ControlLimit."""
-        token = ids.token(model.TOKEN_PREFIX)
+        token = ids.new_token(model.TOKEN_PREFIX)
         control = AccessControl(
-            ids.new_id(), AccessControlKind.TOKEN, model.shown(token), clock.now(), proof=model.digest(token)
+            ids.new_id(), AccessControlKind.TOKEN, model.shown(token), clock.utc_now(), proof=model.digest(token)
         )
         await self._add_control(tenant_id, gateway_id, control)
         return control, Sensitive(token)
@@ -105,7 +105,9 @@ class StorageGatewayService:
     async def allow(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, value: str) -> AccessControl:
         """Let in an address range or a host; one that is there stays. Raises GatewayMissing, InvalidControl."""
         checked = model.checked_range(value) if kind is AccessControlKind.ADDRESS else model.checked_host(value)
-        return await self._add_control(tenant_id, gateway_id, AccessControl(ids.new_id(), kind, checked, clock.now()))
+        return await self._add_control(
+            tenant_id, gateway_id, AccessControl(ids.new_id(), kind, checked, clock.utc_now())
+        )
 
     async def withdraw(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, name: str) -> None:
         """Take a control away, by its id or its value. Raises GatewayMissing, ControlMissing."""
@@ -123,7 +125,7 @@ class StorageGatewayService:
         plugin = _plugin(plugin_id)
 
         def add(connection: Connection, gateway: StorageGateway) -> StorageGateway:
-            store.install(connection, gateway.id, plugin, clock.now())
+            store.install(connection, gateway.id, plugin, clock.utc_now())
             return gateway
 
         return await self._change(tenant_id, gateway_id, add)
@@ -165,7 +167,7 @@ async def change(db: Database, tenant_id: str, gateway_id: str, act: Callable[[C
     """`act` on the tenant's gateway, alone. Raises GatewayMissing."""
 
     def alone(connection: Connection) -> T:
-        tenants.hold(connection, tenant_id)
+        tenants.lock_tenant(connection, tenant_id)
         return act(connection, _mine(connection, tenant_id, gateway_id))
 
     return await db.write(alone)
@@ -173,9 +175,9 @@ async def change(db: Database, tenant_id: str, gateway_id: str, act: Callable[[C
 
 def _begin(connection: Connection, tenant_id: str) -> None:
     """Give the tenant its first gateway; not one who had any before and wanted none."""
-    tenants.hold(connection, tenant_id)
+    tenants.lock_tenant(connection, tenant_id)
     if store.count(connection, tenant_id, deleted=True) == 0:
-        store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.host_label(), clock.now()))
+        store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.host_label(), clock.utc_now()))
 
 
 def _mine(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, inserted, metadata
+from roost.core.db import UtcTime, insert_or_ignore, metadata
 from roost.storage.gateways.model import AccessControl, AccessControlKind, CustomDomain, Plugin, StorageGateway
 
 gateways = sa.Table(
@@ -59,7 +59,7 @@ def add(connection: Connection, gateway: StorageGateway) -> bool:
         "domain": gateway.domain,
         "created_at": gateway.created_at,
     }
-    return inserted(connection, gateways.insert().values(row))
+    return insert_or_ignore(connection, gateways.insert().values(row))
 
 
 def is_taken(connection: Connection, domain: str) -> bool:
@@ -126,7 +126,7 @@ def remove_custom_domain(connection: Connection, gateway_id: str, domain_id: str
 def install(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
     """Whether it was not there before."""
     row = {"gateway_id": gateway_id, "plugin_id": int(plugin), "created_at": at}
-    return inserted(connection, plugins.insert().values(row))
+    return insert_or_ignore(connection, plugins.insert().values(row))
 
 
 def uninstall(connection: Connection, gateway_id: str, plugin: Plugin) -> bool:

@@ -14,9 +14,9 @@ from roost.storage.groups import schemas
 from roost.storage.groups.model import PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
 from roost.storage.groups.service import GroupService
 from roost.web.schemas import DataEnvelope, Text
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[GroupService, Depends(provide(GroupService))]
+Service = Annotated[GroupService, Depends(provide_service(GroupService))]
 _Limit = Annotated[int, Query(ge=1, le=PAGE_LIMIT)]
 _PageToken = Annotated[str | None, Query(alias="pageToken", max_length=200)]
 _Public = Annotated[bool | None, Query(alias="isPublic")]

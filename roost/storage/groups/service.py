@@ -26,7 +26,7 @@ class GroupService:
 
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
         """Names may be given twice. Raises InvalidGroup."""
-        now = clock.now()
+        now = clock.utc_now()
         group = Group(ids.new_id(), tenant_id, network, checked_name(name), is_public, now, now)
         await self._db.write(lambda connection: store.add(connection, group))
         return group
@@ -44,7 +44,7 @@ class GroupService:
         rows = await self._db.read(
             lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
         )
-        return page_cursor.page(rows, limit)
+        return page_cursor.split_page(rows, limit)
 
     async def slice(
         self, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
@@ -61,13 +61,13 @@ class GroupService:
         checked = None if name is None else checked_name(name)
 
         def change(connection: Connection) -> Group:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             old = _found(connection, tenant_id, network, group_id)
             new = replace(
                 old,
                 name=old.name if checked is None else checked,
                 is_public=old.is_public if is_public is None else is_public,
-                updated_at=clock.now(),
+                updated_at=clock.utc_now(),
             )
             store.update(connection, new.id, new.name, new.updated_at, is_public=new.is_public)
             return new
@@ -78,7 +78,7 @@ class GroupService:
         """Its files stay, in no group. Raises GroupMissing."""
 
         def remove(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             store.remove(connection, _found(connection, tenant_id, network, group_id).id)
 
         await self._db.write(remove)

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, by_creation, metadata
+from roost.core.db import UtcTime, metadata, page_by_creation
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.groups.model import Group, GroupFilter
@@ -55,7 +55,7 @@ def page(
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, those beyond `after`."""
     query = _chosen(tenant_id, network, chosen)
-    ordered = by_creation(query, groups.c.created_at, groups.c.id, after)
+    ordered = page_by_creation(query, groups.c.created_at, groups.c.id, after)
     return [_group(row) for row in connection.execute(ordered.limit(limit))]
 
 
@@ -63,7 +63,7 @@ def slice_of(
     connection: Connection, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
 ) -> Sequence[Group]:
     """Groups that the filter lets through, the newest first, behind so many."""
-    ordered = by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
+    ordered = page_by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
     return [_group(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 

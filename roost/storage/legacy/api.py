@@ -11,10 +11,10 @@ from roost.storage.legacy.service import LegacyPinService
 from roost.storage.uploads import multipart
 from roost.storage.uploads.model import UploadRequestLimits
 from roost.storage.uploads.service import UploadService
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[LegacyPinService, Depends(provide(LegacyPinService))]
-UploadServiceDependency = Annotated[UploadService, Depends(provide(UploadService))]
+Service = Annotated[LegacyPinService, Depends(provide_service(LegacyPinService))]
+UploadServiceDependency = Annotated[UploadService, Depends(provide_service(UploadService))]
 router = APIRouter(tags=["legacy"])
 
 

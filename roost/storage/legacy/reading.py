@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.core.subprocess_worker import apart
+from roost.core.subprocess_worker import run_worker
 from roost.storage.legacy.compact import compact
 from roost.storage.legacy.errors import InvalidLegacyRequest, TooManyJsonPins
 
@@ -36,7 +36,7 @@ class JsonParserPool:
         self._waiting += 1
         try:
             async with self._places:
-                said, _, content = (await apart(body, _PROGRAM, member, *beside)).partition(b"\n")
+                said, _, content = (await run_worker(body, _PROGRAM, member, *beside)).partition(b"\n")
         finally:
             self._waiting -= 1
         if not said or len(said) > _SAID:

@@ -10,9 +10,9 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import FileService
 from roost.storage.members import schemas
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[FileService, Depends(provide(FileService))]
+Service = Annotated[FileService, Depends(provide_service(FileService))]
 GroupId = Annotated[str, Path(alias="id")]
 router = APIRouter(tags=["groups"])
 

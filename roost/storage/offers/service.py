@@ -34,7 +34,7 @@ _SURVEYED = "offers"
 _AT_ONCE, _PAGE = 4, 500
 _PAUSE = timedelta(seconds=5)
 
-_log = log.get("offers")
+_log = log.get_logger("offers")
 
 
 class Announcements:
@@ -67,7 +67,7 @@ class Announcements:
         """Announce a CID, or withdraw it. Raises SourceFailed, Refused, ContentMissing, ContentDamaged."""
         cid = Cid.parse(claim.payload["cid"])
         if self._running >= _AT_ONCE:
-            await claim.guard(lambda connection: _settle_later(connection, cid, clock.now() + _PAUSE))
+            await claim.guard(lambda connection: _settle_later(connection, cid, clock.utc_now() + _PAUSE))
             return None
         self._running += 1
         try:
@@ -90,7 +90,7 @@ class Announcements:
                 if not await self._network.has(str(cid)):
                     await claim.guard(lambda connection, cid=cid: _settle_later(connection, cid))
             after = page[-1]
-        next_time = clock.now() + _SURVEY_EVERY
+        next_time = clock.utc_now() + _SURVEY_EVERY
         await claim.guard(lambda connection: work.add(connection, SURVEY, _SURVEYED, run_after=next_time))
         return None
 

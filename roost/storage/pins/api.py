@@ -8,9 +8,9 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.pins import schemas
 from roost.storage.pins.service import PinService
 from roost.web.schemas import DataEnvelope, Text
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[PinService, Depends(provide(PinService))]
+Service = Annotated[PinService, Depends(provide_service(PinService))]
 PinId = Annotated[Text, Path(alias="id")]
 router = APIRouter(tags=["pins"])
 

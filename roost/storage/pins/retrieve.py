@@ -50,7 +50,7 @@ _PAUSE, _EACH = timedelta(seconds=1), timedelta(milliseconds=20)
 """Until one that had no turn asks again: so that a tenant's pins together ask at most 50 times a second."""
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 
-_log = log.get("pins")
+_log = log.get_logger("pins")
 
 
 class PinRetrieval:
@@ -159,7 +159,7 @@ class PinRetrieval:
         """The file, unless nobody wants it any more. Raises PinMissing, StorageFull; what came is gone then."""
 
         def publish(connection: Connection) -> None:
-            tenants.hold(connection, pin.tenant_id)
+            tenants.lock_tenant(connection, pin.tenant_id)
             now = _waiting(connection, pin)
             mime_type = DIRECTORY if kept.kind in _FOLDERS else mime_sniffing.UNKNOWN
             note = FileMetadata(now.ask.name, now.ask.keyvalues, now.ask.group_id)
@@ -187,7 +187,7 @@ class PinRetrieval:
 
         def write(connection: Connection) -> None:
             _waiting(connection, pin)
-            store.set_status(connection, pin.id, status, clock.now())
+            store.set_status(connection, pin.id, status, clock.utc_now())
 
         await self._db.write(write)
 
@@ -195,7 +195,7 @@ class PinRetrieval:
         """Raises PinMissing."""
 
         def write(connection: Connection) -> None:
-            tenants.hold(connection, pin.tenant_id)
+            tenants.lock_tenant(connection, pin.tenant_id)
             _waiting(connection, pin)
             _over(connection, pin, status, file_id)
 
@@ -219,7 +219,7 @@ class _LocalSource(ContentSource):
 
 def _wrong(pin: Pin) -> PinState | None:
     """Why a pin is not looked for any further, if it is not."""
-    if clock.now() >= pin.created_at + LIFE:
+    if clock.utc_now() >= pin.created_at + LIFE:
         return PinState.EXPIRED
     cid = Cid.parse(pin.ask.cid)
     if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
@@ -246,9 +246,9 @@ def _waiting(connection: Connection, pin: Pin) -> Pin:
 
 def _begin_later(connection: Connection, pin: Pin) -> None:
     active = store.count(connection, pin.tenant_id, PinQuery(ACTIVE))
-    begin(connection, pin.id, clock.now() + max(_PAUSE, active * _EACH))
+    begin(connection, pin.id, clock.utc_now() + max(_PAUSE, active * _EACH))
 
 
 def _over(connection: Connection, pin: Pin, status: PinState, file_id: str | None) -> None:
-    store.set_status(connection, pin.id, status, clock.now(), file_id)
+    store.set_status(connection, pin.id, status, clock.utc_now(), file_id)
     next_one(connection, pin.tenant_id)

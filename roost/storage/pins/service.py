@@ -51,7 +51,7 @@ class PinService:
         _check(ask)
 
         def write(connection: Connection) -> Pin:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             return _added(connection, tenant_id, ask)
 
         pin = await self._db.write(write)
@@ -69,7 +69,7 @@ class PinService:
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read(lambda connection: store.page(connection, tenant_id, wanted, after, limit + 1))
-        return page_cursor.page(rows, limit)
+        return page_cursor.split_page(rows, limit)
 
     async def slice(self, tenant_id: str, wanted: PinQuery, limit: int, offset: int = 0) -> tuple[Sequence[Pin], int]:
         """Some of the pins, and how many there are."""
@@ -88,7 +88,7 @@ class PinService:
         """Take a request out of the queue, also one that came to nothing. Raises PinMissing."""
 
         def remove(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             pin = _found(connection, tenant_id, pin_id)
             if pin.status is PinState.PINNED:
                 raise PinNotFound
@@ -106,7 +106,7 @@ class PinService:
         _check(ask)
 
         def write(connection: Connection) -> Pin:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             old = _found(connection, tenant_id, pin_id)
             if ask.cid in Cid.spelled(old.ask.cid):
                 return _renewed(connection, old, ask)
@@ -124,7 +124,7 @@ class PinService:
         """
 
         def write(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             self._remove(connection, _found(connection, tenant_id, pin_id))
 
         await self._db.write(write)
@@ -145,7 +145,7 @@ def next_one(connection: Connection, tenant_id: str) -> None:
         return
     pin = store.oldest(connection, tenant_id, PinState.BACKFILLED)
     if pin is not None:
-        store.set_status(connection, pin.id, PinState.PRECHECKING, clock.now())
+        store.set_status(connection, pin.id, PinState.PRECHECKING, clock.utc_now())
         begin(connection, pin.id)
 
 
@@ -156,7 +156,7 @@ def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> No
 
 def _added(connection: Connection, tenant_id: str, ask: PinRequest) -> Pin:
     """Raises GroupMissing, TooManyPins."""
-    now = clock.now()
+    now = clock.utc_now()
     store.forget(connection, tenant_id, now - KEPT)
     if ask.group_id and not GroupService.find(connection, tenant_id, ContentNetwork.PUBLIC, ask.group_id):
         raise GroupNotFound
@@ -185,7 +185,7 @@ def _renewed(connection: Connection, old: Pin, ask: PinRequest) -> Pin:
         return _added(connection, old.tenant_id, ask)
     stays = old.status in {PinState.PINNED, PinState.BACKFILLED}
     status = old.status if stays else PinState.PRECHECKING
-    new = Pin(ids.new_id(), old.tenant_id, ask, status, old.file_id, old.created_at, clock.now())
+    new = Pin(ids.new_id(), old.tenant_id, ask, status, old.file_id, old.created_at, clock.utc_now())
     store.add(connection, new)
     store.remove(connection, old.id)
     if not stays:

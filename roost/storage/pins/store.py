@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, by_creation, metadata
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
 from roost.core.page_cursor import PageCursor
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 
@@ -64,7 +64,7 @@ def page(
 ) -> Sequence[Pin]:
     """Pins by their creation, those beyond `after`."""
     query = sa.select(pins).where(*_conditions(tenant_id, wanted))
-    ordered = by_creation(query, _p.created_at, _p.id, after, ascending=wanted.ascending)
+    ordered = page_by_creation(query, _p.created_at, _p.id, after, ascending=wanted.ascending)
     return [_pin(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 

@@ -8,9 +8,9 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.pins.service import PinService
 from roost.storage.psa import schemas
 from roost.web.schemas import Text
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[PinService, Depends(provide(PinService))]
+Service = Annotated[PinService, Depends(provide_service(PinService))]
 RequestId = Annotated[Text, Path(alias="requestid")]
 router = APIRouter(prefix="/psa/pins", tags=["pins"])
 

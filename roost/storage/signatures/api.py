@@ -9,9 +9,9 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures import schemas
 from roost.storage.signatures.service import SignatureService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[SignatureService, Depends(provide(SignatureService))]
+Service = Annotated[SignatureService, Depends(provide_service(SignatureService))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
 router = APIRouter(tags=["signatures"])
 

@@ -28,7 +28,7 @@ def digests(file: File, spelling: str, address: bytes) -> Sequence[bytes]:
     millisecond, as JavaScript writes it, or as our own answers do. A plain text is the CID alone.
     """
     cids = dict.fromkeys((spelling, file.cid, *Cid.spelled(file.cid)))
-    dates = (milliseconds(file.created_at), clock.iso(file.created_at))
+    dates = (milliseconds(file.created_at), clock.format_iso(file.created_at))
     return [
         *(ethereum.typed(address, cid, date) for cid in cids for date in dates),
         *(ethereum.personal(cid) for cid in cids),

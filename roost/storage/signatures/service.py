@@ -31,7 +31,7 @@ class SignatureService:
             file = found(connection, tenant_id, network, wanted)
             if not ethereum.is_signer(signer, parsed, model.digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
-            made = WalletSignature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.now())
+            made = WalletSignature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.utc_now())
             if not store.add(connection, made):
                 raise SignatureExists
             return made

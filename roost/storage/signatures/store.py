@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, inserted, metadata
+from roost.core.db import UtcTime, insert_or_ignore, metadata
 from roost.storage.signatures.model import WalletSignature
 
 signatures = sa.Table(
@@ -28,7 +28,7 @@ def add(connection: Connection, signature: WalletSignature) -> bool:
         "address": signature.address,
         "created_at": signature.created_at,
     }
-    return inserted(connection, signatures.insert().values(row))
+    return insert_or_ignore(connection, signatures.insert().values(row))
 
 
 def get(connection: Connection, file_id: str) -> WalletSignature | None:

@@ -9,9 +9,9 @@ from roost.identity.authenticator import FilesWriter
 from roost.storage.signed_urls import schemas
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[SignedUrlService, Depends(provide(SignedUrlService))]
+Service = Annotated[SignedUrlService, Depends(provide_service(SignedUrlService))]
 router = APIRouter(tags=["files"])
 
 

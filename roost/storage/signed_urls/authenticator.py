@@ -7,19 +7,19 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from roost.core.problem import NotFound
-from roost.identity.authenticator import HostKind, entry_of
+from roost.identity.authenticator import HostKind, auth_request_of
 from roost.storage.signed_urls.model import UploadGrant
 from roost.storage.signed_urls.service import SignedUrlService
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
 _SURFACES = frozenset({HostKind.STORAGE, HostKind.LOCAL})
 
 
 async def upload_grant(
-    request: Request, file_id: UUID, links: Annotated[SignedUrlService, Depends(provide(SignedUrlService))]
+    request: Request, file_id: UUID, links: Annotated[SignedUrlService, Depends(provide_service(SignedUrlService))]
 ) -> UploadGrant:
     """Raises LinkRefused, LinkExpired."""
-    entry = entry_of(request)
+    entry = auth_request_of(request)
     if entry.surface not in _SURFACES:
         raise NotFound
     return await links.admit(entry.method, f"/v3/files/{file_id}", entry.query)

@@ -23,7 +23,7 @@ class _ValidityFields(StorageSchema):
 
     def window(self) -> ValidityPeriod:
         """Raises InvalidLink."""
-        return ValidityPeriod(int(clock.now().timestamp()) if self.date is None else self.date, self.expires)
+        return ValidityPeriod(int(clock.utc_now().timestamp()) if self.date is None else self.date, self.expires)
 
 
 class SignDownloadRequest(_ValidityFields):

@@ -60,7 +60,7 @@ class SignedUrlService:
         window = await self._checked(tenant_id, address, DOWNLOAD)
         if method not in _METHODS.get(address.only("X-Method"), ()):
             raise SignedUrlRefused
-        window.check(clock.now())
+        window.check(clock.utc_now())
         return window.end
 
     async def upload(self, grant: UploadGrant, window: ValidityPeriod) -> str:
@@ -83,11 +83,11 @@ class SignedUrlService:
         window = await self._checked(tenant_id, address, UPLOAD)
         if file is None or method not in json.loads(address.only("X-Method")):
             raise SignedUrlRefused
-        window.check(clock.now())
+        window.check(clock.utc_now())
         return UploadGrant.read(tenant_id, file[1], address.only("X-Options"))
 
     async def _signed(self, tenant_id: str, address: SignedAddress) -> str:
-        _, key = await self._db.write(self._keys.newest)
+        _, key = await self._db.write(self._keys.get_newest)
         signature = _mac(key, tenant_id, address).hex()
         url = str(address.extended([(SIGNATURE, signature)]))
         if len(url) > URL_LIMIT:

@@ -10,9 +10,9 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.swaps import schemas
 from roost.storage.swaps.service import SwapService
 from roost.web.schemas import DataEnvelope, Text
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[SwapService, Depends(provide(SwapService))]
+Service = Annotated[SwapService, Depends(provide_service(SwapService))]
 CidText = Annotated[str, Path(alias="cid", max_length=512)]
 _Domain = Annotated[Text | None, Query(max_length=253)]
 router = APIRouter(tags=["swaps"])

@@ -33,7 +33,7 @@ class SwapService:
             raise InvalidSwap("a CID cannot be swapped for itself")
 
         def add(connection: Connection) -> HotSwap:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             for one in (asked, served):
                 found(connection, tenant_id, network, one)
             return _add(connection, tenant_id, network, asked, str(served))
@@ -57,7 +57,7 @@ class SwapService:
         asked = Cid.parse(cid)
 
         def end(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             newest = store.history(connection, tenant_id, network, str(asked.v1()), 1)
             if not newest or newest[0].mapped_cid is None:
                 raise SwapNotFound
@@ -81,7 +81,7 @@ class SwapService:
 
 def _add(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid, mapped_cid: str | None) -> HotSwap:
     """A new line in the history, in place of the oldest where it is full."""
-    text, now = str(cid.v1()), clock.now()
+    text, now = str(cid.v1()), clock.utc_now()
     kept = store.history(connection, tenant_id, network, text, HISTORY_LIMIT)
     if kept:  # another server's clock may be ahead
         now = max(now, kept[0].created_at + _MICROSECOND)

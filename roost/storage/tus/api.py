@@ -19,7 +19,7 @@ from roost.storage.tus.errors import UploadOffsetMismatch
 from roost.storage.tus.model import NewTusUpload, TusUpload, metadata, number
 from roost.storage.tus.service import TusUploadService
 from roost.web import errors
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
 _VERSION = "1.0.0"
 _PART = "application/offset+octet-stream"
@@ -46,7 +46,7 @@ def _speaks_tus(request: Request) -> None:
         raise HTTPException(412, headers=_ABILITIES)
 
 
-Service = Annotated[TusUploadService, Depends(provide(TusUploadService))]
+Service = Annotated[TusUploadService, Depends(provide_service(TusUploadService))]
 CidVersion = Annotated[str | None, Query(alias="X-Upload-Option-Cid-Version", max_length=32)]
 openings = APIRouter(tags=["files"], route_class=_CreationRoute, dependencies=[Depends(_speaks_tus)])
 router = APIRouter(tags=["files"], dependencies=[Depends(_speaks_tus)])

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.daemon_thread import aside
+from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.blob.contract import BlobNotFound
@@ -108,7 +108,7 @@ class TusUploadService:
 
     async def expire(self) -> int:
         """End those whose time is over, and remove what crashes left; how many there were."""
-        over = await self._db.read(lambda connection: store.expired(connection, clock.now(), _AT_ONCE))
+        over = await self._db.read(lambda connection: store.expired(connection, clock.utc_now(), _AT_ONCE))
         idle = [transfer_id for transfer_id in over if transfer_id not in self._busy]
         for transfer_id in idle:
             await self._remove(transfer_id)
@@ -116,7 +116,7 @@ class TusUploadService:
 
     async def _find(self, file_id: str, token: str) -> TusUpload:
         digest = _digest(token)
-        found = await self._db.read(lambda connection: store.find(connection, file_id, digest, clock.now()))
+        found = await self._db.read(lambda connection: store.find(connection, file_id, digest, clock.utc_now()))
         if found is None:
             raise TusUploadNotFound
         return found
@@ -152,7 +152,7 @@ class TusUploadService:
         return replace(transfer, length=length)
 
     def _add(self, connection: Connection, transfer: TusUpload, token: str) -> Sequence[str]:
-        tenant = tenants.hold(connection, transfer.tenant_id)
+        tenant = tenants.lock_tenant(connection, transfer.tenant_id)
         replaced = store.remove_unfinished(connection, transfer.file_id)
         count, expected = store.unfinished(connection, tenant.id, transfer.created_at)
         if count >= UNFINISHED_LIMIT:
@@ -167,8 +167,8 @@ class TusUploadService:
 
     def _expect(self, connection: Connection, transfer: TusUpload, length: int) -> None:
         """That there is room for so many bytes in place of those that it has. Raises StorageFull."""
-        tenant = tenants.hold(connection, transfer.tenant_id)
-        _, expected = store.unfinished(connection, tenant.id, clock.now())
+        tenant = tenants.lock_tenant(connection, transfer.tenant_id)
+        _, expected = store.unfinished(connection, tenant.id, clock.utc_now())
         self._uploads.expect(connection, tenant, expected - (transfer.length or transfer.offset) + length)
 
     async def _settled(self, transfer: TusUpload) -> TusUpload:
@@ -207,7 +207,7 @@ class TusUploadService:
             importer.update(rest)
             return importer.finish()
 
-        return await aside(build)
+        return await run_in_daemon_thread(build)
 
     async def _remove(self, transfer_id: str) -> None:
         await self._db.write(lambda connection: store.remove(connection, transfer_id))
@@ -215,7 +215,7 @@ class TusUploadService:
 
 
 def _begun(opening: NewTusUpload, label: UploadMetadata, limit: int) -> TusUpload:
-    now = clock.now()
+    now = clock.utc_now()
     return TusUpload(
         id=ids.random_bytes(16).hex(),
         file_id=opening.file_id,

@@ -12,9 +12,9 @@ from roost.storage.uploads.metadata import label_of
 from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[UploadService, Depends(provide(UploadService))]
+Service = Annotated[UploadService, Depends(provide_service(UploadService))]
 CidVersion = Annotated[str | None, Query(alias="X-Upload-Option-Cid-Version", max_length=32)]
 router = APIRouter(tags=["files"])
 

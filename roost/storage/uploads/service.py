@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.core.daemon_thread import aside
+from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.model import Tenant
@@ -50,7 +50,7 @@ class UploadService:
 
     async def limit(self, tenant_id: str) -> int:
         """How many bytes one upload of the tenant's may have."""
-        tenant = await self._db.read(lambda connection: tenants.get(connection, tenant_id))
+        tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._limits[tenant.plan]
 
     async def usage(self, tenant_id: str) -> tuple[int, int | None]:
@@ -88,7 +88,7 @@ class UploadService:
         if label.profile not in {None, order.profile}:
             receiver, trees = await self._content.again.under(receiver, label.profile or order.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
-        root, name = await aside(lambda: _arranged(receiver, parts, wrap=label.wrap))
+        root, name = await run_in_daemon_thread(lambda: _arranged(receiver, parts, wrap=label.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
         arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
         return await self._committed(receiver, order, arrival)
@@ -128,11 +128,11 @@ class UploadService:
 
     def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Of one upload, and of all together: what room there is when it is published is what counts."""
-        tenant = tenants.get(connection, tenant_id)
+        tenant = tenants.get_tenant(connection, tenant_id)
         return self._limits[tenant.plan], self._files.capacity.room(connection, tenant)
 
     def _add(self, connection: Connection, order: UploadRequestLimits, arrival: NewFile, pack_id: str) -> File:
-        tenants.hold(connection, order.tenant_id)  # the group stays until the file is in it
+        tenants.lock_tenant(connection, order.tenant_id)  # the group stays until the file is in it
         group_id = arrival.note.group_id
         if group_id and not GroupService.find(connection, order.tenant_id, arrival.network, group_id):
             raise GroupNotFound

@@ -10,10 +10,10 @@ from roost.storage.webhooks import schemas
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
 from roost.web.schemas import DataEnvelope
-from roost.web.service_registry import provide
+from roost.web.service_registry import provide_service
 
-Service = Annotated[WebhookService, Depends(provide(WebhookService))]
-Sender = Annotated[WebhookSender, Depends(provide(WebhookSender))]
+Service = Annotated[WebhookService, Depends(provide_service(WebhookService))]
+Sender = Annotated[WebhookSender, Depends(provide_service(WebhookSender))]
 WebhookId = Annotated[UUID, Path(alias="id")]
 DeliveryId = Annotated[UUID, Path(alias="delivery")]
 router = APIRouter(prefix="/v3/webhooks", tags=["webhooks"])

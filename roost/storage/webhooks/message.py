@@ -54,7 +54,7 @@ def _signature(secret: Sensitive[bytes], signed: bytes) -> str:
 
 
 def _body(kind: str, tenant_id: str, data: JSON, at: datetime) -> str:
-    message = {"event_type": kind, "timestamp": clock.iso(at), "workspace_id": tenant_id, "data": data}
+    message = {"event_type": kind, "timestamp": clock.format_iso(at), "workspace_id": tenant_id, "data": data}
     return json.dumps(message, separators=(",", ":"), allow_nan=False)
 
 
@@ -68,5 +68,5 @@ def _attributes(file: File) -> dict[str, JSON]:
         "number_of_files": file.number_of_files,
         "group_id": file.note.group_id,
         "keyvalues": dict(file.note.keyvalues),
-        "created_at": clock.iso(file.created_at),
+        "created_at": clock.format_iso(file.created_at),
     }

@@ -38,7 +38,7 @@ _SWEPT_AT_ONCE: Final = 500
 _AT_ONCE, _OF_ONE_TENANT, _OF_ONE_WEBHOOK = 64, 16, 4
 _ERROR_LIMIT = 255
 
-_log = log.get("webhooks")
+_log = log.get_logger("webhooks")
 
 
 class WebhookSender:
@@ -54,7 +54,7 @@ class WebhookSender:
     async def start(self) -> None:
         """A SQLite database has a single server: whatever is on its way there, its sender is dead."""
         if self._db.is_sqlite:
-            await self._db.write(lambda connection: store.release(connection, clock.now()))
+            await self._db.write(lambda connection: store.release(connection, clock.utc_now()))
         self._loops = [asyncio.create_task(self._send_always()), asyncio.create_task(self._sweep_always())]
 
     async def stop(self) -> None:
@@ -98,7 +98,7 @@ class WebhookSender:
     async def _claim(self) -> Sequence[DeliveryJob]:
         of_webhook = Counter(job.webhook.id for job in self._running.values())
         of_tenant = Counter(job.webhook.tenant_id for job in self._running.values())
-        now, room = clock.now(), _AT_ONCE - len(self._running)
+        now, room = clock.utc_now(), _AT_ONCE - len(self._running)
         full = [webhook for webhook, count in of_webhook.items() if count >= _OF_ONE_WEBHOOK]
         due = await self._db.read(lambda connection: store.due(connection, now, full, _AT_ONCE)) if room > 0 else ()
         if not due:
@@ -141,7 +141,7 @@ class WebhookSender:
         try:
             places = [(store.PLACE.format(webhook_id=job.webhook.id, id=name), sealed) for name, sealed in job.secrets]
             secrets = [self._sealer.open(sealed, place) for place, sealed in places]
-            headers = message.headers(job.delivery.event_id, body, secrets, clock.now())
+            headers = message.headers(job.delivery.event_id, body, secrets, clock.utc_now())
             outcome = DeliveryOutcome(
                 await self._courier.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
             )
@@ -161,7 +161,7 @@ class WebhookSender:
     async def _sweep_always(self) -> None:
         while True:
             try:
-                while await self._db.write(lambda c: store.sweep(c, clock.now() - KEPT, _SWEPT_AT_ONCE)):
+                while await self._db.write(lambda c: store.sweep(c, clock.utc_now() - KEPT, _SWEPT_AT_ONCE)):
                     pass
             except Exception:  # noqa: BLE001 - the edge of the loop
                 _log.exception("webhooks.sweep_failed")
@@ -170,7 +170,7 @@ class WebhookSender:
 
 def _begun(connection: Connection, tenant_id: str, webhook_id: str) -> DeliveryJob:
     """A delivery that is on its way and has one attempt. Raises WebhookMissing."""
-    webhook, now = found(connection, tenant_id, webhook_id), clock.now()
+    webhook, now = found(connection, tenant_id, webhook_id), clock.utc_now()
     event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, message.of_test(tenant_id, webhook.id, now), now)
     store.add_event(connection, event)
     delivery = new_delivery(webhook_id, event, failures=ATTEMPTS - 1)
@@ -179,6 +179,6 @@ def _begun(connection: Connection, tenant_id: str, webhook_id: str) -> DeliveryJ
 
 
 def _recorded(connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome) -> WebhookDelivery | None:
-    now, chance = clock.now(), int.from_bytes(ids.random_bytes(2)) / 0xFFFF
+    now, chance = clock.utc_now(), int.from_bytes(ids.random_bytes(2)) / 0xFFFF
     store.record(connection, job, outcome, judge(job, outcome, now, chance), now)
     return store.delivery(connection, job.webhook.id, job.delivery.id)

@@ -56,7 +56,7 @@ class WebhookService:
         wanting = [one for one in store.of_tenant(connection, file.tenant_id) if one.wants(kind)]
         if not wanting:
             return
-        now = clock.now()
+        now = clock.utc_now()
         event = WebhookEvent(ids.new_id(), file.tenant_id, kind, message.of_file(change, file, before, now), now)
         store.add_event(connection, event)
         store.add_deliveries(connection, [new_delivery(one.id, event) for one in wanting])
@@ -75,10 +75,10 @@ class WebhookService:
         events = checked_events(wish.events or ())
 
         def add(connection: Connection) -> WebhookWithNewSecret:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             if len(store.of_tenant(connection, tenant_id)) >= WEBHOOK_LIMIT:
                 raise WebhookLimitReached
-            now, on = clock.now(), wish.enabled is not False
+            now, on = clock.utc_now(), wish.enabled is not False
             made = Webhook(ids.new_id(), tenant_id, url, wish.description or "", events, on, None, None, now, now)
             store.add(connection, made)
             return self._renewed(connection, made, now)
@@ -94,14 +94,14 @@ class WebhookService:
         events = None if wish.events is None else checked_events(wish.events)
 
         def change(connection: Connection) -> Webhook:
-            tenants.hold(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)
             old = found(connection, tenant_id, webhook_id, lock=True)
             new = replace(
                 old,
                 url=old.url if wish.url is None else wish.url,
                 events=old.events if events is None else events,
                 description=old.description if wish.description is None else wish.description,
-                updated_at=clock.now(),
+                updated_at=clock.utc_now(),
             )
             if wish.enabled is not None:
                 new = replace(new, enabled=wish.enabled, disabled_reason=None, failing_since=None)
@@ -114,8 +114,8 @@ class WebhookService:
         """What waits for it is not sent. Raises WebhookMissing."""
 
         def remove(connection: Connection) -> None:
-            tenants.hold(connection, tenant_id)
-            store.mark_deleted(connection, found(connection, tenant_id, webhook_id).id, clock.now())
+            tenants.lock_tenant(connection, tenant_id)
+            store.mark_deleted(connection, found(connection, tenant_id, webhook_id).id, clock.utc_now())
 
         await self._db.write(remove)
 
@@ -123,8 +123,8 @@ class WebhookService:
         """A new secret; the one before signs beside it for a day. Raises WebhookMissing."""
 
         def rotate(connection: Connection) -> WebhookWithNewSecret:
-            tenants.hold(connection, tenant_id)
-            webhook, now = found(connection, tenant_id, webhook_id), clock.now()
+            tenants.lock_tenant(connection, tenant_id)
+            webhook, now = found(connection, tenant_id, webhook_id), clock.utc_now()
             store.retire_secrets(connection, webhook_id, now, now + OVERLAP, SECRETS_LIMIT - 1)
             return self._renewed(connection, webhook, now)
 
@@ -141,14 +141,14 @@ class WebhookService:
             found(connection, tenant_id, webhook_id)
             return store.page(connection, webhook_id, state, after, limit + 1)
 
-        return page_cursor.page(await self._db.read(read), limit)
+        return page_cursor.split_page(await self._db.read(read), limit)
 
     async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> WebhookDelivery:
         """Send a message again now, with all attempts before it. Raises WebhookMissing, DeliveryMissing."""
 
         def renew(connection: Connection) -> WebhookDelivery:
             found(connection, tenant_id, webhook_id)
-            store.send_again(connection, webhook_id, delivery_id, clock.now())
+            store.send_again(connection, webhook_id, delivery_id, clock.utc_now())
             delivery = store.delivery(connection, webhook_id, delivery_id)
             if delivery is None:
                 raise DeliveryNotFound

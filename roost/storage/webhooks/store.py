@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, by_creation, metadata
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
 from roost.core.db.sealed import sealed_column
 from roost.core.page_cursor import PageCursor
 from roost.storage.webhooks.model import (
@@ -171,7 +171,7 @@ def page(
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
     if state is not None:
         query = query.where(_d.state == state)
-    ordered = by_creation(query, _d.created_at, _d.id, after)
+    ordered = page_by_creation(query, _d.created_at, _d.id, after)
     return [_delivery(row) for row in connection.execute(ordered.limit(limit))]
 
 

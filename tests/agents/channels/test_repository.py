@@ -30,7 +30,7 @@ class Shelf:
 
     async def agent(self) -> str:
         def add(connection: Connection) -> str:
-            tenant = tenants.ensure(connection, "acme", Plan.PAID)
+            tenant = tenants.ensure_tenant(connection, "acme", Plan.PAID)
             return self.roster.admit(connection, tenant.id, AgentProfile("a"), "fake", "1").id
 
         return await self.db.write(add)

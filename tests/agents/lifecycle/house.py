@@ -112,7 +112,7 @@ class House:
         self.queue.handle(model.DELETE, self.teardown.handle, retries=10)
 
     def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
-        return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure(c, tenant, plan)).id)
+        return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure_tenant(c, tenant, plan)).id)
 
     async def create(self, name: str = "Ada", **order: Any) -> Agent:
         return await self.launch.create(self.caller(), CreateAgent(AgentProfile(name), **order))

@@ -37,7 +37,7 @@ class Rig:
         self.roster = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
         self.reach = AgentRuntimes(self.roster, self.runtime, [])
         self.logs = LogService(self.roster, self.reach, self.private)
-        owner = db.run(lambda c: tenants.ensure(c, "acme").id)
+        owner = db.run(lambda c: tenants.ensure_tenant(c, "acme").id)
         self.values: list[Sensitive[str]] = []
         self.agent: Agent = db.run(lambda c: self.roster.admit(c, owner, AgentProfile("Ada"), "fake", "1"))
 

@@ -45,7 +45,7 @@ class House:
 
     async def furnish(self) -> None:
         def furnish(connection: Connection) -> None:
-            tenant = tenants.ensure(connection, "default")
+            tenant = tenants.ensure_tenant(connection, "default")
             self.tenant_id = tenant.id
             self.key = self._keys.issue(connection, tenant, "test")
             self.token = self._gateways.mint(connection, AGENT, tenant.id)

@@ -15,7 +15,7 @@ from tests.agents.models.house import Puppet
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.time = 100.0
-        monkeypatch.setattr(clock, "monotonic", lambda: self.time)
+        monkeypatch.setattr(clock, "monotonic_seconds", lambda: self.time)
 
 
 @pytest.fixture

@@ -83,17 +83,17 @@ async def test_every_answer_is_counted_for_its_caller(gateway: ModelGateway, pup
 
 
 def _today() -> str:
-    return clock.now().date().isoformat()
+    return clock.utc_now().date().isoformat()
 
 
 async def test_days_are_counted_apart_and_old_ones_left_out(
     gateway: ModelGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for moment in (datetime(2026, 1, 1, 23, 59, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC)):
-        monkeypatch.setattr(clock, "now", lambda moment=moment: moment)
+        monkeypatch.setattr(clock, "utc_now", lambda moment=moment: moment)
         await gateway.complete(AGENT, _request())
     assert [usage.day for usage in await gateway.usage("t")] == ["2026-01-31", "2026-01-01"]
-    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 2, 1, tzinfo=UTC))
+    monkeypatch.setattr(clock, "utc_now", lambda: datetime(2026, 2, 1, tzinfo=UTC))
     assert [usage.day for usage in await gateway.usage("t")] == ["2026-01-31"]
 
 

@@ -46,7 +46,7 @@ def roster(database: Database) -> AgentRepository:
 
 @pytest.fixture
 def agent(database: Database, roster: AgentRepository) -> Agent:
-    owner = database.run(lambda c: tenants.ensure(c, "acme").id)
+    owner = database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
     return database.run(lambda c: roster.admit(c, owner, AgentProfile("Ada"), "fake", "1.0.0"))
 
 

@@ -23,7 +23,7 @@ def roster(database: Database) -> AgentRepository:
 
 @pytest.fixture
 def tenant_id(database: Database) -> str:
-    return database.run(lambda c: tenants.ensure(c, "acme").id)
+    return database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
 
 
 def admit(database: Database, roster: AgentRepository, tenant_id: str, name: str = "one") -> Agent:
@@ -47,7 +47,7 @@ async def test_fifty_at_once_never_exceed_the_quota(
 
 async def test_plans_have_their_own_quota(database: Database, roster: AgentRepository, tenant_id: str) -> None:
     assert await roster.limit(tenant_id) == 3
-    database.run(lambda c: tenants.ensure(c, "acme", Plan.PAID))
+    database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
     assert await roster.limit(tenant_id) == 20
 
 

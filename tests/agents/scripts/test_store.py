@@ -12,7 +12,7 @@ from roost.identity import tenants
 from roost.identity.caller import Plan
 from tests.agents.lifecycle.house import SEALER
 
-DONE = ScriptStatus(ScriptState.SUCCESS, None, 0, "d" * 64, clock.now(), clock.now())
+DONE = ScriptStatus(ScriptState.SUCCESS, None, 0, "d" * 64, clock.utc_now(), clock.utc_now())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -27,13 +27,13 @@ def roster(database: Database) -> AgentRepository:
 
 @pytest.fixture
 def agent(database: Database, roster: AgentRepository) -> Agent:
-    tenant = database.run(lambda c: tenants.ensure(c, "acme", Plan.PAID)).id
+    tenant = database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID)).id
     return database.run(lambda c: roster.admit(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
 
 
 def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent) -> None:
     assert database.run(lambda c: store.of_agent(c, agent.id)) == {}
-    running = ScriptStatus(ScriptState.RUNNING, started_at=clock.now())
+    running = ScriptStatus(ScriptState.RUNNING, started_at=clock.utc_now())
     for script in (ScriptStatus(ScriptState.PENDING), running, DONE):
         assert database.run(lambda c, script=script: store.save(c, agent.id, BUILD, script))
         assert database.run(lambda c: store.of_agent(c, agent.id)) == {BUILD: script}

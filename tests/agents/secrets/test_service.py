@@ -42,7 +42,7 @@ class Office:
         self.tenant = self.of("acme")
 
     def of(self, tenant: str) -> str:
-        return self.db.run(lambda c: tenants.ensure(c, tenant, Plan.PAID).id)
+        return self.db.run(lambda c: tenants.ensure_tenant(c, tenant, Plan.PAID).id)
 
     def agent(self, state: AgentState = AgentState.RUNNING) -> str:
         def add(connection) -> str:

@@ -100,14 +100,14 @@ async def test_a_survey_reads_while_all_goes_on(db: Database) -> None:
         assert written.wait(20)
         return _count(connection)
 
-    survey = asyncio.create_task(db.survey(slow))
+    survey = asyncio.create_task(db.read_long(slow))
     assert await asyncio.to_thread(began.wait, 20)
     await db.write(_add(1))
     assert await db.read(_count) == 1
     written.set()
     assert await survey == 1
     with pytest.raises(DBAPIError):
-        await db.survey(_add(2))
+        await db.read_long(_add(2))
 
 
 async def test_increments_of_two_processes_are_not_lost(db: Database, bare_url: str) -> None:

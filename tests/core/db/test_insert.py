@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import Database, insert_many, inserted
+from roost.core.db import Database, insert_many, insert_or_ignore
 from roost.identity import store
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -13,14 +13,14 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 def add(connection: Connection, tenant_id: str, name: str) -> bool:
     row = {"id": tenant_id, "name": name, "plan": "free", "created_at": NOW}
-    return inserted(connection, store.tenants.insert().values(row))
+    return insert_or_ignore(connection, store.tenants.insert().values(row))
 
 
 def test_the_second_of_two(database: Database) -> None:
     assert database.run(lambda connection: add(connection, "1", "a")) is True
     assert database.run(lambda connection: add(connection, "1", "b")) is False
     assert database.run(lambda connection: add(connection, "2", "a")) is False
-    assert database.run(lambda connection: store.tenant(connection, "2")) is None
+    assert database.run(lambda connection: store.find_tenant(connection, "2")) is None
 
 
 def test_the_transaction_goes_on(database: Database) -> None:
@@ -28,7 +28,7 @@ def test_the_transaction_goes_on(database: Database) -> None:
         return [add(connection, "1", "a"), add(connection, "2", "a"), add(connection, "3", "c")]
 
     assert database.run(three) == [True, False, True]
-    found = [database.run(lambda connection, i=i: store.tenant(connection, i)) for i in ("1", "2", "3")]
+    found = [database.run(lambda connection, i=i: store.find_tenant(connection, i)) for i in ("1", "2", "3")]
     assert [one and one.name for one in found] == ["a", None, "c"]
 
 

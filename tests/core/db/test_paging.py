@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from roost.core.db import Connection, Database, UtcTime, by_creation
-from roost.core.page_cursor import PageCursor, page
+from roost.core.db import Connection, Database, UtcTime, page_by_creation
+from roost.core.page_cursor import PageCursor, split_page
 
 NOW = datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC)
 ROWS = [("b", NOW), ("a", NOW), ("d", NOW), ("c", NOW + timedelta(microseconds=1)), ("e", NOW - timedelta(days=1))]
@@ -27,7 +27,9 @@ def filled(database: Database) -> Database:
 
 
 def look(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
-    query = by_creation(sa.select(things), things.c.created_at, things.c.id, after, ascending=ascending).limit(limit)
+    query = page_by_creation(sa.select(things), things.c.created_at, things.c.id, after, ascending=ascending).limit(
+        limit
+    )
     return database.run(lambda connection: connection.execute(query).all())
 
 
@@ -37,7 +39,7 @@ def test_pages_follow_on_each_other_also_within_one_moment(filled: Database, asc
     token: str | None = ""
     while token is not None:
         after = PageCursor.parse(token) if token else None
-        rows, token = page(look(filled, after, 3, ascending=ascending), 2)
+        rows, token = split_page(look(filled, after, 3, ascending=ascending), 2)
         assert len(rows) <= 2
         seen += [row.id for row in rows]
     assert seen == (OLDEST_FIRST if ascending else OLDEST_FIRST[::-1])

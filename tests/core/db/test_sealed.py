@@ -20,7 +20,7 @@ def fill(database: Database, count: int, key: Sensitive[bytes] = OLD, prefix: st
     gateways = GatewayTokens(database, Sealer(key))
 
     def add(connection: sa.Connection) -> None:
-        tenant = tenants.ensure(connection, "acme")
+        tenant = tenants.ensure_tenant(connection, "acme")
         for number in range(count):
             gateways.mint(connection, f"{prefix}{number}", tenant.id)
 
@@ -34,7 +34,7 @@ def column() -> sealed.Column:
 def test_every_sealed_column_of_the_package_says_its_place() -> None:
     for path in Path(roost.__file__).parent.rglob("store.py"):
         import_module(".".join(path.relative_to(Path(roost.__file__).parent.parent).with_suffix("").parts))
-    declared = set(sealed.columns())
+    declared = set(sealed.sealed_columns())
     mute = [
         str(one)
         for table in metadata.sorted_tables
@@ -60,7 +60,7 @@ async def test_page_by_page_all_is_renewed_and_what_does_not_open_is_skipped(
     fill(database, 4, Sensitive(bytes(32)), "A")  # comes first, and opens with no key that is here
     both, skip, renewed = Sealer(NEW, OLD), 0, 0
     for _ in range(4):
-        done = database.run(lambda connection, skip=skip: sealed.reseal(connection, both, column(), skip))
+        done = database.run(lambda connection, skip=skip: sealed.reseal_page(connection, both, column(), skip))
         skip, renewed = skip + done.lost, renewed + done.renewed
         if not done.more:
             break
@@ -71,6 +71,6 @@ async def test_page_by_page_all_is_renewed_and_what_does_not_open_is_skipped(
 
 
 def test_the_lock_lets_readers_and_later_writers_through(database: Database) -> None:
-    database.run(sealed.lock)
+    database.run(sealed.lock_sealed_writes)
     fill(database, 1)
     assert database.run(sealed.key_ids)

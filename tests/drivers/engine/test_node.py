@@ -24,7 +24,7 @@ def test_a_missing_node_is_told(tmp_path: Path) -> None:
 @pytest.mark.engine
 def test_npm_works_through_its_link() -> None:
     """Its link in `bin` is what OpenClaw runs to install a plugin."""
-    path = node.install(config.load().engines, lambda _text, _done: None)
+    path = node.install(config.load_settings().engines, lambda _text, _done: None)
     env = {"PATH": f"{path / 'bin'}:/usr/bin:/bin"}
     assert subprocess.check_output([path / "bin/node", "--version"], text=True) == f"v{node.VERSION}\n"
     for command in (["npm", "--version"], ["npx", "--version"], [*node.npm(path), "--version"]):

@@ -51,9 +51,9 @@ async def says(tmp_path: Path) -> AsyncIterator[Says]:
     def script(data: bytes) -> WardenClient:
         nonlocal answer
         answer = data
-        return WardenClient(partial(unix_socket.connect, tmp_path / "s"))
+        return WardenClient(partial(unix_socket.connect_unix, tmp_path / "s"))
 
-    async with await asyncio.start_server(attend, sock=unix_socket.listen(tmp_path / "s")):
+    async with await asyncio.start_server(attend, sock=unix_socket.listen_unix(tmp_path / "s")):
         leave.set()
         yield script
 

@@ -17,7 +17,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.identity.authenticator import AuthRequest, find
+from roost.identity.authenticator import AuthRequest, find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.web.access_log import AccessRecord
 
@@ -125,7 +125,7 @@ class Site:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
     async def _admit(self, entry: AuthRequest) -> None:
-        credential = find(entry.headers, entry.query)
+        credential = find_credential(entry.headers, entry.query)
         if credential is None:
             raise MissingCredential
         if credential.token != self.tokens.get(entry.agent_id or ""):

@@ -207,13 +207,15 @@ def door_site(database: Database) -> Iterator[tuple[Site, GatewayTokens, str]]:
     """A server whose gate is the real door over a real database."""
     sealer = Sealer(Sensitive(bytes(32)))
     gateways = GatewayTokens(database, sealer)
-    tenant = database.run(lambda connection: tenants.ensure(connection, "acme").id)
+    tenant = database.run(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
     door = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
 
     class Guarded(Site):
         def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
-            return replace(super().gate(bounds, **more), admit=door.holder, subscribe=gateways.subscribe)
+            return replace(
+                super().gate(bounds, **more), admit=door.authenticate_gateway_token, subscribe=gateways.subscribe
+            )
 
     with running_site(make=Guarded) as site:
         yield site, gateways, token

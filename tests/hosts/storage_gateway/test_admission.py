@@ -75,7 +75,7 @@ async def test_a_gateway_that_is_not_there(visit: Visits) -> None:
 
 async def linked(visit: Visits, url: str, expires: int = 60, date: int | None = None, tenant: str = "") -> str:
     """The target of a signed link to that address of `mine-gate`."""
-    window = ValidityPeriod(int(clock.now().timestamp()) if date is None else date, expires)
+    window = ValidityPeriod(int(clock.utc_now().timestamp()) if date is None else date, expires)
     signed = await visit.links.download(
         tenant or visit.house.tenant_id, f"http://mine-gate.gateways.localhost:8642{url}", window
     )
@@ -100,7 +100,7 @@ async def test_a_link_counts_as_it_was_signed_only(visit: Visits) -> None:
     cid = await visit.file(b"private", ContentNetwork.PRIVATE)
     other = await visit.file(b"other", ContentNetwork.PRIVATE)
     target = await linked(visit, f"/files/{cid}")
-    now = int(clock.now().timestamp())
+    now = int(clock.utc_now().timestamp())
     for wrong in (
         f"/files/{cid}",
         target.replace(str(cid), str(other)),

@@ -182,7 +182,7 @@ async def test_names_of_many_files_are_found(place: House, database: Database) -
 async def test_midnight_begins_another_day(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = GatewayHitCounter(database, 90)
     for moment in (datetime(2026, 1, 1, 23, 59, 59, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)):
-        monkeypatch.setattr(clock, "now", lambda moment=moment: moment)
+        monkeypatch.setattr(clock, "utc_now", lambda moment=moment: moment)
         count(counter)
     await counter.flush()
     assert await rows(database, "day") == [(date(2026, 1, 1).isoformat(),), (date(2026, 1, 2).isoformat(),)]

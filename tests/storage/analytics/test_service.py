@@ -42,7 +42,7 @@ class Days:
         self._patch = monkeypatch
 
     def come(self, day: int) -> None:
-        self._patch.setattr(clock, "now", lambda: FIRST + timedelta(days=day))
+        self._patch.setattr(clock, "utc_now", lambda: FIRST + timedelta(days=day))
 
     def serve(self, gateway: StorageGateway, cid: Cid, sent: int, agent: str = "curl", status: int = 200) -> None:
         headers = {"user-agent": agent, "referer": f"https://{agent}.example/"}

@@ -37,8 +37,8 @@ async def test_it_sweeps_and_checks(place: House, monkeypatch: pytest.MonkeyPatc
     kept, _ = await place.keep(CONTENT[:1000], holder="file/2")
     await place.db.write(lambda connection: service.release(connection, "file/1"))
     place.blob(kept).write_bytes(b"?")
-    moment = clock.now() + timedelta(days=2)
-    monkeypatch.setattr(clock, "now", lambda: moment)
+    moment = clock.utc_now() + timedelta(days=2)
+    monkeypatch.setattr(clock, "utc_now", lambda: moment)
     keeper = MaintenanceTasks(place.content, none_expired)
     keeper.start()
     await until(lambda: not place.blob(gone).exists() and place.content.scrub.damaged == 1)
@@ -49,7 +49,7 @@ async def test_it_sweeps_and_checks(place: House, monkeypatch: pytest.MonkeyPatc
 
 async def test_what_was_found_damaged_before_is_known_from_the_beginning(place: House) -> None:
     kept, _ = await place.keep(b"hurt")
-    now = clock.now()
+    now = clock.utc_now()
     await place.db.write(lambda connection: store.mark_checked(connection, kept, now, damaged=True))
     assert place.content.scrub.damaged == 0
     keeper = MaintenanceTasks(place.content, none_expired)

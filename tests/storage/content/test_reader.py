@@ -65,7 +65,7 @@ async def test_no_more_is_read_than_a_node_says(place: House) -> None:
     """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
     leaf = Cid.of(RAW, b"abc")
     node = dagpb.encode([PBLink(leaf, "", 3)] * 2, UnixfsData(UnixfsKind.FILE, size=2, sizes=[1, 1]))
-    root, pack = Cid.of(DAG_PB, node), Pack("0" * 32, 0, clock.now())
+    root, pack = Cid.of(DAG_PB, node), Pack("0" * 32, 0, clock.utc_now())
     rows = [
         BlockRow(cid, BlockLocation.INLINE, length=len(data), data=data) for cid, data in ((leaf, b"abc"), (root, node))
     ]

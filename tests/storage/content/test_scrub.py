@@ -35,8 +35,8 @@ def flip(place: House, pack_id: str, at: int) -> None:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
-    moment = clock.now() + by
-    monkeypatch.setattr(clock, "now", lambda: moment)
+    moment = clock.utc_now() + by
+    monkeypatch.setattr(clock, "utc_now", lambda: moment)
 
 
 @EVERY_PROFILE

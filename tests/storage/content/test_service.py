@@ -14,8 +14,8 @@ from tests.storage.house import CONTENT, House
 
 @pytest.fixture
 def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    later = clock.now() + timedelta(days=1, minutes=1)
-    monkeypatch.setattr(clock, "now", lambda: later)
+    later = clock.utc_now() + timedelta(days=1, minutes=1)
+    monkeypatch.setattr(clock, "utc_now", lambda: later)
 
 
 async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.FixtureRequest) -> None:
@@ -44,7 +44,7 @@ async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(place: House, 
 
 @pytest.mark.usefixtures("tomorrow")
 async def test_one_sweep_removes_all_that_nobody_holds(place: House) -> None:
-    packs = [Pack(f"{number:032x}", 1, clock.now() - timedelta(days=2)) for number in range(101)]
+    packs = [Pack(f"{number:032x}", 1, clock.utc_now() - timedelta(days=2)) for number in range(101)]
 
     def fill(connection: Connection) -> None:
         for pack in packs:

@@ -57,7 +57,7 @@ def test_keyvalues_that_are_none(given: object) -> None:
 
 
 def test_expiry() -> None:
-    later = clock.now().replace(microsecond=0) + timedelta(hours=1)
+    later = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
     assert (
         metadata_parsing.expiry(str(int(later.timestamp()))) == metadata_parsing.expiry(int(later.timestamp())) == later
     )

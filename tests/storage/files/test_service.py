@@ -112,8 +112,8 @@ async def test_a_note_can_be_changed(place: House, files: FileService) -> None:
 
 
 async def test_files_whose_time_is_over_go(place: House, files: FileService) -> None:
-    over = await add(place, files, b"1", FileMetadata("over", expires_at=clock.now() - timedelta(seconds=1)))
-    kept = await add(place, files, b"2", FileMetadata("kept", expires_at=clock.now() + timedelta(hours=1)))
+    over = await add(place, files, b"1", FileMetadata("over", expires_at=clock.utc_now() - timedelta(seconds=1)))
+    kept = await add(place, files, b"2", FileMetadata("kept", expires_at=clock.utc_now() + timedelta(hours=1)))
     assert await files.expire() == 1
     with pytest.raises(FileNotFound):
         await files.get(place.tenant_id, PRIVATE, over.id)
@@ -189,7 +189,7 @@ async def test_nothing_changes_after_a_delete(place: House, files: FileService) 
 
 @ON_POSTGRESQL
 async def test_time_that_is_given_in_the_last_moment_counts(place: House, files: FileService) -> None:
-    now, loop = clock.now(), asyncio.get_running_loop()
+    now, loop = clock.utc_now(), asyncio.get_running_loop()
     file = await add(place, files, b"one", FileMetadata("n", expires_at=now))
     mine, others = (place.tenant_id, PRIVATE, file.id), []
 

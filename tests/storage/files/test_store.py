@@ -22,12 +22,12 @@ PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
 
 @pytest.fixture
 def tenant(database: Database) -> str:
-    return database.run(lambda connection: tenants.ensure(connection, "a").id)
+    return database.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
 @pytest.fixture
 def other(database: Database) -> str:
-    return database.run(lambda connection: tenants.ensure(connection, "b").id)
+    return database.run(lambda connection: tenants.ensure_tenant(connection, "b").id)
 
 
 def a_file(tenant: str, place: int, note: FileMetadata | None = None, **more: Any) -> File:

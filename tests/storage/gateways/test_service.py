@@ -33,7 +33,7 @@ def domains(database: Database) -> CustomDomains:
 
 @pytest.fixture
 def owners(database: Database) -> tuple[str, str]:
-    mine, theirs = (database.run(lambda c, name=name: tenants.ensure(c, name).id) for name in ("a", "b"))
+    mine, theirs = (database.run(lambda c, name=name: tenants.ensure_tenant(c, name).id) for name in ("a", "b"))
     return mine, theirs
 
 

@@ -226,4 +226,4 @@ async def test_many_at_once_are_all_given(place: House, database: Database, monk
 
 
 def _is_over(connection: Connection) -> bool:
-    return any(one.run_after > clock.now() for one in work.waiting(connection, SURVEY, "offers"))
+    return any(one.run_after > clock.utc_now() for one in work.waiting(connection, SURVEY, "offers"))

@@ -102,11 +102,11 @@ async def test_what_nobody_has_is_looked_for_again(place: House, database: Datab
 
 
 async def test_it_expires_after_a_day(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    empty, now = shelf(), clock.now
+    empty, now = shelf(), clock.utc_now
     async with counter(database, place, empty) as desk:
         pin = await desk.pin(FOLDER)
         await _asked(empty)
-        monkeypatch.setattr(clock, "now", lambda: now() + timedelta(days=1))
+        monkeypatch.setattr(clock, "utc_now", lambda: now() + timedelta(days=1))
         assert await desk.until(pin, *END) is PinState.EXPIRED
 
 
@@ -265,7 +265,7 @@ async def test_it_ends_when_the_tenant_is_free(place: House, database: Database,
     """And whoever has the tenant finds the pin free: two that wait for each other would be one too many."""
     pin = await _asked_for(place, cid)
     with database.writer.begin() as held:
-        tenants.hold(held, place.tenant_id)
+        tenants.lock_tenant(held, place.tenant_id)
         async with counter(database, place, shelf(**{str(FOLDER): FOLDER_CAR})) as desk:
             await _until_locked(database)
             assert await desk.status(pin) not in END
@@ -278,7 +278,7 @@ async def test_it_ends_when_the_tenant_is_free(place: House, database: Database,
 async def test_what_ends_meanwhile_is_not_looked_for_any_more(place: House, database: Database) -> None:
     pin, source = await _asked_for(place, FOLDER), shelf(**{str(FOLDER): FOLDER_CAR})
     with database.writer.begin() as held:
-        store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.now())
+        store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.utc_now())
         async with counter(database, place, source) as desk:
             await _until_locked(database)
             held.commit()

@@ -51,7 +51,7 @@ async def test_what_counts_as_signed(place: House, signatures: SignatureService)
     assert other != file.cid
     for said in (
         sign_typed(account(), file.cid, milliseconds(file.created_at)),
-        sign_typed(account(), other, clock.iso(file.created_at)),
+        sign_typed(account(), other, clock.format_iso(file.created_at)),
         "0x" + account().sign_message(encode_defunct(text=file.cid)).signature.hex(),
     ):
         for spelling in (file.cid, other):

@@ -44,7 +44,7 @@ def anybody(house: Running) -> httpx.AsyncClient:
 
 async def signed(client: httpx.AsyncClient, **body: Any) -> str:
     """Where to send it, without the host, which is the client's."""
-    answer = await client.post("/v3/files/sign", json={"date": int(clock.now().timestamp()), "expires": 60, **body})
+    answer = await client.post("/v3/files/sign", json={"date": int(clock.utc_now().timestamp()), "expires": 60, **body})
     assert answer.status_code == 200, answer.text
     address = urlsplit(answer.json()["data"])
     assert address.hostname == "uploads.localhost"
@@ -111,7 +111,7 @@ async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient
 
 
 async def test_it_counts_for_its_time(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
-    where = await signed(uploads, date=int(clock.now().timestamp()) - 100, expires=50)
+    where = await signed(uploads, date=int(clock.utc_now().timestamp()) - 100, expires=50)
     assert (await send(anybody, where)).status_code == 403
 
 
@@ -150,7 +150,7 @@ async def test_the_bearer_is_not_told_that_content_was_there(
     kept = [(await send(uploads, "/v3/files", content, "own.bin")).json()["data"] for content in contents]
     told: list[list[Any]] = []
     for client in (uploads, other):
-        where, began = await signed(client), clock.now()
+        where, began = await signed(client), clock.utc_now()
         answers = [await send(anybody, where, content) for content in contents]
         files = [answer.json().get("data", {}) for answer in answers]
         assert [answer.status_code for answer in answers] == [200, 200, 409, 409, 200]
@@ -183,7 +183,7 @@ async def test_the_owner_finds_what_was_there_under_the_id_that_the_bearer_got(
 @pytest.mark.parametrize("path", ["/v3/files/sign", "/v3/files/private/download_link"])
 async def test_a_private_file_gets_a_link(uploads: httpx.AsyncClient, path: str) -> None:
     url = f"https://mine.gateways.localhost/files/{CID}"
-    body = {"url": f"{url}?img-width=10", "date": int(clock.now().timestamp()), "expires": 30, "method": "GET"}
+    body = {"url": f"{url}?img-width=10", "date": int(clock.utc_now().timestamp()), "expires": 30, "method": "GET"}
     answer = await uploads.post(path, json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["data"].startswith(f"{url}?img-width=10&X-Algorithm=PINATA1&X-Date=")

@@ -28,9 +28,9 @@ def test_without_one_it_is_an_upload() -> None:
 
 
 def test_the_date_is_now_when_it_is_left_out() -> None:
-    before = int(clock.now().timestamp())
+    before = int(clock.utc_now().timestamp())
     found = SignUploadRequest(expires=60).window()
-    assert before <= found.date <= int(clock.now().timestamp())
+    assert before <= found.date <= int(clock.utc_now().timestamp())
 
 
 def test_all_that_an_upload_may_be_bound_to() -> None:

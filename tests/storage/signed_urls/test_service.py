@@ -26,11 +26,11 @@ def links(database: Database) -> SignedUrlService:
 
 
 def now() -> ValidityPeriod:
-    return ValidityPeriod(int(clock.now().timestamp()), 60)
+    return ValidityPeriod(int(clock.utc_now().timestamp()), 60)
 
 
 def past() -> ValidityPeriod:
-    return ValidityPeriod(int((clock.now() - timedelta(minutes=2)).timestamp()), 60)
+    return ValidityPeriod(int((clock.utc_now() - timedelta(minutes=2)).timestamp()), 60)
 
 
 def changes(url: str) -> Sequence[str]:
@@ -56,7 +56,7 @@ async def test_a_link_opens_what_was_signed(links: SignedUrlService) -> None:
     assert said["X-Algorithm"] == "PINATA1"
     assert said["X-Method"] == "GET"
     assert len(bytes.fromhex(said["X-Signature"])) == 32
-    assert await links.check(MINE, "GET", url) > clock.now()
+    assert await links.check(MINE, "GET", url) > clock.utc_now()
     await links.check(MINE, "HEAD", url)
     await links.check(MINE, "GET", url.replace("https://", "http://").replace(".org/", ".org:8642/"))
 
@@ -82,7 +82,7 @@ async def test_a_link_is_of_one_tenant_and_one_gateway(links: SignedUrlService) 
 async def test_a_link_counts_for_its_time(links: SignedUrlService) -> None:
     with pytest.raises(SignedUrlExpired):
         await links.check(MINE, "GET", await links.download(MINE, URL, past()))
-    later = ValidityPeriod(int((clock.now() + timedelta(hours=1)).timestamp()), 60)
+    later = ValidityPeriod(int((clock.utc_now() + timedelta(hours=1)).timestamp()), 60)
     with pytest.raises(SignedUrlExpired):
         await links.check(MINE, "GET", await links.download(MINE, URL, later))
 

@@ -95,7 +95,7 @@ async def test_a_history_has_an_end(place: House, swaps: SwapService, monkeypatc
 
 async def test_a_server_whose_clock_is_behind(place: House, swaps: SwapService, database: Database) -> None:
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
-    ahead = HotSwap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.now() + timedelta(hours=1))
+    ahead = HotSwap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.utc_now() + timedelta(hours=1))
     await database.write(lambda connection: store.add(connection, ahead))
     await swaps.delete(mine, PUBLIC, str(one))
     assert [line.mapped_cid for line in await swaps.history(mine, PUBLIC, str(one), None)] == [None, str(two)]

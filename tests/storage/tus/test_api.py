@@ -226,8 +226,8 @@ async def test_one_whose_time_is_over_is_gone(
 ) -> None:
     path = place(await begin(uploads, 10))
     assert (await part(uploads, path, 0, b"x")).status_code == 204
-    now = clock.now()
-    monkeypatch.setattr(clock, "now", lambda: now + timedelta(hours=24, seconds=5))
+    now = clock.utc_now()
+    monkeypatch.setattr(clock, "utc_now", lambda: now + timedelta(hours=24, seconds=5))
     assert (await uploads.head(path)).status_code == 404
     while await house.roost.storage.transfers.expire():
         pass

@@ -27,7 +27,7 @@ async def test_the_published_client_uploads(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
     async with running(tmp_path / "data") as house:
         uploads = house.client(house.key("signs"), "uploads.localhost")
-        body = {"date": int(clock.now().timestamp()), "expires": 300, "network": "public"}
+        body = {"date": int(clock.utc_now().timestamp()), "expires": 300, "network": "public"}
         signed = (await uploads.post("/v3/files/sign", json=body)).json()["data"]
         environment = {
             "ROOST_PORT": str(house.port),

@@ -12,7 +12,7 @@ from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, V1
 from roost.storage.uploads.metadata import label_of
 from roost.storage.uploads.model import UploadMetadata
 
-LATER = clock.now().replace(microsecond=0) + timedelta(hours=1)
+LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
 
 
 def test_nothing_said() -> None:

@@ -180,7 +180,7 @@ async def test_a_group_that_goes_meanwhile(place: House, uploads: UploadService,
     )
 
     def remove(connection: Connection) -> "Future[File]":
-        tenants.hold(connection, place.tenant_id)
+        tenants.lock_tenant(connection, place.tenant_id)
         store.remove(connection, group.id)
         return meanwhile(database, loop, sent)
 

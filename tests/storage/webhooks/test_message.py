@@ -35,7 +35,7 @@ def read(body: str) -> dict[str, Any]:
 
 
 def signed(body: bytes, *secrets: Sensitive[bytes], at: datetime | None = None) -> dict[str, str]:
-    return dict(message.headers("e1", body, secrets, at or clock.now()))
+    return dict(message.headers("e1", body, secrets, at or clock.utc_now()))
 
 
 def verify(secret: Sensitive[bytes], body: bytes, headers: dict[str, str]) -> Any:
@@ -94,7 +94,7 @@ def test_what_was_changed_on_the_way_is_noticed(name: str) -> None:
 
 
 def test_an_old_message_is_not_taken() -> None:
-    headers = signed(b"{}", NEW, at=clock.now() - timedelta(minutes=6))
+    headers = signed(b"{}", NEW, at=clock.utc_now() - timedelta(minutes=6))
     with pytest.raises(WebhookVerificationError, match="old"):
         verify(NEW, b"{}", headers)
 

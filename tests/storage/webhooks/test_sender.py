@@ -43,7 +43,7 @@ class Time:
     """The clock of a test: goes on by itself, and on by leaps."""
 
     def __init__(self) -> None:
-        self._real = clock.now
+        self._real = clock.utc_now
         self._ahead = timedelta(0)
 
     def __call__(self) -> datetime:
@@ -56,7 +56,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(clock, "now", made)
+    monkeypatch.setattr(clock, "utc_now", made)
     return made
 
 
@@ -205,17 +205,17 @@ async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Rec
     webhook = (await office.make(receiver.url)).webhook
     await office.add()
     (job,) = await office.db.write(
-        lambda connection: store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 4)
+        lambda connection: store.claim(connection, webhook.id, clock.utc_now(), clock.utc_now() + LEASE, 4)
     )
-    assert await office.db.read(lambda connection: store.due(connection, clock.now(), (), 4)) == []
+    assert await office.db.read(lambda connection: store.due(connection, clock.utc_now(), (), 4)) == []
     if not office.db.is_sqlite:
         time.leap(LEASE)  # there another process may have it; on SQLite the start knows that nobody has
     async with office.sending():
         (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.attempts, len(receiver.messages)) == (2, 1)
     late = sender.DeliveryOutcome(500)
-    verdict = sender.judge(job, late, clock.now(), 0.0)
-    assert not await office.db.write(lambda connection: store.record(connection, job, late, verdict, clock.now()))
+    verdict = sender.judge(job, late, clock.utc_now(), 0.0)
+    assert not await office.db.write(lambda connection: store.record(connection, job, late, verdict, clock.utc_now()))
     assert (await office.told(webhook))[0].state is DeliveryState.DELIVERED
 
 
@@ -225,7 +225,7 @@ async def test_two_processes_never_take_the_same(office: Office) -> None:
         await office.add(str(number).encode())
 
     def take(connection: Any) -> list[str]:
-        jobs = store.claim(connection, webhook.id, clock.now(), clock.now() + LEASE, 5)
+        jobs = store.claim(connection, webhook.id, clock.utc_now(), clock.utc_now() + LEASE, 5)
         return [job.delivery.id for job in jobs]
 
     taken = await asyncio.gather(*(office.db.write(take) for _ in range(6)))
@@ -293,7 +293,7 @@ async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, t
         return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
 
     async def sweep() -> int:
-        return await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 1))
+        return await office.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 1))
 
     assert await office.db.read(counts) == (2, 4, 2)
     while await sweep():
@@ -354,7 +354,7 @@ async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
         async with office.sending():
             await silent.wait()
             await office.webhooks.delete(office.tenant, webhook.id)
-            while await office.db.write(lambda connection: store.sweep(connection, clock.now() - KEPT, 100)):
+            while await office.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 100)):
                 pass
             other = (await office.make(silent.url)).webhook
             silent.status = 200

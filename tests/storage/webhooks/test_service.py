@@ -87,7 +87,7 @@ async def test_every_change_is_in_the_outbox(office: Office) -> None:
     await office.files.note(office.tenant, PRIVATE, file.id, FileMetadata("two"))
     await office.files.delete(office.tenant, PRIVATE, file.id)
     brief = await office.add(
-        b"brief", FileMetadata("brief", expires_at=clock.now() - timedelta(seconds=1)), ContentNetwork.PUBLIC
+        b"brief", FileMetadata("brief", expires_at=clock.utc_now() - timedelta(seconds=1)), ContentNetwork.PUBLIC
     )
     assert await office.files.expire() == 1
     told = await office.told(webhook)
@@ -169,9 +169,9 @@ async def test_secrets_are_sealed_and_can_be_sealed_anew(office: Office) -> None
     rows = await office.db.read(lambda connection: connection.execute(store.webhook_secrets.select()).all())
     assert len(rows) == 2
     column = store.webhook_secrets.c.sealed
-    assert column in sealed.columns()
+    assert column in sealed.sealed_columns()
     newer = Sealer(Sensitive(bytes(31) + b"1"), KEY)
-    done = await office.db.write(lambda connection: sealed.reseal(connection, newer, column))
+    done = await office.db.write(lambda connection: sealed.reseal_page(connection, newer, column))
     assert (done.renewed, done.lost) == (2, 0)
     after = await office.db.read(lambda connection: connection.execute(store.webhook_secrets.select()).all())
     assert {row.sealed for row in after}.isdisjoint(row.sealed for row in rows)
@@ -179,23 +179,23 @@ async def test_secrets_are_sealed_and_can_be_sealed_anew(office: Office) -> None
 
 async def test_the_secret_before_goes_on_for_a_day(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     webhook = (await office.make()).webhook
-    start = clock.now()
+    start = clock.utc_now()
 
     async def count() -> int:
-        return len(await office.db.read(lambda c: store.secrets(c, webhook.id, clock.now())))
+        return len(await office.db.read(lambda c: store.secrets(c, webhook.id, clock.utc_now())))
 
     await office.webhooks.rotate_secret(office.tenant, webhook.id)
     assert await count() == 2
     for _ in range(4):
         await office.webhooks.rotate_secret(office.tenant, webhook.id)
     assert await count() == 3
-    monkeypatch.setattr(clock, "now", lambda: start + OVERLAP + timedelta(minutes=1))
+    monkeypatch.setattr(clock, "utc_now", lambda: start + OVERLAP + timedelta(minutes=1))
     assert await count() == 1
 
 
 async def test_to_enable_one_forgives_it(office: Office) -> None:
     webhook = (await office.make()).webhook
-    failing = replace(webhook, enabled=False, disabled_reason=DisabledReason.FAILING, failing_since=clock.now())
+    failing = replace(webhook, enabled=False, disabled_reason=DisabledReason.FAILING, failing_since=clock.utc_now())
     await office.db.write(lambda connection: store.update(connection, failing))
     assert (await office.webhooks.get(office.tenant, webhook.id)).disabled_reason is DisabledReason.FAILING
     again = await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=True))

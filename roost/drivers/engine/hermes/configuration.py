@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from roost.core.sanitize import plain_lines
+from roost.core.sanitize import sanitize_lines
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
@@ -72,4 +72,4 @@ class HermesConfiguration(ConfigurationAbility):
 
 
 def _words(found: dict[str, Any]) -> str:
-    return plain_lines(string(found.get("output")))[:OUTPUT_LIMIT]
+    return sanitize_lines(string(found.get("output")))[:OUTPUT_LIMIT]

@@ -61,7 +61,7 @@ class HermesTasks(TaskAbility):
     async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
         """In two steps, since only a change may say all. In between the job is due in the far future."""
         change = _change({}, TaskChange(**vars(spec)))
-        later = (clock.now() + _UNTIL_IT_IS_WHOLE).isoformat(timespec="seconds")
+        later = (clock.utc_now() + _UNTIL_IT_IS_WHOLE).isoformat(timespec="seconds")
         made = await self._ask(inside, "POST /api/jobs", {**change, "schedule": later, "repeat": 1})
         task_id = _job(made).get("id")
         try:
@@ -197,7 +197,7 @@ def _task(job: Mapping[str, Any], running: set[str]) -> Task:
         last_run_at=form.iso(job.get("last_run_at")),
         last_status=form.text(job.get("last_status")),
         last_error=form.text(job.get("last_error")),
-        running=job["id"] in running or (on and planned is not None and planned <= clock.now()),
+        running=job["id"] in running or (on and planned is not None and planned <= clock.utc_now()),
     )
 
 

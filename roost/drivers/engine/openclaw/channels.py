@@ -125,12 +125,12 @@ async def _patch(rpc: OpenClawRpc, channels: Mapping[str, ChannelSetup]) -> None
 
 async def _taken(rpc: OpenClawRpc, channels: Mapping[str, ChannelSetup]) -> None:
     """Returns when the gateway has the channels that it should have, whether or not their platforms answer."""
-    deadline = clock.monotonic() + _PATCH_SECONDS
+    deadline = clock.monotonic_seconds() + _PATCH_SECONDS
     while True:
         told = states(await rpc.call("channels.status"))
         if told.keys() == channels.keys():
             return
-        if clock.monotonic() > deadline:
+        if clock.monotonic_seconds() > deadline:
             raise EngineFailed(f"The gateway has {', '.join(told) or 'no channels'} in place of what was asked")
         await asyncio.sleep(_LOOK_AGAIN)
 

@@ -61,16 +61,16 @@ def unpack(packed: bytes, path: Path) -> None:
 
 
 async def _use(engine: Engine, version: str, warden: WardenClient) -> None:
-    token = Sensitive(ids.token("bake"))
+    token = Sensitive(ids.new_token("bake"))
     model, nowhere = f"http://127.0.0.1:{_MODEL_PORT}/v1", "http://127.0.0.1:9"
     plan = engine.plan(version, GatewaySetup("bake", "bake", nowhere, token, model, [_MODEL], nowhere))
     for name, content in plan.files.items():
         await warden.write(name, content, root="home", mode=0o600)
     env = {**plan.env, "NODE_COMPILE_CACHE": _CACHE}
     await warden.start("gateway", plan.argv, env=env, restart=False)
-    deadline = clock.monotonic() + engine.start_deadline
+    deadline = clock.monotonic_seconds() + engine.start_deadline
     while not await engine.ready(warden.dial):
-        if clock.monotonic() > deadline:
+        if clock.monotonic_seconds() > deadline:
             raise EngineFailed("The gateway did not answer in time")
         await asyncio.sleep(0.2)
     with contextlib.suppress(Problem, TimeoutError):

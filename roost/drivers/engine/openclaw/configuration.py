@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from roost.core import clock
-from roost.core.sanitize import plain_lines
+from roost.core.sanitize import sanitize_lines
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
@@ -125,9 +125,9 @@ async def _live(rpc: OpenClawRpc) -> bool:
 
     Raises Unacceptable when the gateway reads the file otherwise than what it was sent, and refuses it.
     """
-    deadline = clock.monotonic() + _LIVE_SECONDS
+    deadline = clock.monotonic_seconds() + _LIVE_SECONDS
     try:
-        while clock.monotonic() < deadline:
+        while clock.monotonic_seconds() < deadline:
             found = obj(await rpc.call("config.get"))
             if found.get("valid") is False:
                 raise ConfigurationRejected(_told(found.get("issues")))
@@ -157,4 +157,4 @@ def _told(issues: object) -> str:
 
 
 def _shown(text: str) -> str:
-    return plain_lines(text)[:OUTPUT_LIMIT]
+    return sanitize_lines(text)[:OUTPUT_LIMIT]

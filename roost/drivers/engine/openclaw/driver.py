@@ -81,7 +81,9 @@ class OpenClaw(Engine):
         try:
             packed = await compile_cache.run(self, version, runtime)
         except Problem as problem:
-            log.get(__name__).warning("code cache not filled", engine=self.id, version=version, error=problem.message)
+            log.get_logger(__name__).warning(
+                "code cache not filled", engine=self.id, version=version, error=problem.message
+            )
             return
         await asyncio.to_thread(
             self._caches.put, _cache_name(version), lambda staging: compile_cache.unpack(packed, staging.path)

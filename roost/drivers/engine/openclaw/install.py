@@ -53,7 +53,9 @@ def install(root: Path, version: str, progress: Progress) -> None:
     try:
         plugins.install(folder(root), version, path, progress)
     except EngineInstallFailed as failure:  # it runs without them, and the next install tries again
-        log.get(__name__).warning("channels not installed", engine="openclaw", version=version, error=failure.message)
+        log.get_logger(__name__).warning(
+            "channels not installed", engine="openclaw", version=version, error=failure.message
+        )
 
 
 def folder(root: Path) -> VersionFolder:

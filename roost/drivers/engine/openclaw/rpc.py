@@ -75,12 +75,12 @@ class OpenClawRpc:
 
         Raises Refused, EngineFailed.
         """
-        end = clock.monotonic() + timeout
+        end = clock.monotonic_seconds() + timeout
         while True:
             try:
-                return await self._ask(method, params or {}, end - clock.monotonic())
+                return await self._ask(method, params or {}, end - clock.monotonic_seconds())
             except RpcRefused as refused:
-                if refused.retry_in is None or clock.monotonic() + refused.retry_in >= end:
+                if refused.retry_in is None or clock.monotonic_seconds() + refused.retry_in >= end:
                     raise
                 await asyncio.sleep(refused.retry_in)
 

@@ -100,7 +100,7 @@ def _call(block: Json, arguments: str) -> Json:
 
 def _head(message: Json, kind: str) -> Json:
     identity, model = json_access.string(message.get("id")), json_access.string(message.get("model"))
-    return {"id": identity, "object": kind, "created": int(clock.now().timestamp()), "model": model}
+    return {"id": identity, "object": kind, "created": int(clock.utc_now().timestamp()), "model": model}
 
 
 def _finish(reason: Any) -> str:

@@ -38,7 +38,7 @@ _MONITOR_SECONDS = 2.0
 _GROUPS_SECONDS = 2.0
 _PAUSE_SECONDS = 0.005
 
-_log = log.get("bwrap")
+_log = log.get_logger("bwrap")
 
 
 class BwrapRuntime(Runtime):
@@ -104,7 +104,7 @@ class BwrapRuntime(Runtime):
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unix_socket.connect(self._places.socket(agent_id))
+                return await unix_socket.connect_unix(self._places.socket(agent_id))
         except OSError:  # a time-out is one
             raise ContainerNotRunning from None
 
@@ -112,7 +112,7 @@ class BwrapRuntime(Runtime):
         path = self._places.relay(agent_id, name)
         try:
             uid = self._places.prepare(agent_id)
-            listener = unix_socket.listen(path)
+            listener = unix_socket.listen_unix(path)
             if uid is not None:
                 os.chown(path, uid, uid, follow_symlinks=False)
         except OSError as error:

@@ -73,7 +73,7 @@ def launch(
 ) -> LaunchedBwrap:
     """Blocking, a few milliseconds. Raises OSError and RuntimeFailed."""
     with ExitStack() as theirs, ExitStack() as ours:
-        listener = theirs.enter_context(unix_socket.listen(socket))
+        listener = theirs.enter_context(unix_socket.listen_unix(socket))
         info, info_end = _pipe()
         ours.callback(os.close, info)
         theirs.callback(os.close, info_end)

@@ -23,7 +23,7 @@ from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
 
-_log = log.get("bwrap")
+_log = log.get_logger("bwrap")
 
 controllers = cache(cgroup.claim)
 """The control groups that this process may make, found once."""
@@ -62,7 +62,7 @@ class ContainerStarter:
             if uid is None:
                 launch.limit(warden.pid, spec.limits)
             made = ContainerRecord(
-                spec.agent_id, boot(), warden, monitor, clock.now(), tuple(self.groups(spec.agent_id))
+                spec.agent_id, boot(), warden, monitor, clock.utc_now(), tuple(self.groups(spec.agent_id))
             )
             made.save(self._places.record(spec.agent_id))
             async with _way_out(warden.pid if spec.egress else None):

@@ -12,7 +12,7 @@ from roost.drivers.engine.openclaw import driver
 
 pytestmark = pytest.mark.engine  # its own Node
 
-NODE = str(node.folder(config.load().engines) / "bin" / "node")
+NODE = str(node.folder(config.load_settings().engines) / "bin" / "node")
 UP = "console.log('up'); setInterval(() => {}, 1000);"
 PROXY = "process.once('SIGTERM', () => { Promise.resolve().finally(() => process.exit(143)); });"
 GATEWAY = "process.on('SIGTERM', () => { setTimeout(() => { console.log('closed'); process.exit(0); }, 50); });"
