@@ -52,18 +52,18 @@ def test_ordinary_text_stays() -> None:
 
 
 def test_a_line_is_one_json_object_with_level_time_and_room() -> None:
-    line = json.loads(_log("log.setup(pretty=False); log.get('roost.x').info('thing.done', count=2)"))
+    line = json.loads(_log("log.configure_logging(pretty=False); log.get_logger('roost.x').info('thing.done', count=2)"))
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "thing.done", "level": "info", "room": "roost.x", "count": 2}
 
 
 def test_the_request_id_is_on_every_line_of_its_request() -> None:
-    code = "log.setup(pretty=False); log.request_id.set('r1'); log.get('a').info('x')"
+    code = "log.configure_logging(pretty=False); log.request_id.set('r1'); log.get_logger('a').info('x')"
     assert json.loads(_log(code))["request_id"] == "r1"
 
 
 def test_lower_levels_are_silent() -> None:
-    assert _log("log.setup('warning', pretty=False); log.get('a').info('x'); logging.getLogger('b').info('y')") == ""
+    assert _log("log.setup('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')") == ""
 
 
 @pytest.mark.parametrize("pretty", [True, False])
@@ -72,9 +72,9 @@ def test_no_credential_is_logged_wherever_it_hides(name: str, pretty: bool) -> N
     secret = CREDENTIALS[name]
     text = AROUND.get(name, "{}").format(secret)
     output = _log(f"""
-log.setup(pretty={pretty})
+log.configure_logging(pretty={pretty})
 hidden = {text!r}
-logger = log.get('a').bind(bound=hidden)
+logger = log.get_logger('a').bind(bound=hidden)
 logger.info(hidden, value=hidden, nested={{'deep': [hidden]}}, problem=ValueError(hidden))
 try:
     raise ValueError(hidden)
@@ -88,20 +88,20 @@ except ValueError:
 
 
 def test_redaction_leaves_json_whole() -> None:
-    line = _log("""log.setup(pretty=False); log.get('a').info('said "token=abcdef" twice', more='token=abc"')""")
+    line = _log("""log.configure_logging(pretty=False); log.get_logger('a').info('said "token=abcdef" twice', more='token=abc"')""")
     assert json.loads(line)["event"] == 'said "token=[redacted]" twice'
 
 
 def test_tracebacks_do_not_print_local_variables() -> None:
     output = _log("""
-log.setup(pretty=True)
+log.configure_logging(pretty=True)
 def fail():
     local = 'correct-' + 'horse'
     raise KeyError('x')
 try:
     fail()
 except KeyError:
-    log.get('a').exception('crash')
+    log.get_logger('a').exception('crash')
 """)
     assert "KeyError" in output
     assert "correct-horse" not in output
