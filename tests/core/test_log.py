@@ -63,7 +63,7 @@ def test_the_request_id_is_on_every_line_of_its_request() -> None:
 
 
 def test_lower_levels_are_silent() -> None:
-    assert _log("log.setup('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')") == ""
+    assert _log("log.configure_logging('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')") == ""
 
 
 @pytest.mark.parametrize("pretty", [True, False])
