@@ -195,16 +195,16 @@ def counted(function):
         return function(*arguments, **options)
     return call
 
-for room, names in ((os, ("open", "link", "fsync")), (Path, ("replace", "unlink")), (sealed, ("reseal", "lock"))):
+for module, names in ((os, ("open", "link", "fsync")), (Path, ("replace", "unlink")), (sealed, ("reseal_page", "lock_sealed_writes"))):
     for name in names:
-        setattr(room, name, counted(getattr(room, name)))
+        setattr(module, name, counted(getattr(module, name)))
 sealed._PAGE = 2
 at = 0
 while True:
     at += 1
     if (child := os.fork()) == 0:
-        steps, settings = at, config.load()
-        keyring.rotate(settings, app.open_database(settings), settle=0)
+        steps, settings = at, config.load_settings()
+        keyring.rotate_keys(settings, app.open_database(settings), settle=0)
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     input()

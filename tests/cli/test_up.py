@@ -26,7 +26,7 @@ from roost.core.problem import Problem
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.drivers.runtime.fake import FakeRuntime
-settings = config.load(port=sys.argv[2])
+settings = config.load_settings(port=sys.argv[2])
 drivers = Drivers(FakeRuntime(settings.data), [FakeEngine()], [ScriptedUpstream()])
 try:
     serve(settings, drivers, first_agent=sys.argv[1] == "first")

@@ -16,10 +16,10 @@ from roost.migrations import DatabaseTooNew, upgrade_database
 _UPGRADE = """
 import sys
 from roost.core.db import Database
-from roost.migrations import upgrade
+from roost.migrations import upgrade_database
 sys.stdin.read(1)
 database = Database(sys.argv[1])
-upgrade(database)
+upgrade_database(database)
 database.close()
 """
 

@@ -55,7 +55,7 @@ class DatabaseWriteFailed(ServiceUnavailable):
 
 
 class Database:
-    """One database. Create it, `roost.migrations.upgrade` it, use it, `close` it."""
+    """One database. Create it, `roost.migrations.upgrade_database`, use it, `close` it."""
 
     def __init__(self, url: str) -> None:
         """`url` is `sqlite:///PATH` or `postgresql://...`."""
