@@ -26,8 +26,9 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
-from roost.identity.authenticator import AuthRequest, HostKind, find_credential
+from roost.identity.authenticator import AuthRequest, find_credential
 from roost.identity.errors import Unauthorised
+from roost.web.url_rule import HostKind
 
 _TOKEN = "rst_gw_" + "5a" * 32
 _DIGESTS = {hashlib.sha256(_TOKEN.encode()).digest(): "agent"}

@@ -15,7 +15,7 @@ from roost.hosts.application import application
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
 from roost.hosts.health import Check
-from roost.hosts.middleware import front
+from roost.hosts.middleware import add_middleware
 from roost.hosts.server import HttpServer
 from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
@@ -50,7 +50,7 @@ class RoostServer:
         served = StorageGatewayApp(api, self.storage.serving, answers, self.storage.counter)
         self._observed = self._count()
         trusted = settings.trusted_proxies
-        self.asgi = front(
+        self.asgi = add_middleware(
             served, ground.addresses, ground.door.authenticate_any, trusted=trusted, observe=self._observed
         )
         self.agents.connect(self.asgi)

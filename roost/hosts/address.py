@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from roost.identity.authenticator import HostKind
+from roost.web.url_rule import HostKind
 
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)

@@ -1,7 +1,7 @@
-"""Nobody's body is read before we know whose it is, and nobody sends more than a few at once.
+"""Authenticates before a request body is read, and limits concurrent uploads per caller.
 
-The framework reads a body first and asks for the credential afterwards, so that anybody could make the server keep
-what only the invited may send. The door decides here too; what a caller may do in particular, the route asks it again.
+The framework reads a body before it resolves the caller, so an anonymous client could make the server buffer it. This
+check only identifies the caller; the handler's own dependency decides about permissions.
 """
 
 from collections import Counter
@@ -14,12 +14,12 @@ from roost.core.problem import Problem, TooManyRequests
 from roost.identity.authenticator import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
+from roost.web.url_rule import rule_of
 
 Admit = Callable[[AuthRequest], Awaitable[Caller]]
-"""`Door.anyone`, or the like: whoever has a credential that counts at the address. Raises a Problem for all others."""
+"""Returns the caller whose credential is valid at the address, else raises a Problem: `Authenticator.authenticate_any`."""
 
-_API = "/v0/"
-_AT_ONCE = 64
+_MAX_CONCURRENT = 64
 
 
 class TooManyConcurrentRequests(TooManyRequests):
@@ -27,30 +27,33 @@ class TooManyConcurrentRequests(TooManyRequests):
 
 
 class EarlyAuthMiddleware:
+    """Rejects bodies of unknown callers unread, where the URL map says so."""
+
     def __init__(self, app: ASGIApp, admit: Admit) -> None:
         self._app = app
         self._admit = admit
-        self._inside: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(_API) or not _has_body(scope):
+        rule = rule_of(scope)
+        if scope["type"] != "http" or not rule.authenticates_early or not _has_body(scope):
             await self._app(scope, receive, send)
             return
         try:
             caller = await self._admit(auth_request_of(HTTPConnection(scope)))
-            who = caller.agent_id or caller.tenant_id
-            if self._inside[who] >= _AT_ONCE:
+            key = caller.agent_id or caller.tenant_id
+            if self._active[key] >= _MAX_CONCURRENT:
                 raise TooManyConcurrentRequests(retry_after=1)
         except Problem as problem:
-            await errors.answer(scope["path"], problem)(scope, receive, send)
+            await errors.problem_response(rule.errors, problem)(scope, receive, send)
             return
-        self._inside[who] += 1
+        self._active[key] += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._inside[who] -= 1
-            if not self._inside[who]:
-                del self._inside[who]
+            self._active[key] -= 1
+            if not self._active[key]:
+                del self._active[key]
 
 
 def _has_body(scope: Scope) -> bool:

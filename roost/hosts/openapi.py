@@ -10,8 +10,10 @@ from pydantic import BaseModel
 from roost import __version__
 from roost.hosts import routes
 from roost.hosts.routes import ApiOperation
+from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
 from roost.web.schemas import ErrorBody, StorageErrorBody
+from roost.web.url_rule import UrlFamily
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -102,6 +104,7 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
     for status in sorted(statuses - responses.keys()):
-        shape = "Error" if operation.path.startswith(("/v0", "/healthz", "/readyz", "/metrics")) else "StorageError"
+        family = find_rule(operation.method, operation.path).family
+        shape = "StorageError" if family is UrlFamily.STORAGE else "Error"
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
         responses[status] = {"description": _REASONS[status], "content": content}

@@ -13,16 +13,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from roost.agents.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import Runtime
-
-MODELS = "/v0/llm"
-"""What stands before `/v1/...` of the model gateway for everybody but a box, which sees the usual OpenAI paths."""
 
 _BACKLOG = 1024
 _KEEP_ALIVE = 75  # seconds
@@ -40,7 +37,7 @@ class RelayServer:
         self._runtime = runtime
         self._egress = egress
         self._config = Config(
-            _with_model_paths(app),
+            app,
             http=_RelayProtocol,
             ws="none",
             interface="asgi3",
@@ -160,12 +157,3 @@ class _RelayProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._held = 0
         super().on_message_complete()
-
-
-def _with_model_paths(app: ASGIApp) -> ASGIApp:
-    async def relayed(scope: Scope, receive: Receive, send: Send) -> None:
-        if f"{scope['path']}/".startswith("/v1/"):
-            scope = {**scope, "path": MODELS + scope["path"], "raw_path": MODELS.encode() + scope["raw_path"]}
-        await app(scope, receive, send)
-
-    return relayed

@@ -8,7 +8,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from pydantic import BaseModel
 
+from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
+from roost.web.url_rule import UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
@@ -72,16 +74,17 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "method": operation.method,
             "path": operation.path,
             "credentials": list(operation.credentials),
-            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials))) or [_open(operation)],
+            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials)))
+            or [_address_without_credential(operation)],
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
         for operation in operations(app)
     ]
 
 
-def _open(operation: ApiOperation) -> str:
-    """Where it is, when nobody is asked for a credential."""
-    return "storage" if operation.path.startswith("/v3/") else "management"
+def _address_without_credential(operation: ApiOperation) -> str:
+    family = find_rule(operation.method, operation.path).family
+    return "storage" if family is UrlFamily.STORAGE else "management"
 
 
 def _credentials(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:

@@ -10,7 +10,6 @@ caller may do is said by the type in a handler's signature; a platform token ope
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -26,6 +25,7 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
+from roost.web.url_rule import HostKind
 
 COOKIE = "gw_token"
 ANY_SCOPE = "any scope"
@@ -33,17 +33,6 @@ PAIR = ("pinata_api_key", "pinata_secret_api_key")
 """The headers of a key's handle and secret, under the names that old storage clients have for them."""
 _HELD = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-class HostKind(StrEnum):
-    """The address that a request came to."""
-
-    MANAGEMENT = "management"
-    AGENT = "agent"
-    LOCAL = "local"
-    RELAY = "relay"
-    STORAGE = "storage"
-    STORAGE_GATEWAY = "storage_gateway"
 
 
 _STORAGE = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})

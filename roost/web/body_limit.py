@@ -1,49 +1,24 @@
-"""How much of a body may come, how slowly, and in which form: held to while it is read, whoever reads it.
+"""Limits the size, the speed and the encoding of request bodies while they are read.
 
-What is too large is refused at its Content-Length where there is one, else at the byte that is one too many. Once a
-body was refused the answer is ours, whatever the reader makes of its broken stream.
+A body that is too large is rejected at its Content-Length, else at the first byte too many. After a rejection the
+response is this middleware's own, however the application handles the incomplete body.
 """
 
 import asyncio
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.web import errors
-from roost.web.json_tokens import MOST, JsonTokenCounter
-
-
-@dataclass(frozen=True)
-class BodyLimit:
-    """size: bytes, None for no limit (the reader counts for itself). values: of JSON, None where it is read beside the
-    loop, or is none. coded: whether Content-Encoding is taken.
-
-    The whole body has `grace` seconds, and one more for each `rate` bytes of it that came; nothing of it may come for
-    `idle` seconds at most.
-    """
-
-    size: int | None = 1024**2
-    values: int | None = MOST
-    message: str = "Request body too large"
-    coded: bool = False
-    grace: float = 30.0
-    rate: int = 8 * 1024
-    idle: float = 60.0
-
-
-Rules = Sequence[tuple[re.Pattern[str], BodyLimit]]
-"""The first pattern that matches all of `METHOD /path` counts; of none, the plain allowance."""
+from roost.web.json_tokens import JsonTokenCounter
+from roost.web.url_rule import BodyLimit, rule_of
 
 
 class BodyLimitMiddleware:
-    def __init__(self, app: ASGIApp, rules: Rules = (), usual: BodyLimit | None = None) -> None:
+    """Applies the body limit of the request's row in the URL map."""
+
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._rules = rules
-        self._usual = usual or BodyLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,54 +29,50 @@ class BodyLimitMiddleware:
         if length is None and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        intake = _BodyReader(self._allowance(f"{scope['method']} {scope['path']}"), receive, send)
-        intake.check(length, headers.get(b"content-encoding", b"identity"))
+        body = _BodyReader(rule_of(scope).body, receive, send)
+        body.check(length, headers.get(b"content-encoding", b"identity"))
         try:
-            if intake.refusal is None:
-                await self._app(scope, intake.receive, intake.send)
+            if body.refusal is None:
+                await self._app(scope, body.receive, body.send)
         except Exception:
-            if intake.refusal is None:
+            if body.refusal is None:
                 raise
-        if intake.refusal is not None and not intake.has_begun:
-            status, message = intake.refusal
-            await JSONResponse(errors.body(scope["path"], status, message), status)(scope, receive, send)
-
-    def _allowance(self, asked: str) -> BodyLimit:
-        return next((allowance for pattern, allowance in self._rules if pattern.fullmatch(asked)), self._usual)
+        if body.refusal is not None and not body.has_begun:
+            await errors.error_response(scope, *body.refusal)(scope, receive, send)
 
 
-class _BodyRefused(Exception):  # noqa: N818 - it tells the reader that no more comes
+class _BodyRefused(Exception):  # noqa: N818 - it ends the read of a body that was rejected
     pass
 
 
 class _BodyReader:
-    """The body of one request."""
+    """Body of one request."""
 
-    def __init__(self, allowance: BodyLimit, receive: Receive, send: Send) -> None:
-        self._allowance, self._receive, self._send = allowance, receive, send
+    def __init__(self, limit: BodyLimit, receive: Receive, send: Send) -> None:
+        self._limit, self._receive, self._send = limit, receive, send
         self._began = asyncio.get_running_loop().time()
         self._size = 0
         self._values = JsonTokenCounter()
         self._is_whole = False
         self.refusal: tuple[int, str] | None = None
         self.has_begun = False
-        """The answer."""
+        """Whether the application began its response."""
 
     def check(self, length: bytes | None, coding: bytes) -> None:
-        """What the head alone decides."""
-        limit = self._allowance.size
-        if coding.lower() != b"identity" and not self._allowance.coded:
+        """Reject by the headers alone."""
+        limit = self._limit.size
+        if coding.lower() != b"identity":
             self.refusal = 415, "Unsupported media type"
         elif length is not None and limit is not None and int(length) > limit:
-            self.refusal = 413, self._allowance.message
+            self.refusal = 413, self._limit.message
 
     async def receive(self) -> Message:
         if self._is_whole:
             return await self._receive()
         if self.refusal is not None:
             return {"type": "http.disconnect"}
-        deadline = self._began + self._allowance.grace + self._size / self._allowance.rate
-        deadline = min(deadline, asyncio.get_running_loop().time() + self._allowance.idle)
+        deadline = self._began + self._limit.grace + self._size / self._limit.rate
+        deadline = min(deadline, asyncio.get_running_loop().time() + self._limit.idle)
         try:
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()
@@ -119,12 +90,12 @@ class _BodyReader:
 
     def _count(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._allowance.size is not None and self._size > self._allowance.size:
-            self._cut(413, self._allowance.message)
-        if self._allowance.values is not None:
+        if self._limit.size is not None and self._size > self._limit.size:
+            self._cut(413, self._limit.message)
+        if self._limit.values is not None:
             self._values.add(piece)
-            if self._values.count > self._allowance.values:
-                self._cut(413, self._allowance.message)
+            if self._values.count > self._limit.values:
+                self._cut(413, self._limit.message)
 
     def _cut(self, status: int, message: str) -> NoReturn:
         self.refusal = status, message

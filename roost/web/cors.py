@@ -1,26 +1,35 @@
-"""Pages of any origin may upload: a key in a header, or a signed address, is all that counts there, never a cookie."""
-
-import re
+"""CORS: pages of any origin may upload with a key in a header or a signed URL; cookies never count."""
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-_UPLOADS = re.compile(r"/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?")
-_TOLD = ("Location", "Upload-Offset", "Upload-Length", "Upload-Expires", "Tus-Resumable", "upload-cid", "X-Request-Id")
+from roost.web.url_rule import rule_of
+
+_EXPOSED = (
+    "Location",
+    "Upload-Offset",
+    "Upload-Length",
+    "Upload-Expires",
+    "Tus-Resumable",
+    "upload-cid",
+    "X-Request-Id",
+)
 
 
 class CorsMiddleware:
+    """Adds CORS headers where the URL map allows them."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._shared = CORSMiddleware(
+        self._with_cors = CORSMiddleware(
             app,
             allow_origins=("*",),
             allow_methods=("POST", "HEAD", "PATCH", "DELETE", "OPTIONS"),
             allow_headers=("*",),
-            expose_headers=_TOLD,
+            expose_headers=_EXPOSED,
             max_age=86_400,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_upload = scope["type"] == "http" and _UPLOADS.fullmatch(scope["path"])
-        await (self._shared if is_upload else self._app)(scope, receive, send)
+        allowed = scope["type"] == "http" and rule_of(scope).allows_cors
+        await (self._with_cors if allowed else self._app)(scope, receive, send)

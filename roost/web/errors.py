@@ -1,9 +1,4 @@
-"""The one table that turns a kind of problem into a status, and the error bodies of both APIs.
-
-`/v0` answers `{"error": string}` (the contract's Errors section); `/v3` `{"error": {"code", "message"}}` and the old
-storage paths `{"error": {"reason", "details"}}`, the forms that storage clients read; the model gateway OpenAI's own
-form, for OpenAI's clients.
-"""
+"""Turn problems into responses: the one table of statuses, and the error bodies of each API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +10,10 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from roost.core.problem import Problem, ProblemKind
+from roost.web.url_rule import ErrorForm, rule_of
 
 STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.INVALID: 400,
@@ -31,7 +28,7 @@ STATUS: Mapping[ProblemKind, int] = {
 }
 
 CLIENT_LEFT = 499
-"""What is noted of a request whose client did not wait for an answer."""
+"""Status in the access log of a request whose client left before the response."""
 
 _HTTP_MESSAGES = {
     404: "Not found",
@@ -40,8 +37,6 @@ _HTTP_MESSAGES = {
     415: "Unsupported media type",
 }
 
-
-_LEGACY = ("/pinning/", "/data/", "/users/", "/groups", "/psa/")
 _REASONS = {
     401: "INVALID_CREDENTIALS",
     403: "NO_SCOPES_FOUND",
@@ -56,7 +51,7 @@ _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rat
 
 
 def install(app: FastAPI) -> None:
-    """Make every failure of `app` answer in the contract's form."""
+    """Answer every failure of `app` in the error form of its URL."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(WebSocketRequestValidationError, _validation)
@@ -66,39 +61,48 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def body(path: str, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The error body of the API that `path` belongs to."""
-    message = message.encode(errors="replace").decode()  # it may repeat half of a surrogate pair, which no answer can
-    if path.startswith("/v0/llm/v1"):
-        kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-        return {"error": {"message": message, "type": kind, "param": None, "code": None, **(extra or {})}}
-    if path.startswith("/v3"):
-        return {"error": {"code": status, "message": message}}
-    if path.startswith(_LEGACY):
-        return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message, **(extra or {})}}
-    return {"error": message, **(extra or {})}
+def error_body(form: ErrorForm, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return an error body in one of the forms."""
+    message = message.encode(errors="replace").decode()  # half of a surrogate pair cannot be encoded
+    match form:
+        case ErrorForm.OPENAI:
+            kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+            return {"error": {"message": message, "type": kind, "param": None, "code": None, **(extra or {})}}
+        case ErrorForm.STORAGE:
+            return {"error": {"code": status, "message": message}}
+        case ErrorForm.LEGACY:
+            return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message, **(extra or {})}}
+        case ErrorForm.AGENTS:
+            return {"error": message, **(extra or {})}
 
 
-def answer(path: str, problem: Problem) -> JSONResponse:
-    """The response for a problem, with `Retry-After` and `WWW-Authenticate` where they belong."""
+def error_response(
+    scope: Scope, status: int, message: str, *, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Return a response with an error body in the form of the request's URL."""
+    return JSONResponse(error_body(rule_of(scope).errors, status, message), status, headers)
+
+
+def problem_response(form: ErrorForm, problem: Problem) -> JSONResponse:
+    """Return the response for a problem, with `Retry-After` and `WWW-Authenticate` where they apply."""
     status = STATUS[problem.kind]
     headers: dict[str, str] = {}
     if problem.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(problem.retry_after)))
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(body(path, status, problem.message, problem.extra), status, headers)
+    return JSONResponse(error_body(form, status, problem.message, problem.extra), status, headers)
 
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
-    return answer(request.url.path, error)
+    return problem_response(rule_of(request.scope).errors, error)
 
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
-    """400 that names the first field at fault; the value itself is never repeated."""
+    """Answer 400 with the name of the first invalid field, never with its value."""
     assert isinstance(error, ValidationException)
-    return JSONResponse(body(request.url.path, 400, _first_fault(error)), 400)
+    return error_response(request.scope, 400, _first_fault(error))
 
 
 def _first_fault(error: ValidationException) -> str:
@@ -113,7 +117,7 @@ def _first_fault(error: ValidationException) -> str:
 
 
 def _length(fault: Mapping[str, Any]) -> str:
-    """Of text that was looked at before it was measured, which the framework takes for a list of items."""
+    """Say a length error in characters: pydantic counts items in text that a validator read first."""
     context = fault.get("ctx", {})
     if context.get("field_type") != "Value":
         return ""
@@ -123,18 +127,18 @@ def _length(fault: Mapping[str, Any]) -> str:
 
 
 async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
-    """JSON nested so deeply that one of its readers gave up."""
-    return JSONResponse(body(request.url.path, 400, "Invalid JSON body"), 400)
+    """Answer 400 to JSON that is nested too deeply for a parser."""
+    return error_response(request.scope, 400, "Invalid JSON body")
 
 
 async def _left(_request: Request, _error: Exception) -> Response:
-    """For the log alone: nobody is there to read it."""
+    """Return a response for the access log; the client has left."""
     return Response(status_code=CLIENT_LEFT)
 
 
 async def _unexpected(request: Request, _error: Exception) -> JSONResponse:
-    """The plain 500; `web/envelope.py` logs what happened."""
-    return JSONResponse(body(request.url.path, 500, "Internal error"), 500)
+    """Answer a plain 500; `RequestContextMiddleware` logs the exception."""
+    return error_response(request.scope, 500, "Internal error")
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -143,11 +147,11 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request)))
-    return JSONResponse(body(request.url.path, error.status_code, message), error.status_code, headers)
+    return error_response(request.scope, error.status_code, message, headers=headers)
 
 
 def _methods(request: Request) -> set[str]:
-    """All that the path takes (RFC 9110, 10.2.1): the router itself tells those of one of its routes."""
+    """Return all methods of a path (RFC 9110, 10.2.1); the router itself knows only those of one route."""
     routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
     fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     return {method for route in fitting if isinstance(route, Route) for method in route.methods or ()}

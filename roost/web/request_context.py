@@ -1,13 +1,12 @@
-"""What every response carries and every request leaves behind: an id, the security headers, a line of the access log.
+"""Adds a request id and security headers to each response, and writes the access log.
 
-An exception that nobody expected ends here: it is logged with the request's id and answered with a plain 500.
+It logs unexpected exceptions with the request id and answers them with a plain 500.
 """
 
 from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.core import clock, log
@@ -15,6 +14,7 @@ from roost.core.problem import Problem
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe, write_access_log
 from roost.web.request_id import request_id
+from roost.web.url_rule import UrlFamily, rule_of
 
 _log = log.get_logger(__name__)
 _HEADERS = (
@@ -24,6 +24,8 @@ _HEADERS = (
 
 
 class RequestContextMiddleware:
+    """Wraps everything that answers a request."""
+
     def __init__(self, app: ASGIApp, observe: Observe = write_access_log) -> None:
         self._app = app
         self._observe = observe
@@ -32,27 +34,27 @@ class RequestContextMiddleware:
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
-        letter = _RequestState(scope, receive, send)
-        token = log.request_id.set(letter.request_id)
+        state = _RequestState(scope, receive, send)
+        token = log.request_id.set(state.request_id)
         try:
-            await self._app(scope, letter.receive, letter.send)
+            await self._app(scope, state.receive, state.send)
         except ClientDisconnect:
-            _log.debug("the client left before its body was here", path=letter.path)
+            _log.debug("request.abandoned", path=state.path)
         except Exception as error:  # noqa: BLE001 - the edge of a request: it logs and answers
-            if letter.status and isinstance(error.__cause__, Problem):  # too late to tell: the client sees it break off
-                _log.info("answer cut off", path=letter.path, reason=error.__cause__.message)
+            if state.status and isinstance(error.__cause__, Problem):  # too late for an error: the response breaks off
+                _log.info("response.aborted", path=state.path, reason=error.__cause__.message)
             else:
-                _log.exception("unexpected failure", method=letter.method, path=letter.path)
-            if not letter.status:
-                response = JSONResponse(errors.body(scope["path"], 500, "Internal error"), 500)
-                await response(scope, receive, letter.send)
+                _log.exception("request.failed", method=state.method, path=state.path)
+            if not state.status:
+                response = errors.error_response(scope, 500, "Internal error")
+                await response(scope, receive, state.send)
         finally:
             log.request_id.reset(token)
-            self._observe(letter.passage())
+            self._observe(state.record())
 
 
 class _RequestState:
-    """One request on its way through."""
+    """Counters of one request."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -67,11 +69,9 @@ class _RequestState:
 
     @property
     def path(self) -> str:
-        """The path of the route, which the router leaves in the scope; of no route, what was asked, as it was sent:
-        decoded, it could hold what steers a terminal.
-        """
-        asked: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
-        return getattr(self._scope.get("route"), "path", None) or asked.decode("latin-1")
+        """The path of the route; without one the path as sent: decoded, it may hold control characters."""
+        target: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
+        return getattr(self._scope.get("route"), "path", None) or target.decode("latin-1")
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -80,39 +80,33 @@ class _RequestState:
 
     async def send(self, message: Message) -> None:
         kind = message["type"].removeprefix("websocket.")
-        if kind == "close" and not self.status:  # the router's word for a WebSocket at a path without one
-            refusal = JSONResponse(errors.body(self._scope["path"], 404, "Not found"), 404)
+        if kind == "close" and not self.status:  # the router's answer to a WebSocket at an unknown path
+            refusal = errors.error_response(self._scope, 404, "Not found")
             await refusal(self._scope, self._receive, self.send)
             return
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
             message["headers"] = [*message.get("headers", ()), *_HEADERS, own]
-            if self._is_storage():
-                self._spell_out(MutableHeaders(scope=message))
+            if rule_of(self._scope).family is UrlFamily.STORAGE:
+                self._add_explicit_headers(MutableHeaders(scope=message))
         else:
             self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
         await self._send(message)
 
-    def _spell_out(self, headers: MutableHeaders) -> None:
+    def _add_explicit_headers(self, headers: MutableHeaders) -> None:
+        """Write out defaults that the contract of the storage API lists."""
         if headers.get("content-type") == "application/json":
             headers["Content-Type"] = "application/json; charset=utf-8"
         if self._is_kept_open():
             headers.setdefault("Connection", "keep-alive")
 
-    def _is_storage(self) -> bool:
-        """Whether it is the storage API that answers, whose contract lists headers which go without saying elsewhere.
-        On agents' addresses all paths are their engines'.
-        """
-        state = self._scope.get("state", {})
-        return self._scope["path"].startswith("/v3/") and not (state.get("agent_host") or state.get("gateway_host"))
-
     def _is_kept_open(self) -> bool:
-        """Where it is not, the server says so itself."""
-        asked = [value.lower() for name, value in self._scope["headers"] if name == b"connection"]
-        return self._scope.get("http_version") != "1.0" and not any(b"close" in value for value in asked)
+        """Return whether the connection stays open; the server itself announces its end."""
+        values = [value.lower() for name, value in self._scope["headers"] if name == b"connection"]
+        return self._scope.get("http_version") != "1.0" and not any(b"close" in value for value in values)
 
-    def passage(self) -> AccessRecord:
+    def record(self) -> AccessRecord:
         return AccessRecord(
             method=self.method,
             path=self.path,

@@ -76,6 +76,15 @@ def _tasks(module: Module) -> Iterator[int]:
             yield line
 
 
+_URL_PREFIX = re.compile(r"(^|[ (|^])/(v0|v1|v3|psa|pinning|ipfs)([/?(|$ ]|$)")
+
+
+def _url_prefixes(module: Module) -> Iterator[int]:
+    for line, text in literals(module):
+        if _URL_PREFIX.search(text):
+            yield line
+
+
 _CAMEL = re.compile(r"[a-z]+([A-Z][a-z0-9]+)+")
 
 
@@ -219,6 +228,20 @@ RULES: tuple[Rule, ...] = (
         ),
         "only identity/authenticator.py reads credentials; a handler declares its caller type in its signature",
         "headers.get('Authorization')",
+    ),
+    Rule(
+        "URL prefixes",
+        _url_prefixes,
+        (
+            "roost/hosts/url_map.py",
+            "*/api.py",  # the routes themselves
+            "roost/storage/signed_urls/*",  # a signature covers the path
+            "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
+            "roost/cli/*",  # a client of the API
+            "roost/drivers/*",  # clients of other APIs
+        ),
+        "ask the row of the request, `rule_of(scope)`; rows are written in hosts/url_map.py",
+        "path.startswith('/v0/llm')",
     ),
     Rule(
         "tasks and threads",

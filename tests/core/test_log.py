@@ -52,7 +52,9 @@ def test_ordinary_text_stays() -> None:
 
 
 def test_a_line_is_one_json_object_with_level_time_and_room() -> None:
-    line = json.loads(_log("log.configure_logging(pretty=False); log.get_logger('roost.x').info('thing.done', count=2)"))
+    line = json.loads(
+        _log("log.configure_logging(pretty=False); log.get_logger('roost.x').info('thing.done', count=2)")
+    )
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "thing.done", "level": "info", "room": "roost.x", "count": 2}
 
@@ -63,7 +65,12 @@ def test_the_request_id_is_on_every_line_of_its_request() -> None:
 
 
 def test_lower_levels_are_silent() -> None:
-    assert _log("log.configure_logging('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')") == ""
+    assert (
+        _log(
+            "log.configure_logging('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')"
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize("pretty", [True, False])
@@ -88,7 +95,9 @@ except ValueError:
 
 
 def test_redaction_leaves_json_whole() -> None:
-    line = _log("""log.configure_logging(pretty=False); log.get_logger('a').info('said "token=abcdef" twice', more='token=abc"')""")
+    line = _log(
+        """log.configure_logging(pretty=False); log.get_logger('a').info('said "token=abcdef" twice', more='token=abc"')"""
+    )
     assert json.loads(line)["event"] == 'said "token=[redacted]" twice'
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from roost.hosts.url_map import find_rule
+
 
 @dataclass
 class Sent:
@@ -24,6 +26,11 @@ class Sent:
     @property
     def body(self) -> bytes:
         return b"".join(message.get("body", b"") for message in self.messages)
+
+
+def routed(path: str, method: str = "GET") -> dict[str, Any]:
+    """State of a scope behind `HostRouter`, for an application that is tested without it."""
+    return {"url_rule": find_rule(method, path)}
 
 
 async def call(

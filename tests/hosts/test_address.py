@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.hosts.address import HostAddress, HostAddresses
-from roost.identity.authenticator import HostKind
+from roost.web.url_rule import HostKind
 
 LAPTOP = HostAddresses("localhost", 8642)
 PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from roost.hosts.early_auth import EarlyAuthMiddleware
-from roost.identity.authenticator import AuthRequest, HostKind
+from roost.identity.authenticator import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from tests.hosts.asgi import Sent, call
+from roost.web.url_rule import HostKind
+from tests.hosts.asgi import Sent, call, routed
 
 STATE = {"surface": HostKind.MANAGEMENT}
 BODY = [("content-length", "5")]
@@ -44,7 +45,7 @@ class App:
 
 
 async def post(app: Any, path: str = "/v0/agents", *headers: tuple[str, str], body: bytes = b"12345") -> Sent:
-    return await call(app, path, method="POST", headers=headers, body=[body], state=STATE)
+    return await call(app, path, method="POST", headers=headers, body=[body], state=STATE | routed(path, "POST"))
 
 
 @pytest.mark.parametrize("framing", [("content-length", "5"), ("transfer-encoding", "chunked")])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.host_router import HostRouter, is_plain
-from roost.identity.authenticator import HostKind
+from roost.hosts.url_map import CONTENT
+from roost.web.url_rule import HostKind
 from tests.hosts.asgi import call
 
 ADDRESSES = HostAddresses("localhost", 8642)
@@ -69,6 +70,21 @@ async def test_an_unknown_host_is_not_found(host: str | None) -> None:
     assert json.loads(sent.body) == {"error": "Not found"}
 
 
+@pytest.mark.parametrize("host", ["agents.localhost", "api.localhost", "a1.agents.localhost", "g.gateways.localhost"])
+async def test_numbers_are_for_programs_of_this_machine(host: str) -> None:
+    assert (await call(APP, "/metrics", host=host)).status == 404
+    assert (await call(APP, "/metrics", client=("192.0.2.1", 5))).status == 404
+    assert (await call(APP, "/metrics")).status == 200
+
+
+async def test_the_row_of_the_map_goes_into_the_scope() -> None:
+    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["url_rule"].body.size is None
+    own_origin = await call(APP, "/v3/files//x", host="bafy.ipfs.g.gateways.localhost")
+    assert (own_origin.status, own_origin.scope["state"]["url_rule"]) == (200, CONTENT)
+    nowhere = await call(APP, "/v3/files", host="evil.example")
+    assert json.loads(nowhere.body) == {"error": {"code": 404, "message": "Not found"}}
+
+
 async def test_two_hosts_are_no_host() -> None:
     assert (await call(APP, "/", headers=[("host", "localhost")])).status == 404
 
@@ -112,7 +128,8 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     for host in ("localhost", "b2.agents.localhost", None):
         answer = await told("/v0/llm/v1/models", host=host, state=relay)
         assert (answer["surface"], answer["agent"]) == (HostKind.RELAY, "a1")
-    for path in ("/", "/healthz", "/openapi", "/v0", "/v3/files", "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents"):
+    closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v1/models")
+    for path in (*closed, "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents", "/v1/../v0/agents"):
         assert (await call(APP, path, state=relay)).status == 404
 
 
@@ -123,6 +140,8 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
         ("/v0/status", "/v0/agents/a1/status"),
         ("/v0/agents/a1/status", "/v0/agents/a1/status"),
         ("/v0/secrets", "/v0/secrets"),
+        ("/v1/models", "/v0/llm/v1/models"),
+        ("/v1", "/v0/llm/v1"),
     ],
 )
 async def test_a_box_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:

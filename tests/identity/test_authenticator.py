@@ -10,7 +10,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import Authenticator, AuthRequest, HostKind, find_credential
+from roost.identity.authenticator import Authenticator, AuthRequest, find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import (
     ForeignOrigin,
@@ -22,6 +22,7 @@ from roost.identity.errors import (
 )
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.web.url_rule import HostKind
 
 OWN = "http://agent-1.agents.localhost:8642"
 

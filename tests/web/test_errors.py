@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from roost.core.problem import InvalidInput, Problem, ProblemKind
 from roost.web import errors
 from roost.web.schemas import Text
-from tests.hosts.asgi import Sent, call
+from tests.hosts.asgi import Sent, call, routed
 
 
 class Named(BaseModel):
@@ -63,7 +63,7 @@ async def test_a_limit_says_when_to_come_again() -> None:
 
 
 async def test_the_storage_api_has_another_form() -> None:
-    sent = await call(application(Problem("What is wrong")), "/v3/things")
+    sent = await call(application(Problem("What is wrong")), "/v3/things", state=routed("/v3/things"))
     assert json.loads(sent.body) == {"error": {"code": 500, "message": "What is wrong"}}
 
 
@@ -139,5 +139,6 @@ async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> No
 
 
 async def test_text_that_no_answer_can_repeat() -> None:
-    sent = await call(application(InvalidInput("Unknown scope: \ud800")), "/v3/things")
+    app = application(InvalidInput("Unknown scope: \ud800"))
+    sent = await call(app, "/v3/things", state=routed("/v3/things"))
     assert (sent.status, json.loads(sent.body)) == (400, {"error": {"code": 400, "message": "Unknown scope: ?"}})

@@ -1,5 +1,5 @@
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -8,10 +8,11 @@ from fastapi import Depends, FastAPI, Request
 
 from roost.core import log
 from roost.core.problem import NotFound
+from roost.hosts.url_map import CONTENT
 from roost.web import errors
 from roost.web.access_log import AccessRecord, write_access_log
 from roost.web.request_context import RequestContextMiddleware
-from tests.hosts.asgi import call
+from tests.hosts.asgi import call, routed
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -48,31 +49,28 @@ async def some_json(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
+async def told(path: str, headers: Iterable[tuple[str, str]] = (), **state: Any) -> Mapping[str, str]:
+    """The headers of a JSON response."""
+    app = RequestContextMiddleware(some_json)
+    return (await call(app, path, headers=headers, state=routed(path) | state)).headers
+
+
 async def test_the_storage_api_says_what_its_contract_lists() -> None:
-    headers = (await call(RequestContextMiddleware(some_json), "/v3/application-json")).headers
+    headers = await told("/v3/application-json")
     assert headers["content-type"] == "application/json; charset=utf-8"
     assert headers["connection"] == "keep-alive"
-    assert (await call(RequestContextMiddleware(some_json), "/v3/text-plain")).headers["content-type"] == "text/plain"
-    elsewhere = (await call(RequestContextMiddleware(some_json), "/v0/application-json")).headers
+    assert (await told("/v3/text-plain"))["content-type"] == "text/plain"
+    elsewhere = await told("/v0/application-json")
     assert (elsewhere["content-type"], "connection" in elsewhere) == ("application/json", False)
 
 
-@pytest.mark.parametrize("mark", ["agent_host", "gateway_host"])
-async def test_what_engines_and_gateways_answer_is_left_alone(mark: str) -> None:
-    async def marked(scope: Any, receive: Any, send: Any) -> None:
-        scope["state"] = {mark: "ada"}
-        await some_json(scope, receive, send)
-
-    headers = (await call(RequestContextMiddleware(marked), "/v3/application-json")).headers
+async def test_content_is_left_alone() -> None:
+    headers = await told("/v3/application-json", url_rule=CONTENT)
     assert (headers["content-type"], "connection" in headers) == ("application/json", False)
 
 
 async def test_who_wants_the_connection_closed_is_not_told_otherwise() -> None:
-    asked = [("connection", "TE, Close")]
-    assert (
-        "connection"
-        not in (await call(RequestContextMiddleware(some_json), "/v3/application-json", headers=asked)).headers
-    )
+    assert "connection" not in await told("/v3/application-json", [("connection", "TE, Close")])
 
 
 async def test_each_request_is_told_of_once_without_its_query() -> None:
@@ -117,7 +115,7 @@ async def test_an_unexpected_failure_is_logged_with_its_id_and_answers_plainly()
     assert sent.status == 500
     assert sent.body == b'{"error":"Internal error"}'
     assert sent.headers["x-request-id"] == "rq-1"
-    assert [line["event"] for line in lines] == ["unexpected failure"]
+    assert [line["event"] for line in lines] == ["request.failed"]
     assert told[0].status == 500
 
 
@@ -152,7 +150,7 @@ async def test_a_refusal_after_the_head_is_no_failure(capsys: pytest.CaptureFixt
 
     sent = await call(RequestContextMiddleware(app, lambda _: None))
     assert sent.status == 200
-    assert "unexpected failure" not in capsys.readouterr().out
+    assert "request.failed" not in capsys.readouterr().out
 
 
 async def test_a_client_that_left_first_is_499() -> None:
@@ -171,7 +169,7 @@ async def test_a_client_that_left_in_its_body_is_no_failure(capsys: pytest.Captu
     told: list[AccessRecord] = []
     await call(RequestContextMiddleware(app, told.append), method="POST", body=[])
     assert told[0].status == 499
-    assert "unexpected failure" not in capsys.readouterr().out
+    assert "request.failed" not in capsys.readouterr().out
 
 
 async def test_a_client_that_left_in_the_body_of_a_route_is_499(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +183,7 @@ async def test_a_client_that_left_in_the_body_of_a_route_is_499(capsys: pytest.C
     told: list[AccessRecord] = []
     await call(RequestContextMiddleware(app, told.append), method="POST", body=[])
     assert told[0].status == 499
-    assert "unexpected failure" not in capsys.readouterr().out
+    assert "request.failed" not in capsys.readouterr().out
 
 
 async def test_a_websocket_carries_the_id_too() -> None:

@@ -16,7 +16,6 @@ from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY
 from roost.agents.models.schemas import (
     CHAT,
     DONE,
-    PREFIX,
     OpenAIErrorBody,
     OpenAIModel,
     OpenAIModelList,
@@ -35,7 +34,7 @@ from roost.web.service_registry import provide_service
 T = TypeVar("T")
 _Gateway = Annotated[ModelGateway, Depends(provide_service(ModelGateway))]
 router = APIRouter(
-    prefix=PREFIX, tags=["models"], responses={status: {"model": OpenAIErrorBody} for status in STATUS.values()}
+    prefix="/v0/llm/v1", tags=["models"], responses={status: {"model": OpenAIErrorBody} for status in STATUS.values()}
 )
 
 

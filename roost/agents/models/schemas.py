@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from roost.agents.models.model import ModelInfo
 from roost.core.problem import Problem
 from roost.web import errors
+from roost.web.url_rule import ErrorForm
 
-PREFIX = "/v0/llm/v1"
 DONE = b"data: [DONE]\n\n"
 
 
@@ -92,4 +92,4 @@ def event(value: dict[str, Any]) -> bytes:
 
 def failure(problem: Problem) -> dict[str, Any]:
     """The error object with which a stream ends that cannot be finished."""
-    return errors.body(PREFIX, errors.STATUS[problem.kind], problem.message, problem.extra)
+    return errors.error_body(ErrorForm.OPENAI, errors.STATUS[problem.kind], problem.message, problem.extra)

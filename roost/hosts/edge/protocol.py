@@ -14,8 +14,9 @@ from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.queued_request import QueuedRequest
 from roost.hosts.edge.request_head import RequestHead
-from roost.identity.authenticator import HostKind
+from roost.hosts.url_map import is_platform_target
 from roost.web.request_id import request_id
+from roost.web.url_rule import HostKind
 
 
 class EdgeHttpProtocol(GuardedHttpProtocol):
@@ -23,7 +24,7 @@ class EdgeHttpProtocol(GuardedHttpProtocol):
 
     def _turn_for(self, facts: RequestHead) -> QueuedRequest | None:
         address = self.traffic.gate.addresses.parse(facts.host)
-        if address is None or address.surface is not HostKind.AGENT or _is_platform(self.url):
+        if address is None or address.surface is not HostKind.AGENT or is_platform_target(self.url):
             return None
         keep_alive = self.parser.get_http_version() == "1.1" and self.parser.should_keep_alive()
         return ProxyExchange(
@@ -55,7 +56,3 @@ def edge_protocol(gate: ProxyDependencies) -> type[EdgeHttpProtocol]:
         traffic = LiveConnections(gate)
 
     return BoundProtocol
-
-
-def _is_platform(target: bytes) -> bool:
-    return target.partition(b"?")[0] == b"/v0" or target.startswith(b"/v0/")

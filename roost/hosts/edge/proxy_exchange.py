@@ -21,6 +21,7 @@ from roost.hosts.edge.request_metrics import RequestMetrics
 from roost.hosts.edge.response_parser import InvalidResponse
 from roost.hosts.edge.tunnel import WebSocketTunnel
 from roost.web import errors
+from roost.web.url_rule import ErrorForm
 
 _log = log.get_logger(__name__)
 _HELD = 64 * 1024
@@ -162,7 +163,7 @@ class ProxyExchange(QueuedRequest):
             oldest = 0.0 if self._is_retry else gate.bounds.spare if asked.is_repeatable else _RECENT
             upstream = await self._traffic.pool.take(self.agent_id, oldest=oldest)
         except Problem as problem:
-            response = errors.answer("/v0", problem)
+            response = errors.problem_response(ErrorForm.AGENTS, problem)
             self._answer_ourselves(
                 response.status_code, response_head.of(response, asked.request_id, head=asked.is_head)
             )

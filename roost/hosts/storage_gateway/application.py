@@ -13,17 +13,17 @@ from roost.hosts.storage_gateway import request as asking
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, deliver, text
-from roost.identity.authenticator import HostKind
+from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.serve.errors import ContentNotServed
 from roost.storage.serve.service import GatewayResolver, ResolvedContent
 from roost.web.errors import STATUS
+from roost.web.url_rule import UrlFamily, rule_of
 
 _PREPARE = 30.0
 """Seconds until an answer begins."""
-_DOORSTEPS = frozenset({"/", "/ipfs", "/files"})
-_DOORSTEP = "ERR_ID:00004 - This is a storage gateway: content is at /ipfs/{cid}"
+_INDEX = "ERR_ID:00004 - This is a storage gateway: content is at " + PUBLIC_CONTENT + "{cid}"
 _METHODS = "GET, HEAD, OPTIONS"
 _CORS = (
     (b"Access-Control-Allow-Origin", b"*"),
@@ -59,7 +59,7 @@ class StorageGatewayApp:
         self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not (is_content(scope) or _is_doorstep(scope)):
+        if scope["type"] != "http" or rule_of(scope).family not in {UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX}:
             await self._others(scope, receive, send)
             return
         reply, served = await self._reply(scope)
@@ -76,8 +76,8 @@ class StorageGatewayApp:
             return GatewayResponse(204, _PREFLIGHT), None
         if scope["method"] not in {"GET", "HEAD"}:
             return text(405, "Method not allowed", {"Allow": _METHODS}), None
-        if not is_content(scope):
-            return text(404, _DOORSTEP), None
+        if rule_of(scope).family is UrlFamily.CONTENT_INDEX:
+            return text(404, _INDEX), None
         asked = None
         try:
             asked = asking.read(scope)
@@ -97,19 +97,6 @@ class StorageGatewayApp:
     def _count(self, asked: GatewayRequest, found: ResolvedContent, status: int, sent: int) -> None:
         gateway, network = found.gateway, found.scope.network
         self._counter.served(gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent)
-
-
-def is_content(scope: Scope) -> bool:
-    """Whether a request that `hosts/dispatch.py` marked is for content on a storage gateway."""
-    state = scope.get("state", {})
-    if state.get("surface") is not HostKind.STORAGE_GATEWAY:
-        return False
-    return state["cid_host"] is not None or scope["path"].startswith((asking.PUBLIC, asking.PRIVATE))
-
-
-def _is_doorstep(scope: Scope) -> bool:
-    """Whether somebody only opened the gateway's address, which is all that its owner was told."""
-    return scope.get("state", {}).get("surface") is HostKind.STORAGE_GATEWAY and scope["path"] in _DOORSTEPS
 
 
 def _told(problem: Problem, asked: GatewayRequest | None) -> GatewayResponse:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from roost.hosts.storage_gateway import conditions, disposition
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.response import GatewayResponse, text
+from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.serve.service import ResolvedContent
 from roost.storage.unixfs.cid import Cid
 
@@ -27,7 +28,7 @@ def common(asked: GatewayRequest, found: ResolvedContent) -> dict[str, str]:
         told = {"Referrer-Policy": "no-referrer"}
     else:
         told = {
-            "X-Ipfs-Path": "/".join(("/ipfs", written(asked.cid), *map(quote, asked.path))),
+            "X-Ipfs-Path": PUBLIC_CONTENT + "/".join((written(asked.cid), *map(quote, asked.path))),
             "X-Ipfs-Roots": ",".join([written(step.cid) for step in found.steps]),
             "Vary": "Accept",
         }

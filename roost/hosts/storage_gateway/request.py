@@ -7,12 +7,12 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.types import Scope
 
+from roost.hosts.url_map import PRIVATE_CONTENT, PUBLIC_CONTENT
 from roost.storage.serve.errors import InvalidGatewayUrl
 from roost.storage.serve.service import GatewayVisitor
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import MalformedContent
 
-PUBLIC, PRIVATE = "/ipfs/", "/files/"
 _MOST_FIELDS = 64
 
 
@@ -63,8 +63,8 @@ def read(scope: Scope) -> GatewayRequest:
     target = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     cid, rest, is_private = state["cid_host"], target, False
     if cid is None:
-        is_private = target.startswith(PRIVATE)
-        cid, slash, rest = target.removeprefix(PRIVATE if is_private else PUBLIC).partition("/")
+        is_private = target.startswith(PRIVATE_CONTENT)
+        cid, slash, rest = target.removeprefix(PRIVATE_CONTENT if is_private else PUBLIC_CONTENT).partition("/")
         rest = slash + rest
     query = scope["query_string"].decode("latin-1")
     return GatewayRequest(

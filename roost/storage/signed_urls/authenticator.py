@@ -7,10 +7,11 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from roost.core.problem import NotFound
-from roost.identity.authenticator import HostKind, auth_request_of
+from roost.identity.authenticator import auth_request_of
 from roost.storage.signed_urls.model import UploadGrant
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.web.service_registry import provide_service
+from roost.web.url_rule import HostKind
 
 _SURFACES = frozenset({HostKind.STORAGE, HostKind.LOCAL})
 

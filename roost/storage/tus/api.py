@@ -20,6 +20,7 @@ from roost.storage.tus.model import NewTusUpload, TusUpload, metadata, number
 from roost.storage.tus.service import TusUploadService
 from roost.web import errors
 from roost.web.service_registry import provide_service
+from roost.web.url_rule import rule_of
 
 _VERSION = "1.0.0"
 _PART = "application/offset+octet-stream"
@@ -111,7 +112,7 @@ async def _begun(request: Request, transfers: TusUploadService, opening: NewTusU
 
 
 def _out_of_step(request: Request, problem: UploadOffsetMismatch) -> Response:
-    answer = errors.answer(request.url.path, problem)
+    answer = errors.problem_response(rule_of(request.scope).errors, problem)
     answer.headers.update({**_RESUMABLE, "Upload-Offset": str(problem.offset)})
     if problem.cid is not None:
         answer.headers["upload-cid"] = problem.cid

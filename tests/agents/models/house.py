@@ -16,11 +16,13 @@ from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import Json, ModelUpstream, UpstreamProblem
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import Authenticator, HostKind
+from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
+from roost.web.url_rule import HostKind
+from tests.hosts.asgi import routed
 
 AGENT = "agent-1"
 
@@ -53,10 +55,11 @@ class House:
         await self.database.write(furnish)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"surface": HostKind.LOCAL}}, receive, send)
+        await self.app({**scope, "state": {"surface": HostKind.LOCAL, **routed(scope["path"])}}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"surface": HostKind.RELAY, "agent_host": AGENT}}, receive, send)
+        state = {"surface": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"])}
+        await self.app({**scope, "state": state}, receive, send)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
-from roost.hosts.middleware import front
+from roost.hosts.middleware import add_middleware
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator, AuthRequest
@@ -297,7 +297,7 @@ def fronted() -> Iterator[Site]:
         site = sites[0]
         assert site.protocol is not None
         addresses = site.protocol.traffic.gate.addresses
-        await front(hello_app, addresses, admitted, observe=site.passages.append)(scope, receive, send)
+        await add_middleware(hello_app, addresses, admitted, observe=site.passages.append)(scope, receive, send)
 
     with running_site(app=app) as site:
         sites.append(site)

@@ -3,6 +3,7 @@ import pytest
 from roost.core.problem import TooManyRequests
 from roost.hosts.edge import response_head
 from roost.web import errors
+from roost.web.url_rule import ErrorForm
 
 HOST = "a1.agents.localhost"
 
@@ -97,7 +98,7 @@ def test_errors_have_the_contracts_form() -> None:
 
 
 def test_an_answer_of_the_table_is_carried_whole() -> None:
-    answer = response_head.of(errors.answer("/v0", TooManyRequests(retry_after=3)), "rq-1")
+    answer = response_head.of(errors.problem_response(ErrorForm.AGENTS, TooManyRequests(retry_after=3)), "rq-1")
     assert answer.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"\r\nretry-after: 3\r\n" in answer
     assert answer.endswith(b'{"error":"Too many requests"}')

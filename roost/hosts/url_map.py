@@ -1,0 +1,62 @@
+"""The URL map: one row for each family of paths. No other module compares a path with a prefix of an API.
+
+The first row that matches counts. What a row decides: `web/url_rule.py`.
+"""
+
+from functools import partial
+
+from roost.agents.workspace.errors import WorkspaceFileTooLarge
+from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
+
+PUBLIC_CONTENT, PRIVATE_CONTENT = "/ipfs/", "/files/"
+"""Where storage gateways serve content by CID."""
+
+_MIB = 1024**2
+_UPLOAD = BodyLimit(size=None, values=None)
+_MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
+_WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
+_ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
+
+_UPLOADS = "/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?"
+_WITH_UPLOAD = frozenset({"POST", "PATCH"})
+_OWN_AGENT = ("/v0", "/v0/agents/{agent}")
+_ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
+_ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
+
+_agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=frozenset(HostKind), authenticates_early=True)
+_models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
+_storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE)
+_legacy = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.LEGACY)
+_gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
+
+CONTENT = _gateway("/(ipfs|files)/.*", UrlFamily.CONTENT)
+URL_MAP = (
+    UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to everyone
+    _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
+    _models("/v0/llm(/.*)?"),
+    _agents("/v0/agents/[^/]+/files/upload", body=_WORKSPACE_FILE),
+    _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
+    _agents("/v0/agents(/.*)?"),
+    _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
+    _agents("/v0/.*", aliases=_ON_AGENT),
+    _storage(_UPLOADS, allows_cors=True, methods=_WITH_UPLOAD, body=_UPLOAD),
+    _storage(_UPLOADS, allows_cors=True),
+    _storage("/v3(/.*)?"),
+    _legacy("/pinning/pinFileToIPFS", methods=_WITH_UPLOAD, body=_UPLOAD),
+    _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
+    _legacy("/(pinning|data|users|psa)/.*|/groups(/.*)?"),
+    CONTENT,
+    _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
+    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL})),
+    UrlRule(),
+)
+
+
+def find_rule(method: str, path: str) -> UrlRule:
+    """Return the row of a request."""
+    return next(rule for rule in URL_MAP if rule.matches(method, path))
+
+
+def is_platform_target(target: bytes) -> bool:
+    """Return whether a request target on an agent's address is the platform's; all others are the agent's."""
+    return target.startswith(b"/v0/") or target.partition(b"?")[0] == b"/v0"

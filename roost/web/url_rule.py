@@ -1,0 +1,103 @@
+"""One row of the URL map (`hosts/url_map.py`): everything that a path decides before its handler runs.
+
+`HostRouter` finds the row of a request once and puts it into the scope; every middleware reads it there.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from functools import cached_property
+
+from starlette.types import Scope
+
+from roost.web.json_tokens import MOST
+
+
+class HostKind(StrEnum):
+    """Kinds of addresses that a request can come to."""
+
+    MANAGEMENT = auto()
+    AGENT = auto()
+    LOCAL = auto()
+    RELAY = auto()
+    STORAGE = auto()
+    STORAGE_GATEWAY = auto()
+
+
+class UrlFamily(StrEnum):
+    """Parts of the server that answer requests."""
+
+    AGENTS = auto()
+    MODELS = auto()
+    STORAGE = auto()
+    CONTENT = auto()
+    CONTENT_INDEX = auto()
+    SYSTEM = auto()
+
+
+class ErrorForm(StrEnum):
+    """Forms of error bodies, as the clients of each API read them."""
+
+    AGENTS = auto()
+    """`{"error": string}` (contract, Errors)."""
+    STORAGE = auto()
+    """`{"error": {"code", "message"}}`."""
+    LEGACY = auto()
+    """`{"error": {"reason", "details"}}`, of the storage API before `/v3`."""
+    OPENAI = auto()
+    """OpenAI's own form."""
+
+
+@dataclass(frozen=True)
+class BodyLimit:
+    """Limits of a request body; sizes in bytes, times in seconds.
+
+    size, values (of JSON): None where the handler limits them itself, or where the body is no JSON.
+    A body has to be complete within `grace` seconds plus one for each `rate` bytes, without a pause of `idle` seconds.
+    """
+
+    size: int | None = 1024**2
+    values: int | None = MOST
+    message: str = "Request body too large"
+    grace: float = 30.0
+    rate: int = 8 * 1024
+    idle: float = 60.0
+
+
+@dataclass(frozen=True)
+class UrlRule:
+    """Row of the URL map. The defaults are those of a path that is not on the map.
+
+    pattern: a regular expression for the whole path, as it was sent. methods: empty for all.
+    hosts: the kinds of addresses that serve it; it is 404 elsewhere.
+    aliases: a prefix of the path and its meaning on a kind of address; `{agent}` is the agent of the address.
+    """
+
+    pattern: str = ".*"
+    family: UrlFamily = UrlFamily.SYSTEM
+    hosts: frozenset[HostKind] = frozenset(HostKind) - {HostKind.AGENT, HostKind.RELAY}
+    errors: ErrorForm = ErrorForm.AGENTS
+    body: BodyLimit = BodyLimit()
+    methods: frozenset[str] = frozenset()
+    aliases: Mapping[HostKind, tuple[str, str]] = field(default_factory=dict[HostKind, tuple[str, str]])
+    authenticates_early: bool = False
+    """Whether the caller is authenticated before a body is read."""
+    allows_cors: bool = False
+    """Whether pages of any origin may send such requests."""
+
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether the row is that of a request."""
+        return (not self.methods or method in self.methods) and self._compiled.fullmatch(path) is not None
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, re.DOTALL)
+
+
+def rule_of(scope: Scope) -> UrlRule:
+    """Return the row that `HostRouter` put into the scope; the defaults where no router ran."""
+    return scope.get("state", {}).get("url_rule") or _DEFAULT
+
+
+_DEFAULT = UrlRule()

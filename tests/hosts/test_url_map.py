@@ -1,0 +1,78 @@
+"""The URL map: each row by example, and every operation of the API on the addresses that its callers use."""
+
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from roost.hosts.application import application
+from roost.hosts.routes import table
+from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
+from roost.web.service_registry import ServiceRegistry
+from roost.web.url_rule import ErrorForm, HostKind, UrlFamily
+
+ID = "00000000-0000-4000-8000-000000000000"
+MIB = 1024**2
+
+
+@pytest.mark.parametrize(
+    ("request_line", "family", "form", "size"),
+    [
+        ("GET /v0/agents", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
+        ("POST /v0/agents/a1/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, 16 * MIB),
+        ("POST /v0/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, 16 * MIB),
+        ("POST /v0/agents/a1/x/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
+        ("POST /v0/llm/v1/chat/completions", UrlFamily.MODELS, ErrorForm.OPENAI, 32 * MIB),
+        ("POST /v1/chat/completions", UrlFamily.MODELS, ErrorForm.OPENAI, 32 * MIB),
+        ("POST /v0/llmx", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
+        ("POST /v3/files", UrlFamily.STORAGE, ErrorForm.STORAGE, None),
+        (f"PATCH /v3/files/{ID}/a1", UrlFamily.STORAGE, ErrorForm.STORAGE, None),
+        ("PUT /v3/files", UrlFamily.STORAGE, ErrorForm.STORAGE, MIB),
+        ("POST /v3/files/sign", UrlFamily.STORAGE, ErrorForm.STORAGE, MIB),
+        ("POST /pinning/pinFileToIPFS", UrlFamily.STORAGE, ErrorForm.LEGACY, None),
+        ("POST /pinning/pinJSONToIPFS", UrlFamily.STORAGE, ErrorForm.LEGACY, 10 * MIB),
+        ("GET /psa/pins", UrlFamily.STORAGE, ErrorForm.LEGACY, MIB),
+        ("GET /ipfs/cid", UrlFamily.CONTENT, ErrorForm.AGENTS, MIB),
+        ("GET /ipfs", UrlFamily.CONTENT_INDEX, ErrorForm.AGENTS, MIB),
+        ("GET /healthz", UrlFamily.SYSTEM, ErrorForm.AGENTS, MIB),
+    ],
+)
+def test_rows_by_example(request_line: str, family: UrlFamily, form: ErrorForm, size: int | None) -> None:
+    rule = find_rule(*request_line.split())
+    assert (rule.family, rule.errors, rule.body.size) == (family, form, size)
+
+
+def test_every_request_has_a_row_and_every_row_a_request() -> None:
+    examples = [
+        "/v0",
+        "/v1/x",
+        "/v0/llm/x",
+        "/v0/agents/a/files/upload",
+        "/v0/files/upload",
+        "/v0/agents",
+        "/v0/status",
+    ]
+    examples += ["/v0/secrets", "/v3/files", "/v3/x", "/pinning/pinFileToIPFS", "/pinning/pinJSONToIPFS", "/groups"]
+    examples += ["/ipfs/x", "/", "/metrics", "/anything\n"]
+    found = [find_rule(method, path) for path in examples for method in ("GET", "POST")]
+    assert all(any(rule is row for rule in found) for row in URL_MAP)
+
+
+def operations() -> list[Any]:
+    return list(table(application(ServiceRegistry(), "http://agents.localhost", {}, CollectorRegistry())))
+
+
+@pytest.mark.parametrize("row", operations(), ids=lambda row: f"{row['method']} {row['path']}")
+def test_each_operation_is_served_where_its_callers_are(row: Any) -> None:
+    rule = find_rule(row["method"], row["path"].replace("{agentId}", "a1").replace("{file_id}", ID))
+    if row["path"] != "/metrics":
+        assert rule.hosts >= {HostKind(address) for address in row["addresses"]}
+    assert rule.authenticates_early == row["path"].startswith("/v0/")
+
+
+@pytest.mark.parametrize(
+    ("target", "is_platform"),
+    [(b"/v0", True), (b"/v0?x", True), (b"/v0/logs", True), (b"/v0x", False), (b"/", False), (b"/x/v0/", False)],
+)
+def test_what_is_the_platforms_on_an_agents_address(target: bytes, is_platform: bool) -> None:
+    assert is_platform_target(target) is is_platform
