@@ -1,64 +1,41 @@
-"""Writing down every so often what is counted in memory, so that nobody who is counted waits for the disk.
+"""Flush in-memory counters to the database at a fixed interval, so that no request waits for the disk.
 
-What was counted since the last time is lost in a crash, on purpose; a clean stop loses nothing.
+A crash loses the counts since the last flush; a clean stop loses none.
 """
 
 import asyncio
-import contextlib
 from abc import ABC, abstractmethod
 
-from roost.core import log
-
-_log = log.get_logger("flusher")
+from roost.core.periodic import PeriodicTask
 
 
 class PeriodicFlusher(ABC):
-    """What counts in memory extends this, and says in `_write` how it is written down."""
+    """Counter in memory that is written at a fixed interval; subclasses implement `_write`."""
 
-    def __init__(self, what: str, interval: float) -> None:
-        """`what` it is, for the log. interval: seconds from one time to the next."""
-        self._what = what
-        self._interval = interval
+    def __init__(self, name: str, interval: float) -> None:
+        """`name` identifies the counter in the log; `interval` is in seconds."""
         self._writing = asyncio.Lock()
-        self._stopping = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
+        self._task = PeriodicTask(name, self.flush, interval)
 
     @abstractmethod
     async def _write(self) -> None:
-        """Write down all that there is; what cannot be written is kept for the next time, and why is raised.
+        """Write all counts; on failure keep them for the next time and raise the reason.
 
-        It is never cut off, nor begun again before it is done.
+        It is never cancelled, nor begun again before it is done.
         """
 
     async def flush(self) -> None:
-        """Write down what has been counted, now. Raises what it cannot be for."""
-        await asyncio.shield(self._take_turn())  # cut off in the middle, nobody would know what is written
+        """Write the counts now. Raises the failure of `_write`."""
+        await asyncio.shield(self._write_exclusively())  # a write that is cancelled half-way could be counted twice
 
     def start(self) -> None:
-        self._stopping.clear()
-        self._loop = asyncio.create_task(self._run(), name=self._what)
+        self._task.start()
 
     async def stop(self) -> None:
-        """Idempotent."""
-        self._stopping.set()
-        if self._loop is not None:
-            await self._loop
-            self._loop = None
-        await self._try()
+        """Stop the loop and write the remaining counts. Idempotent."""
+        await self._task.stop()
+        await self._task.run_once()
 
-    async def _run(self) -> None:
-        while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._interval):
-                    await self._stopping.wait()
-            await self._try()
-
-    async def _try(self) -> None:
-        try:
-            await self.flush()
-        except Exception:  # noqa: BLE001 - the edge of the loop
-            _log.exception("what was counted could not be written down; it is tried again", what=self._what)
-
-    async def _take_turn(self) -> None:
+    async def _write_exclusively(self) -> None:
         async with self._writing:
             await self._write()

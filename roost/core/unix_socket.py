@@ -12,6 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from roost.core.periodic import Backoff
+
 _ADDRESS_BYTES = 107
 _BACKLOG = 1024
 _RETRY_SECONDS = 0.005
@@ -54,11 +56,12 @@ async def connect_unix(path: Path) -> tuple[asyncio.StreamReader, asyncio.Stream
 
 async def _reach(sock: socket.socket, address: str) -> None:
     # Not `loop.sock_connect`: a full backlog answers EAGAIN, which it takes for "in progress" and then for connected.
+    backoff = Backoff(_RETRY_SECONDS)
     while True:
         try:
             return sock.connect(address)
         except BlockingIOError:
-            await asyncio.sleep(_RETRY_SECONDS)
+            await backoff.pause()
 
 
 def _kind(path: Path) -> int | None:

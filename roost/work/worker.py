@@ -14,6 +14,7 @@ from structlog.contextvars import bound_contextvars
 
 from roost.core import clock, log
 from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.work import store
 from roost.work.claim import ClaimedOperation, Handler, HandlerSpec
@@ -52,9 +53,9 @@ class OperationWorker:
         self._limit = limit
         self._duties: dict[str, HandlerSpec] = {}
         self._runs: dict[str, _RunningOperation] = {}
-        self._wake = asyncio.Event()
-        self._stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._claiming = PeriodicTask("operations claim", self._claim, _POLL)
+        self._extending = PeriodicTask("operations extend", self._extend, lease / 3)
+        self._sweeping = PeriodicTask("operations sweep", self._sweep, _SWEEP_SECONDS)
         self._awaited: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def handle(self, kind: str, handler: Handler, *, retries: int = 0) -> None:
@@ -75,24 +76,20 @@ class OperationWorker:
         owner = None if self._db.is_sqlite else self._owner
         if left := await self._db.write(lambda connection: store.release(connection, owner)):
             _log.info("operations.resumed", count=left)
-        self._tasks = [asyncio.create_task(self._claim_always()), asyncio.create_task(self._beat_always())]
+        for task in (self._claiming, self._extending, self._sweeping):
+            task.start()
 
     async def stop(self, grace: float = 10.0) -> None:
         """Claim nothing more, let handlers finish within `grace` seconds, then cancel them and give their work back."""
-        self._stopping = True
-        self._wake.set()
-        if not self._tasks:
+        if not self._claiming.is_running:
             return
-        claiming, beating = self._tasks
-        self._tasks = []
-        await asyncio.wait({claiming}, timeout=grace)
+        await self._claiming.stop(grace)
         await self._settled(grace)
         for run in self._runs.values():
             run.give_up()
         await self._settled(_CANCEL_SECONDS)
-        claiming.cancel()
-        beating.cancel()
-        await asyncio.wait({claiming, beating})
+        await self._extending.stop()
+        await self._sweeping.stop()
         try:
             await self._db.write(lambda connection: store.release(connection, self._owner))
         except Exception:  # noqa: BLE001 - the end of the loop: without a database the leases expire by themselves
@@ -100,7 +97,7 @@ class OperationWorker:
 
     def wake(self) -> None:
         """Look for work now: call it after the commit of what `add` wrote."""
-        self._wake.set()
+        self._claiming.wake()
 
     async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - running out is no error
         """The operation once it has finished, or as it is after `timeout` seconds. Raises OperationMissing."""
@@ -115,17 +112,6 @@ class OperationWorker:
             with suppress(TimeoutError):  # the poll sees what another process finishes
                 async with asyncio.timeout(min(left, _POLL)):
                     await event.wait()
-
-    async def _claim_always(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                await self._claim()
-            except Exception:  # noqa: BLE001 - the edge of the loop: the database may come back
-                _log.exception("operations.claim_failed")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_POLL):
-                    await self._wake.wait()
 
     async def _claim(self) -> None:
         limit = self._limit - len(self._runs)
@@ -160,31 +146,24 @@ class OperationWorker:
             del self._runs[run.claim.id]
             if event := self._awaited.get(run.claim.id):
                 event.set()
-            self._wake.set()
+            self._claiming.wake()
 
     async def _settled(self, seconds: float) -> None:
         if tasks := {run.settled for run in self._runs.values() if run.settled}:
             await asyncio.wait(tasks, timeout=seconds)
 
-    async def _beat_always(self) -> None:
+    async def _extend(self) -> None:
+        """Extend the leases of running operations; cancel those that another process may claim before the next run."""
         interval = self._lease / 3
-        sweep_at = clock.monotonic_seconds()
-        while True:
-            try:
-                async with asyncio.timeout(interval):
-                    await self._beat()
-                if clock.monotonic_seconds() >= sweep_at:
-                    await self._db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT))
-                    sweep_at = clock.monotonic_seconds() + _SWEEP_SECONDS
-            except Exception:  # noqa: BLE001 - the edge of the loop
-                _log.exception("operations.beat_failed")
+        try:
+            async with asyncio.timeout(interval):
+                await self._extend_leases()
+        finally:
             for run in self._runs.values():
-                if run.safe_until < clock.monotonic_seconds() + interval:  # it would expire before the next beat
+                if run.safe_until < clock.monotonic_seconds() + interval:
                     run.give_up()
-            await asyncio.sleep(interval)
 
-    async def _beat(self) -> None:
-        """Prolong the leases of what runs here and give up what is lost."""
+    async def _extend_leases(self) -> None:
         if not (runs := list(self._runs.values())):
             return
         safe_until, until = self._next_lease()
@@ -195,6 +174,9 @@ class OperationWorker:
                 run.safe_until = safe_until
             else:
                 run.give_up()
+
+    async def _sweep(self) -> None:
+        await self._db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT))
 
     def _next_lease(self) -> tuple[float, datetime]:
         """When a lease that is written from now on ends: on the clock of this process, and as all see it."""

@@ -85,6 +85,13 @@ def _url_prefixes(module: Module) -> Iterator[int]:
             yield line
 
 
+def _sleeping_loops(module: Module) -> Iterator[int]:
+    for loop in module.nodes:
+        for node in ast.walk(loop) if isinstance(loop, ast.While) else ():
+            if isinstance(node, ast.Call) and re.fullmatch(r"asyncio\.sleep\((?!0\)).*\)", ast.unparse(node)):
+                yield node.lineno  # `sleep(0)` gives others a turn and is no pause
+
+
 _CAMEL = re.compile(r"[a-z]+([A-Z][a-z0-9]+)+")
 
 
@@ -250,7 +257,7 @@ RULES: tuple[Rule, ...] = (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
             "roost/core/daemon_thread.py",  # blocking work of minutes
-            "roost/core/periodic_flusher.py",  # counts are written behind, in batches
+            "roost/core/periodic.py",  # the one kind of background loop
             "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
@@ -259,17 +266,27 @@ RULES: tuple[Rule, ...] = (
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
-            "roost/agents/lifecycle/reconcile.py",  # the watch over gateways
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/storage/content/car_receiver.py",  # the same
             "roost/storage/webhooks/sender.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
-            "roost/storage/content/maintenance.py",  # loops that only tidy up, and lose nothing when they are cut off
             "roost/agents/models/agent_catalogs.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",
         ),
         "what outlives a request is a row in operations (roost/work), never a bare task",
         "import asyncio\nasyncio.create_task(run())",
+    ),
+    Rule(
+        "loops that sleep",
+        _sleeping_loops,
+        (
+            "roost/warden/*",  # a program of its own: standard library only
+            "roost/drivers/*",  # wait with a deadline for programs that report no change
+            "roost/storage/content/scrub.py",  # limits the rate of its reads
+            "roost/storage/webhooks/sender.py",
+        ),
+        "a background loop is a PeriodicTask, a wait between attempts is a Backoff (core/periodic.py)",
+        "import asyncio\nasync def watch():\n    while True:\n        await asyncio.sleep(5)",
     ),
     Rule(
         "child processes",

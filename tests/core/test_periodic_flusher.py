@@ -72,7 +72,7 @@ async def test_the_loop_outlives_failures_and_tells_of_them() -> None:
         async with asyncio.timeout(10):
             while not logs:
                 await asyncio.sleep(0.002)
-    assert logs[0]["what"] == "test"
+    assert logs[0]["task"] == "test"
     counted.broken = False
     await _until_written(counted)
     await counted.stop()

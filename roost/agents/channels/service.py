@@ -27,6 +27,7 @@ from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
 from roost.core.db import Database
+from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility
 from roost.identity import tenants
@@ -120,8 +121,9 @@ class ChannelService:
         """The agent once it is not starting: a start under way may have asked for its channels before the change."""
         agent = await self._roster.get(agent_id)
         deadline = clock.monotonic_seconds() + self._reach.engine(agent.engine).start_deadline + _START_GRACE
+        backoff = Backoff(_LOOK_AGAIN)
         while agent.state is AgentState.STARTING and clock.monotonic_seconds() < deadline:
-            await asyncio.sleep(_LOOK_AGAIN)
+            await backoff.pause()
             agent = await self._roster.get(agent_id)
         return agent
 

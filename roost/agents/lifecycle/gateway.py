@@ -1,6 +1,5 @@
 """Brings up the gateway of an agent inside its box, and tells why when it does not come up."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
@@ -9,6 +8,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
+from roost.core.periodic import Backoff
 from roost.core.problem import Problem, ProblemKind
 from roost.core.secret_mask import SecretMask
 from roost.drivers.engine.contract import Engine, GatewaySetup
@@ -87,7 +87,7 @@ class GatewayStarter:
         )
 
     async def _until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
-        deadline, wait = clock.monotonic_seconds() + engine.start_deadline, _FIRST_WAIT
+        deadline, backoff = clock.monotonic_seconds() + engine.start_deadline, Backoff(_FIRST_WAIT, _LONGEST_WAIT)
         while clock.monotonic_seconds() < deadline:
             if await engine.ready(warden.dial):
                 return
@@ -96,8 +96,7 @@ class GatewayStarter:
                 code = None if process is None else process.exit_code
                 await warden.stop(PROCESS)
                 raise GatewayFailed(await _with_logs(f"The gateway exited with code {code}", warden, mask))
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.5, _LONGEST_WAIT)
+            await backoff.pause()
         await warden.stop(PROCESS)
         raise GatewayFailed(
             await _with_logs(f"The gateway did not answer within {engine.start_deadline:.0f} s", warden, mask)

@@ -7,7 +7,6 @@ boxes; the next start brings them back. Trouble with one agent is never trouble 
 """
 
 import asyncio
-import contextlib
 
 from sqlalchemy import Connection
 
@@ -20,6 +19,7 @@ from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
 from roost.work import OperationWorker
@@ -51,7 +51,7 @@ class AgentReconciler:
         self._relays = relays
         self._gateways = gateways
         self._every = every
-        self._loop: asyncio.Task[None] | None = None
+        self._watch = PeriodicTask("reconcile", self._look, every)
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def start(self) -> None:
@@ -62,14 +62,11 @@ class AgentReconciler:
             _log.warning("ending a container that belongs to no agent", agent=stray)
             await self._runtime.stop(stray)
         await asyncio.gather(*(self._take_up(agent, agent.id in boxes) for agent in agents))
-        self._loop = asyncio.create_task(self._watch(), name="reconcile")
+        self._watch.start(delay=self._every)
 
     async def stop(self) -> None:
         """End all boxes, cleanly; the agents are started again when the server is."""
-        if self._loop is not None:
-            self._loop.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._loop
+        await self._watch.stop()
         await asyncio.gather(*(self._rest(agent) for agent in await self._roster.everyone()))
 
     async def _take_up(self, agent: Agent, has_box: bool) -> None:
@@ -104,14 +101,6 @@ class AgentReconciler:
                 return
             await self._relays.close(agent.id)
             await self._move(agent, AgentState.NOT_RUNNING)
-
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(self._every)
-            try:
-                await self._look()
-            except Exception:  # noqa: BLE001 - the edge of the loop
-                _log.exception("reconciling failed; trying again")
 
     async def _look(self) -> None:
         settled = [

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from roost.agents.logs.errors import LogReaderTooSlow
 from roost.agents.logs.model import LINE_LIMIT, LogMessage
 from roost.core import log
+from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.drivers.runtime.warden_client import LogLine
 
@@ -59,15 +60,16 @@ class LogFeed:
             await self._news.wait()
 
     async def _run(self) -> None:
-        wait = _FIRST_WAIT
+        backoff = Backoff(_FIRST_WAIT, _LONGEST_WAIT, factor=2)
         try:
             while True:
                 before = self._next
                 with suppress(Problem):  # the box is away, or did not wait for us
                     await self._take(_KEPT if self._next else LINE_LIMIT)
                 await self._gone()
-                wait = _FIRST_WAIT if self._next > before else min(wait * 2, _LONGEST_WAIT)
-                await asyncio.sleep(wait)
+                if self._next > before:
+                    backoff.reset()
+                await backoff.pause()
         except Problem as problem:
             self._over = problem
         except Exception:  # noqa: BLE001 - the edge of the loop: who follows is told

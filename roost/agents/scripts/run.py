@@ -1,6 +1,5 @@
 """One run of an agent's scripts: the build to its end, then the start script, each step noted as it is taken."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -16,6 +15,7 @@ from roost.agents.scripts.model import (
     ScriptStatus,
 )
 from roost.core import clock
+from roost.core.periodic import Backoff
 from roost.drivers.runtime.warden_client import ProcessStatus, WardenClient
 from roost.work import ClaimedOperation
 
@@ -74,10 +74,8 @@ class ScriptRun:
 
     async def _ended(self) -> ProcessStatus | None:
         """The build once it is over; None when it was ended because its time was."""
-        wait, latest = (
-            _FIRST_WAIT,
-            clock.monotonic_seconds() + self._build_seconds,
-        )  # whatever the box says of its beginning
+        latest = clock.monotonic_seconds() + self._build_seconds  # the container's own start time is not trusted
+        backoff = Backoff(_FIRST_WAIT, _LONGEST_WAIT)
         while True:
             process = (await self.warden.processes()).get(PROCESSES[BUILD])
             if process is None or process.state == "exited":
@@ -86,8 +84,7 @@ class ScriptRun:
             if overdue or clock.monotonic_seconds() > latest:
                 await self.warden.stop(PROCESSES[BUILD], STOP_GRACE)
                 return None
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.5, _LONGEST_WAIT)
+            await backoff.pause()
 
     async def _start(self, command: str, env: Mapping[str, str]) -> None:
         if await self._ours(START) is None:

@@ -30,7 +30,7 @@ Names = Mapping[tuple[str, ContentNetwork, Cid], str]
 class GatewayHitCounter(PeriodicFlusher):
     def __init__(self, db: Database, days: int) -> None:
         """days: for how many what is counted is kept; with none, nothing is counted."""
-        super().__init__("what gateways served", _INTERVAL)
+        super().__init__("gateway hits", _INTERVAL)
         self._db = db
         self._days = days
         self._pending: dict[Hit, HitCount] = {}

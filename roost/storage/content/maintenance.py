@@ -1,13 +1,13 @@
-"""What a server does for content by itself: let go of what is over, sweep up what nobody holds, read all again.
+"""Background maintenance of content: end what has expired, delete what no file holds, verify stored packs.
 
-Each is a loop of its own that survives every failure; several servers of one database may all run them.
+Several servers of one database may all run these tasks.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from roost.core import log
+from roost.core.periodic import PeriodicTask
 from roost.storage.content.service import ContentService
 
 SWEEP_EVERY = timedelta(hours=1)
@@ -19,30 +19,31 @@ _log = log.get_logger("content")
 
 
 class MaintenanceTasks:
+    """The four periodic tasks of a content store."""
+
     def __init__(self, content: ContentService, expire: Callable[[], Awaitable[int]]) -> None:
-        """`expire` ends some of what is over, and says how many there were."""
+        """`expire` ends some expired rows and returns their number."""
         self._content = content
         self._expire = expire
-        self._loops: list[asyncio.Task[None]] = []
-
-    def start(self) -> None:
-        self._loops = [
-            asyncio.create_task(_always(SWEEP_EVERY, self._sweep), name="content sweep"),
-            asyncio.create_task(_always(EXPIRE_EVERY, self._expire_all), name="content expire"),
-            asyncio.create_task(_always(SCRUB_EVERY, self._scrub), name="content scrub"),
-            asyncio.create_task(_always(LOOK_EVERY, self._content.look), name="content look"),
+        self._tasks = [
+            PeriodicTask("content sweep", self._sweep, SWEEP_EVERY.total_seconds()),
+            PeriodicTask("content expire", self._expire_all, EXPIRE_EVERY.total_seconds()),
+            PeriodicTask("content scrub", self._scrub, SCRUB_EVERY.total_seconds()),
+            PeriodicTask("content look", content.look, LOOK_EVERY.total_seconds()),
         ]
 
+    def start(self) -> None:
+        for task in self._tasks:
+            task.start()
+
     async def stop(self) -> None:
-        """Idempotent. What is cut off is done by the next start."""
-        loops, self._loops = self._loops, []
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        """Idempotent. The next start does the rest of a run that was cancelled."""
+        for task in self._tasks:
+            await task.stop()
 
     async def _sweep(self) -> None:
-        if gone := await self._content.sweep():
-            _log.info("swept up", objects=gone)
+        if count := await self._content.sweep():
+            _log.info("content.swept", objects=count)
 
     async def _expire_all(self) -> None:
         while await self._expire():
@@ -52,12 +53,3 @@ class MaintenanceTasks:
         await self._content.scrub.look()
         while await self._content.scrub.next():
             pass
-
-
-async def _always(every: timedelta, work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            await work()
-        except Exception:  # noqa: BLE001 - the edge of the loop
-            _log.exception("keeping content failed; it is tried again", what=work.__name__)
-        await asyncio.sleep(every.total_seconds())

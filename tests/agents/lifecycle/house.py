@@ -168,8 +168,7 @@ async def house(
     try:
         yield made
     finally:
-        if made.reconciler._loop:
-            made.reconciler._loop.cancel()
+        await made.reconciler._watch.stop()
         await made.queue.stop(grace=0)
 
 

@@ -92,7 +92,7 @@ async def test_what_cannot_be_written_is_kept(database: Database) -> None:
     meter.add(_usage())
     with capture_logs() as logs:
         await until(lambda: logs)
-    assert logs[0]["what"] == "model usage"
+    assert logs[0]["task"] == "model usage"
     meter.add(_usage())
     rename("gone", "model_usage")
     await meter.stop()
