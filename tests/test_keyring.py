@@ -195,7 +195,9 @@ def counted(function):
         return function(*arguments, **options)
     return call
 
-for module, names in ((os, ("open", "link", "fsync")), (Path, ("replace", "unlink")), (sealed, ("reseal_page", "lock_sealed_writes"))):
+counted_names = {os: ("open", "link", "fsync"), Path: ("replace", "unlink")}
+counted_names[sealed] = ("reseal_page", "lock_sealed_writes")
+for module, names in counted_names.items():
     for name in names:
         setattr(module, name, counted(getattr(module, name)))
 sealed._PAGE = 2

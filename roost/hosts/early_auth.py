@@ -17,7 +17,7 @@ from roost.web import errors
 from roost.web.url_rule import rule_of
 
 Admit = Callable[[AuthRequest], Awaitable[Caller]]
-"""Returns the caller whose credential is valid at the address, else raises a Problem: `Authenticator.authenticate_any`."""
+"""Returns the caller with a valid credential, else raises a Problem: `Authenticator.authenticate_any`."""
 
 _MAX_CONCURRENT = 64
 

@@ -65,12 +65,8 @@ def test_the_request_id_is_on_every_line_of_its_request() -> None:
 
 
 def test_lower_levels_are_silent() -> None:
-    assert (
-        _log(
-            "log.configure_logging('warning', pretty=False); log.get_logger('a').info('x'); logging.getLogger('b').info('y')"
-        )
-        == ""
-    )
+    calls = "log.get_logger('a').info('x'); logging.getLogger('b').info('y')"
+    assert _log(f"log.configure_logging('warning', pretty=False); {calls}") == ""
 
 
 @pytest.mark.parametrize("pretty", [True, False])
@@ -96,7 +92,8 @@ except ValueError:
 
 def test_redaction_leaves_json_whole() -> None:
     line = _log(
-        """log.configure_logging(pretty=False); log.get_logger('a').info('said "token=abcdef" twice', more='token=abc"')"""
+        "log.configure_logging(pretty=False); "
+        """log.get_logger('a').info('said "token=abcdef" twice', more='token=abc"')"""
     )
     assert json.loads(line)["event"] == 'said "token=[redacted]" twice'
 
