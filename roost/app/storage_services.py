@@ -9,6 +9,7 @@ from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.network.contract import NetworkAnnouncer
+from roost.hosts.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.analytics.service import AnalyticsService
@@ -20,11 +21,10 @@ from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
 from roost.storage.legacy.service import LegacyPinService
-from roost.storage.offers.service import Announcements
+from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.model import RETRIEVE
 from roost.storage.pins.retrieve import RETRIES, PinRetrieval
 from roost.storage.pins.service import PinService
-from roost.storage.serve.service import GatewayResolver
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
@@ -40,9 +40,9 @@ class StorageServices:
     def __init__(self, ground: CoreServices, blobs: BlobStore) -> None:
         self._blobs = blobs
         self.content = ContentService(ground.db, blobs)
-        self.groups = GroupService(ground.db)
         capacities = {Plan.FREE: ground.settings.storage_free, Plan.PAID: ground.settings.storage_paid}
         self.files = FileService(ground.db, capacities)
+        self.groups = GroupService(ground.db, self.files)
         self.content.scrub.describe = damage.describe
         self._keeper = MaintenanceTasks(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
@@ -84,9 +84,9 @@ class StorageServices:
         retrieval = PinRetrieval(ground.db, self.content, self.files, outside, self.uploads.limit, most)
         ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
         ground.rooms.add(PinService(ground.db, ground.queue, self.files, outside))
-        self._offers: Announcements | None = None
+        self._announcements: Announcements | None = None
         if isinstance(outside, NetworkAnnouncer):
-            self._offers = Announcements(ground.db, ground.queue, self.files, self.content.reader, outside)
+            self._announcements = Announcements(ground.db, ground.queue, self.files, self.content.reader, outside)
 
     def _tell(self, ground: CoreServices) -> None:
         post = courier(ground.settings, ground.policy, PublicDialer(ground.policy, ground.resolver))
@@ -103,8 +103,8 @@ class StorageServices:
         self._keeper.start()
         await self.sending.start()
         self.counter.start()
-        if self._offers is not None:
-            await self._offers.start()
+        if self._announcements is not None:
+            await self._announcements.start()
 
     async def check(self) -> None:
         """Raises BlobFailed when what is kept cannot be reached."""

@@ -25,7 +25,6 @@ from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
 from roost.storage.legacy import api as legacy
-from roost.storage.members import api as members
 from roost.storage.pins import api as pins
 from roost.storage.psa import api as psa
 from roost.storage.signatures import api as signatures
@@ -64,7 +63,6 @@ def application(
     app.include_router(pins.router)
     app.include_router(psa.router)
     app.include_router(groups.router)
-    app.include_router(members.router)
     app.include_router(gateways.router)
     app.include_router(analytics.router)
     app.include_router(signatures.router)

@@ -42,7 +42,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/api.py": "tests/contract/test_log_stream.py",
-    "roost/storage/members/api.py": "tests/contract/test_storage_groups.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends

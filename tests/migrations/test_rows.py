@@ -209,7 +209,7 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
 
 
 async def test_groups_are_listed_and_let_go(grown: Database) -> None:
-    groups = GroupService(grown)
+    groups = GroupService(grown, FileService(grown))
     for network, name in ((PRIVATE, "photos"), (PUBLIC, "ö" * 100)):
         (group,), _ = await groups.list(TENANT, network, GroupFilter(), None, 10)
         assert group.name == name

@@ -58,7 +58,8 @@ class Rooms:
 
     def __init__(self, place: House) -> None:
         db, self.place, self.tenant = place.db, place, place.tenant_id
-        self.files, self.groups, self.gateways = FileService(db), GroupService(db), StorageGatewayService(db)
+        self.files, self.gateways = FileService(db), StorageGatewayService(db)
+        self.groups = GroupService(db, self.files)
         self.swaps = SwapService(db, self.gateways)
         self.pins = PinService(db, work.OperationWorker(db, owner="test"), self.files, NoNetwork())
         self.webhooks = WebhookService(db, Sealer(Sensitive(bytes(32))), courier())
@@ -90,8 +91,8 @@ async def a_file_deleted(rooms: Rooms) -> Act:
 async def a_file_moved(rooms: Rooms) -> Act:
     file = await rooms.place.file(b"one")
     group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
-    await rooms.files.regroup(rooms.tenant, PRIVATE, [file.id], group.id, member=True)
-    return lambda: rooms.files.regroup(rooms.tenant, PRIVATE, [file.id], group.id, member=False)
+    await rooms.groups.add_files(rooms.tenant, PRIVATE, group.id, [file.id])
+    return lambda: rooms.groups.remove_files(rooms.tenant, PRIVATE, group.id, [file.id])
 
 
 async def a_group_deleted(rooms: Rooms) -> Act:

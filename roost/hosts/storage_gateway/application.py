@@ -11,13 +11,13 @@ from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.image.contract import UnsupportedImage
 from roost.hosts.storage_gateway import request as asking
 from roost.hosts.storage_gateway.content_responses import ContentResponses
+from roost.hosts.storage_gateway.errors import ContentNotServed
 from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, deliver, text
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
-from roost.storage.serve.errors import ContentNotServed
-from roost.storage.serve.service import GatewayResolver, ResolvedContent
 from roost.web.errors import STATUS
 from roost.web.url_rule import UrlFamily, rule_of
 

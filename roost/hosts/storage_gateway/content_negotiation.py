@@ -5,8 +5,8 @@ trustless gateway). Pure.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.storage.serve.errors import InvalidGatewayUrl
 
 RAW, CAR, TAR = "application/vnd.ipld.raw", "application/vnd.ipld.car", "application/x-tar"
 _MIMES = {"raw": RAW, "car": CAR, "tar": TAR}

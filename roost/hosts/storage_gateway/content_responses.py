@@ -16,15 +16,15 @@ from roost.hosts.storage_gateway import (
 )
 from roost.hosts.storage_gateway.byte_ranges import MultipartByteRanges, content_range
 from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
 from roost.hosts.storage_gateway.formats import TrustlessFormats
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
 from roost.hosts.storage_gateway.mime_types import MimeTypes
 from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text, unsatisfiable
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.serve.errors import InvalidGatewayUrl, PathNotFound
-from roost.storage.serve.service import ResolvedContent
 from roost.storage.unixfs.dagpb import PBLink, UnixfsKind
 
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})

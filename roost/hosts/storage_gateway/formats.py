@@ -8,14 +8,14 @@ from roost.hosts.storage_gateway import conditions, disposition, headers
 from roost.hosts.storage_gateway.byte_ranges import content_range
 from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, unsatisfiable
 from roost.storage.content import tar_archive
 from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
-from roost.storage.serve.errors import InvalidGatewayUrl
-from roost.storage.serve.service import ResolvedContent
 
 
 class TrustlessFormats:

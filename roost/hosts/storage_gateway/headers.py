@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from roost.hosts.storage_gateway import conditions, disposition
 from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text
 from roost.hosts.url_map import PUBLIC_CONTENT
-from roost.storage.serve.service import ResolvedContent
 from roost.storage.unixfs.cid import Cid
 
 _ADDRESS = "/%?&=:@!$'()*+,;~-._"

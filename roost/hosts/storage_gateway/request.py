@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.types import Scope
 
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
+from roost.hosts.storage_gateway.resolver import GatewayVisitor
 from roost.hosts.url_map import PRIVATE_CONTENT, PUBLIC_CONTENT
-from roost.storage.serve.errors import InvalidGatewayUrl
-from roost.storage.serve.service import GatewayVisitor
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import MalformedContent
 

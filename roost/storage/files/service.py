@@ -15,8 +15,6 @@ from roost.storage.files import store
 from roost.storage.files.errors import FileIdTaken, FileNotFound
 from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, FileMetadata, PinFilter, holder_of
 from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
 
 _EXPIRED_AT_ONCE = 200
@@ -138,25 +136,12 @@ class FileService:
 
         return await self._db.write(change)
 
-    async def regroup(
-        self, tenant_id: str, network: ContentNetwork, which: Sequence[str | Cid], group_id: str, *, member: bool
-    ) -> None:
-        """Put files, by id or CID, into a group, out of any other, or take them out of that one: all, or none.
-
-        Raises FileMissing, GroupMissing, and FileMissing for one that is to leave a group that it is not in.
-        """
-
-        def change(connection: Connection) -> None:
-            tenants.lock_tenant(connection, tenant_id)  # the group stays until the files are in it
-            if GroupService.find(connection, tenant_id, network, group_id) is None:
-                raise GroupNotFound
-            for one in dict.fromkeys(which):
-                file = found(connection, tenant_id, network, one)
-                if not member and file.note.group_id != group_id:
-                    raise FileNotFound
-                self._place(connection, file, group_id if member else None)
-
-        await self._db.write(change)
+    def set_group(self, connection: Connection, file: File, group_id: str | None) -> None:
+        """Move a file into a group of its tenant and network, or out of its group, in the caller's transaction."""
+        now = clock.utc_now()
+        store.set_group(connection, file.id, group_id, now)
+        changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
+        self._tell(connection, FileEvent.UPDATED, changed, file)
 
     async def delete(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:
         """What nobody else holds goes with the next sweep. Raises FileMissing."""
@@ -186,12 +171,6 @@ class FileService:
             return sum(self._forget(connection, file) for file in over if file.tenant_id in concerned)
 
         return await self._db.write(remove)
-
-    def _place(self, connection: Connection, file: File, group_id: str | None) -> None:
-        now = clock.utc_now()
-        store.set_group(connection, file.id, group_id, now)
-        changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
-        self._tell(connection, FileEvent.UPDATED, changed, file)
 
     def _forget(self, connection: Connection, file: File) -> bool:
         """False where somebody else was first."""

@@ -1,1 +1,1 @@
-"""Groups: named containers of files, public or private."""
+"""Groups: named containers of files on one network, and the files in them."""

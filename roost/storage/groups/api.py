@@ -86,6 +86,34 @@ async def delete_group(
     return DataEnvelope(data=None)
 
 
+@router.put("/v3/groups/{network}/{id}/ids/{file_id}")
+@router.put("/v3/files/groups/{id}/ids/{file_id}")
+async def add_to_group(
+    caller: GroupsWriter,
+    group_id: GroupId,
+    file_id: str,
+    groups: Service,
+    network: ContentNetwork = ContentNetwork.PRIVATE,
+) -> DataEnvelope[None]:
+    """Move a file into a group, out of any other."""
+    await groups.add_files(caller.tenant_id, network, group_id, [file_id])
+    return DataEnvelope(data=None)
+
+
+@router.delete("/v3/groups/{network}/{id}/ids/{file_id}")
+@router.delete("/v3/files/groups/{id}/ids/{file_id}")
+async def remove_from_group(
+    caller: GroupsWriter,
+    group_id: GroupId,
+    file_id: str,
+    groups: Service,
+    network: ContentNetwork = ContentNetwork.PRIVATE,
+) -> DataEnvelope[None]:
+    """Take a file out of a group. The file stays."""
+    await groups.remove_files(caller.tenant_id, network, group_id, [file_id])
+    return DataEnvelope(data=None)
+
+
 @router.post("/groups")
 async def create_public_group(
     caller: GroupsWriter, body: schemas.GroupNameRequest, groups: Service
@@ -123,4 +151,22 @@ async def rename_public_group(
 async def delete_public_group(caller: GroupsWriter, group_id: GroupId, groups: Service) -> str:
     """Delete a group of public files. They stay."""
     await groups.delete(caller.tenant_id, ContentNetwork.PUBLIC, group_id)
+    return "OK"
+
+
+@router.put("/groups/{id}/cids", response_class=PlainTextResponse)
+async def add_cids_to_group(
+    caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Service
+) -> str:
+    """Move the public files of some CIDs into a group, all or none."""
+    await groups.add_files(caller.tenant_id, ContentNetwork.PUBLIC, group_id, body.parsed())
+    return "OK"
+
+
+@router.delete("/groups/{id}/cids", response_class=PlainTextResponse)
+async def remove_cids_from_group(
+    caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Service
+) -> str:
+    """Take the public files of some CIDs out of a group, all or none. The files stay."""
+    await groups.remove_files(caller.tenant_id, ContentNetwork.PUBLIC, group_id, body.parsed())
     return "OK"

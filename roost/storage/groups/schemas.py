@@ -6,8 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from roost.storage.groups.model import NAME_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, Group
+from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
 
+_CIDS_LIMIT = 1000
 _Name = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT)]
 
 
@@ -55,6 +57,14 @@ class LegacyGroupRecord(ApiSchema):
     name: str
     created_at: Moment
     updated_at: Moment
+
+
+class CidListRequest(StorageSchema):
+    cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
+
+    def parsed(self) -> Sequence[Cid]:
+        """Raises InvalidCid."""
+        return [Cid.parse(cid) for cid in self.cids]
 
 
 def record(group: Group) -> GroupRecord:

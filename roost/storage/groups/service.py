@@ -1,4 +1,4 @@
-"""Groups: named containers of files. Which files are in them is the files' own to say."""
+"""Groups: named containers of files. Each file records its group itself."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,35 +10,39 @@ from roost.core.db import Database
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.files.errors import FileNotFound
+from roost.storage.files.service import FileService, found
 from roost.storage.groups import store
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.model import PAGE_LIMIT, Group, GroupFilter, checked_name
+from roost.storage.unixfs.cid import Cid
 
 
 class GroupService:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, files: FileService) -> None:
         self._db = db
+        self._files = files
 
     @staticmethod
     def find(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
-        """The tenant's group, inside a transaction of the caller's."""
+        """Return the tenant's group, in the caller's transaction."""
         return store.get(connection, tenant_id, network, group_id)
 
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
-        """Names may be given twice. Raises InvalidGroup."""
+        """Create a group; names need not be unique. Raises InvalidGroup."""
         now = clock.utc_now()
         group = Group(ids.new_id(), tenant_id, network, checked_name(name), is_public, now, now)
         await self._db.write(lambda connection: store.add(connection, group))
         return group
 
     async def get(self, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
-        """Raises GroupMissing."""
+        """Return a group. Raises GroupNotFound."""
         return await self._db.read(lambda connection: _found(connection, tenant_id, network, group_id))
 
     async def list(
         self, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, token: str | None, limit: int
     ) -> tuple[Sequence[Group], str | None]:
-        """A page, and the token of the next if there is one. Raises InvalidPage."""
+        """Return a page and the token of the next page, if there is one. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read(
@@ -49,7 +53,7 @@ class GroupService:
     async def slice(
         self, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
     ) -> Sequence[Group]:
-        """Some groups, the newest first, behind `offset` others."""
+        """Return up to `limit` groups after the first `offset`, newest first."""
         return await self._db.read(
             lambda connection: store.slice_of(connection, tenant_id, network, chosen, limit, offset)
         )
@@ -57,7 +61,7 @@ class GroupService:
     async def update(
         self, tenant_id: str, network: ContentNetwork, group_id: str, name: str | None, *, is_public: bool | None
     ) -> Group:
-        """The group with another name or openness; what is None stays. Raises InvalidGroup, GroupMissing."""
+        """Change the name or the visibility; None leaves a value as it is. Raises InvalidGroup, GroupNotFound."""
         checked = None if name is None else checked_name(name)
 
         def change(connection: Connection) -> Group:
@@ -75,13 +79,42 @@ class GroupService:
         return await self._db.write(change)
 
     async def delete(self, tenant_id: str, network: ContentNetwork, group_id: str) -> None:
-        """Its files stay, in no group. Raises GroupMissing."""
+        """Delete a group; its files stay, in no group. Raises GroupNotFound."""
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
             store.remove(connection, _found(connection, tenant_id, network, group_id).id)
 
         await self._db.write(remove)
+
+    async def add_files(
+        self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid]
+    ) -> None:
+        """Move files, named by id or CID, into a group, all or none. Raises FileNotFound, GroupNotFound."""
+        await self._move(tenant_id, network, group_id, files, into=group_id)
+
+    async def remove_files(
+        self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid]
+    ) -> None:
+        """Take files, named by id or CID, out of a group, all or none.
+
+        Raises GroupNotFound, and FileNotFound also for a file that is not in the group.
+        """
+        await self._move(tenant_id, network, group_id, files, into=None)
+
+    async def _move(
+        self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid], into: str | None
+    ) -> None:
+        def change(connection: Connection) -> None:
+            tenants.lock_tenant(connection, tenant_id)  # keeps the group until its files are in it
+            _found(connection, tenant_id, network, group_id)
+            for which in dict.fromkeys(files):
+                file = found(connection, tenant_id, network, which)
+                if into is None and file.note.group_id != group_id:
+                    raise FileNotFound
+                self._files.set_group(connection, file, into)
+
+        await self._db.write(change)
 
 
 def _found(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:

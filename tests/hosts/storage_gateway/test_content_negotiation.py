@@ -4,8 +4,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, wanted
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.storage.serve.errors import InvalidGatewayUrl
 from roost.storage.unixfs.cid import RAW as RAW_CODEC
 from roost.storage.unixfs.cid import Cid
 

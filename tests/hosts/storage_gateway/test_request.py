@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest, read
-from roost.storage.serve.errors import InvalidGatewayUrl
-from roost.storage.serve.service import GatewayVisitor
+from roost.hosts.storage_gateway.resolver import GatewayVisitor
 from roost.storage.unixfs.cid import Cid
 
 TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"

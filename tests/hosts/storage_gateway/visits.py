@@ -15,12 +15,12 @@ from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.hosts.storage_gateway.resolver import GatewayResolver
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.files.model import FileMetadata
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.serve.service import GatewayResolver
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService

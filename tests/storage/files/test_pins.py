@@ -1,16 +1,11 @@
-"""How the older list chooses, the same on both databases, whatever texts stand among the numbers; and regrouping."""
+"""How the older list chooses, the same on both databases, whatever texts stand among the numbers."""
 
 import pytest
 
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import File, FileFilter, FileMetadata, KeyvalueCondition, PinFilter
+from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.model import GroupFilter
-from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import House
 
@@ -65,47 +60,3 @@ async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: File
     file = await add(place, files, FileMetadata("one"))
     for part, wanted in ((file.cid[10:20], 1), (file.cid[10:20].upper(), 0), ("%", 0)):
         assert (await files.pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted
-
-
-async def test_files_are_regrouped_together_or_not_at_all(place: House, files: FileService, database: Database) -> None:
-    groups = GroupService(database)
-    group = await groups.create(place.tenant_id, PUBLIC, "some", is_public=False)
-    theirs = await groups.create(place.other_id, PUBLIC, "theirs", is_public=False)
-    one, two = await add(place, files, FileMetadata("one")), await add(place, files, FileMetadata("two"))
-    strange = await add(place, files, FileMetadata("strange"), place.other_id)
-
-    async def members() -> set[str]:
-        page, _ = await files.list(place.tenant_id, PUBLIC, FileFilter(group_id=group.id), None, 10)
-        return {file.id for file in page}
-
-    async def regroup(*which: str | Cid, member: bool = True, into: str = group.id) -> None:
-        await files.regroup(place.tenant_id, PUBLIC, which, into, member=member)
-
-    with pytest.raises(FileNotFound):
-        await regroup(one.id, strange.id)
-    with pytest.raises(FileNotFound):
-        await regroup(Cid.parse(one.cid), Cid.parse(strange.cid))
-    with pytest.raises(GroupNotFound):
-        await regroup(one.id, into=theirs.id)
-    assert await members() == set()
-    await regroup(Cid.parse(one.cid), two.id, Cid.parse(one.cid))
-    assert await members() == {one.id, two.id}
-    await regroup(one.id, member=False)
-    with pytest.raises(FileNotFound):
-        await regroup(two.id, one.id, member=False)
-    assert await members() == {two.id}
-
-
-async def test_groups_are_listed_by_offset(place: House, database: Database) -> None:
-    groups = GroupService(database)
-    for name in ("a", "B", "ab"):
-        await groups.create(place.tenant_id, PUBLIC, name, is_public=False)
-    await groups.create(place.other_id, PUBLIC, "ab", is_public=False)
-
-    async def names(chosen: GroupFilter, limit: int, offset: int) -> list[str]:
-        return [group.name for group in await groups.slice(place.tenant_id, PUBLIC, chosen, limit, offset)]
-
-    assert await names(GroupFilter(), 10, 0) == ["ab", "B", "a"]
-    assert await names(GroupFilter(), 1, 1) == ["B"]
-    assert await names(GroupFilter("b"), 10, 0) == ["ab", "B"]
-    assert await names(GroupFilter(), 10, 3) == []

@@ -5,11 +5,13 @@ import pytest
 from roost.core.db import Database
 from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.model import FileMetadata
+from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import FileFilter, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.groups.errors import GroupNotFound, InvalidGroup
 from roost.storage.groups.model import GroupFilter
 from roost.storage.groups.service import GroupService
+from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.house import House
 
@@ -18,7 +20,7 @@ PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 
 @pytest.fixture
 def groups(database: Database) -> GroupService:
-    return GroupService(database)
+    return GroupService(database, FileService(database))
 
 
 async def test_made_changed_and_deleted(place: House, groups: GroupService) -> None:
@@ -81,7 +83,48 @@ async def test_files_outlive_their_group(place: House, database: Database, group
         arrival = NewFile(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
     made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=False)
-    await files.regroup(place.tenant_id, PRIVATE, [file.id], made.id, member=True)
+    await groups.add_files(place.tenant_id, PRIVATE, made.id, [file.id])
     assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id == made.id
     await groups.delete(place.tenant_id, PRIVATE, made.id)
     assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id is None
+
+
+async def test_files_are_moved_together_or_not_at_all(place: House, database: Database, groups: GroupService) -> None:
+    files = FileService(database)
+    group = await groups.create(place.tenant_id, PUBLIC, "some", is_public=False)
+    theirs = await groups.create(place.other_id, PUBLIC, "theirs", is_public=False)
+    one, two = [await place.file(name, network=PUBLIC) for name in (b"one", b"two")]
+    strange = await place.file(b"strange", network=PUBLIC, tenant_id=place.other_id)
+    mine = place.tenant_id, PUBLIC
+
+    async def members() -> set[str]:
+        page, _ = await files.list(*mine, FileFilter(group_id=group.id), None, 10)
+        return {file.id for file in page}
+
+    with pytest.raises(FileNotFound):
+        await groups.add_files(*mine, group.id, [one.id, strange.id])
+    with pytest.raises(FileNotFound):
+        await groups.add_files(*mine, group.id, [Cid.parse(one.cid), Cid.parse(strange.cid)])
+    with pytest.raises(GroupNotFound):
+        await groups.add_files(*mine, theirs.id, [one.id])
+    assert await members() == set()
+    await groups.add_files(*mine, group.id, [Cid.parse(one.cid), two.id, Cid.parse(one.cid)])
+    assert await members() == {one.id, two.id}
+    await groups.remove_files(*mine, group.id, [one.id])
+    with pytest.raises(FileNotFound):
+        await groups.remove_files(*mine, group.id, [two.id, one.id])
+    assert await members() == {two.id}
+
+
+async def test_groups_are_listed_by_offset(place: House, groups: GroupService) -> None:
+    for name in ("a", "B", "ab"):
+        await groups.create(place.tenant_id, PUBLIC, name, is_public=False)
+    await groups.create(place.other_id, PUBLIC, "ab", is_public=False)
+
+    async def names(chosen: GroupFilter, limit: int, offset: int) -> list[str]:
+        return [group.name for group in await groups.slice(place.tenant_id, PUBLIC, chosen, limit, offset)]
+
+    assert await names(GroupFilter(), 10, 0) == ["ab", "B", "a"]
+    assert await names(GroupFilter(), 1, 1) == ["B"]
+    assert await names(GroupFilter("b"), 10, 0) == ["ab", "B"]
+    assert await names(GroupFilter(), 10, 3) == []

@@ -172,7 +172,9 @@ async def test_the_same_content_twice_at_once(place: House, uploads: UploadServi
 @ON_POSTGRESQL
 async def test_a_group_that_goes_meanwhile(place: House, uploads: UploadService, database: Database) -> None:
     group, loop = (
-        await GroupService(database).create(place.tenant_id, ContentNetwork.PRIVATE, "g", is_public=False),
+        await GroupService(database, FileService(database)).create(
+            place.tenant_id, ContentNetwork.PRIVATE, "g", is_public=False
+        ),
         asyncio.get_running_loop(),
     )
     sent = send(

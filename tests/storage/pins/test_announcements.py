@@ -15,8 +15,8 @@ from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, Sou
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.offers import service
-from roost.storage.offers.service import SETTLE, SURVEY, Announcements
+from roost.storage.pins import announcements
+from roost.storage.pins.announcements import SETTLE, SURVEY, Announcements
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.house import CONTENT, House
@@ -192,7 +192,7 @@ async def test_it_is_tried_until_the_network_can_be_reached(place: House, databa
 async def test_a_refusal_is_believed_in_the_end(
     place: House, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "_REFUSALS", 1)
+    monkeypatch.setattr(announcements, "_REFUSALS", 1)
     async with market(database, place, *[NetworkRefused("too large") for _ in range(3)]) as desk:
         await desk.surveyed()  # else it may find the file too, and ask once more
         file = await desk.keep(CONTENT)
@@ -218,7 +218,7 @@ async def test_what_was_public_before_there_was_a_network(place: House, database
 
 
 async def test_many_at_once_are_all_given(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_PAUSE", service._PAUSE / 100)
+    monkeypatch.setattr(announcements, "_PAUSE", announcements._PAUSE / 100)
     async with market(database, place) as desk:
         files = [await desk.keep(bytes((number,))) for number in range(12)]
         await desk.settled(*files)

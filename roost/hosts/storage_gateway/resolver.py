@@ -1,10 +1,13 @@
-"""Leads a visitor of a gateway to content. A restricted gateway knows what its tenant has on the public network; one
-with controls all that is public, for those whom a control lets in. Private content is reached by its signed link alone.
+"""Resolve a request of a storage gateway to content: access controls, hot swap, CID, path.
+
+A restricted gateway serves its tenant's public content to everyone; a gateway with access controls serves all public
+content to the clients that a control admits. Private content needs a signed URL.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from roost.hosts.storage_gateway.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
 from roost.storage.content.errors import ContentNotAFolder, ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
@@ -12,7 +15,6 @@ from roost.storage.files.errors import FileNotFound
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import Plugin, StorageGateway, admits
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.serve.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
@@ -20,15 +22,15 @@ from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
 from roost.storage.unixfs.errors import MalformedContent
 
 PROBE = Cid(1, RAW, IDENTITY, b"")
-"""The empty content, `bafkqaaa`, by which clients find out whether this is a gateway (ipfs/specs, trustless gateway).
-Other content that is in its CID is nobody's in particular, and not served."""
-LONGEST_WAY = 64
-"""Folders between a root and what is asked for."""
+"""The empty content, `bafkqaaa`, with which clients detect a gateway (ipfs/specs, trustless gateway). Other identity
+CIDs have no owner and are not served."""
+PATH_DEPTH_LIMIT = 64
+"""Segments of a path below the root."""
 
 
 @dataclass(frozen=True)
 class GatewayVisitor:
-    """What controls look at: a gateway token, the address, `Origin` or else `Referer`."""
+    """The client of a gateway request: gateway token, IP address, and `Origin` or else `Referer`."""
 
     token: str | None
     ip: str | None
@@ -37,10 +39,10 @@ class GatewayVisitor:
 
 @dataclass(frozen=True)
 class ResolvedContent:
-    """What a visitor gets to: `steps` are the root and what each segment of the path led to.
+    """The content of a gateway request; `steps` are the root and the target of each path segment.
 
-    gateway: the one that was asked. shared: whether everybody may have it, so that caches may keep it for all.
-    lasting: whether the address will always mean this content. signature: a wallet's, of the root.
+    shared: everyone may have it, so public caches may keep it. lasting: the URL will always mean this content.
+    signature: the wallet signature of the root.
     """
 
     gateway: StorageGateway
@@ -71,16 +73,18 @@ class GatewayResolver:
         self._reader = reader
 
     async def public(self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]) -> ResolvedContent:
-        """What is public at that path. Raises NoSuchGateway, AccessDenied, NotPinned, NotThere."""
+        """Resolve public content.
+
+        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound.
+        """
         gateway = await self._admitted(name, visitor)
         scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
         return await self._found(gateway, scope, cid, path, shared=gateway.is_restricted)
 
     async def private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
-        """What is the private content of the gateway's tenant at the path of a link that the tenant signed.
+        """Resolve private content of the gateway's tenant by a signed URL, which is checked first.
 
-        The link is looked at first, and tells nothing of what is there. Raises NoSuchGateway, LinkRefused, LinkExpired,
-        NotPinned, NotThere.
+        Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound.
         """
         gateway = await self._named(name)
         await self._links.check(gateway.tenant_id, method, url)
@@ -90,9 +94,8 @@ class GatewayResolver:
     async def _found(
         self, gateway: StorageGateway, scope: ContentScope, cid: Cid, path: Sequence[str], *, shared: bool
     ) -> ResolvedContent:
-        """What the gateway serves for that CID, with what its plugins add."""
         served = await self._swaps.served(gateway, scope.network, cid)
-        steps = await self._way(scope, served, path)
+        steps = await self._walk(scope, served, path)
         signature = await self._signature(gateway, scope.network, served)
         return ResolvedContent(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
 
@@ -101,7 +104,7 @@ class GatewayResolver:
             return None
         try:
             found = await self._signatures.find(gateway.tenant_id, network, cid)
-        except FileNotFound:  # served as a part of something else
+        except FileNotFound:  # served as a part of another file
             return None
         return None if found is None else found.signature
 
@@ -117,8 +120,8 @@ class GatewayResolver:
             raise GatewayAccessDenied
         return gateway
 
-    async def _way(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
-        if len(path) > LONGEST_WAY:
+    async def _walk(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
+        if len(path) > PATH_DEPTH_LIMIT:
             raise PathNotFound
         if cid.hash == IDENTITY and cid != PROBE:
             raise ContentNotServed

@@ -1,8 +1,8 @@
-"""Public files, offered to a network that tells others: announced while anybody here has one, withdrawn with the last.
+"""Announce public files to the public network; withdraw a CID with its last public file.
 
-Every change of a public file leaves an operation in the same transaction. What it does is decided when it runs, by the
-files that there are then, so that the order of changes, restarts and repetitions do not matter. Content is read as the
-public reads it: private content is not found, and never told apart from content that is not here.
+Every change of a public file adds an operation in the same transaction. The operation looks at the files when it runs,
+so the order of changes, restarts and repetitions do not matter. Content is read with the public scope: private content
+is not found, exactly as content that is not stored.
 """
 
 from collections.abc import AsyncGenerator
@@ -25,16 +25,17 @@ from roost.storage.unixfs.cid import Cid
 from roost.work import JSON, ClaimedOperation
 
 SETTLE, SURVEY = "offers.settle", "offers.survey"
+"""Kinds of operations; rows in the database have these names."""
 RETRIES = 10_000
-"""With the pauses between them a month, in which the network cannot be reached."""
+"""With the pauses between attempts, enough for a network that is unreachable for a month."""
 _REFUSALS = 5
-"""How often the network may refuse before it is believed; then the next survey asks again."""
+"""Refusals after which an operation fails; the next survey adds it again."""
 _SURVEY_EVERY = timedelta(days=1)
 _SURVEYED = "offers"
 _AT_ONCE, _PAGE = 4, 500
 _PAUSE = timedelta(seconds=5)
 
-_log = log.get_logger("offers")
+_log = log.get_logger("announcements")
 
 
 class Announcements:
@@ -55,7 +56,7 @@ class Announcements:
         files.watch(_changed)
 
     async def start(self) -> None:
-        """Have it looked after from now on, once a day."""
+        """Start the daily survey, unless it is queued already."""
 
         def begin(connection: Connection) -> None:
             if not work.busy(connection, _SURVEYED):
@@ -64,7 +65,7 @@ class Announcements:
         await self._db.write(begin)
 
     async def settle(self, claim: ClaimedOperation) -> JSON:
-        """Announce a CID, or withdraw it. Raises SourceFailed, Refused, ContentMissing, ContentDamaged."""
+        """Announce or withdraw a CID. Raises SourceFailed, NetworkRefused, ContentNotFound, ContentDamaged."""
         cid = Cid.parse(claim.payload["cid"])
         if self._running >= _AT_ONCE:
             await claim.guard(lambda connection: _settle_later(connection, cid, clock.utc_now() + _PAUSE))
@@ -81,7 +82,7 @@ class Announcements:
         return None
 
     async def survey(self, claim: ClaimedOperation) -> JSON:
-        """Look for what is public and not announced: from before there was this network, or lost by it."""
+        """Add an operation for each public CID that the network does not have."""
         after = ""
         while page := await self._db.read(
             lambda connection, after=after: public_files.public_cids(connection, after, _PAGE)
@@ -97,10 +98,10 @@ class Announcements:
     async def _settle(self, cid: Cid) -> None:
         if await self._db.read(lambda connection: public_files.is_public(connection, cid)):
             await self._network.announce(str(cid), lambda: self._car(cid))
-            _log.info("offers.announced", cid=str(cid))
+            _log.info("cid.announced", cid=str(cid))
         else:
             await self._network.withdraw(str(cid))
-            _log.info("offers.withdrawn", cid=str(cid))
+            _log.info("cid.withdrawn", cid=str(cid))
 
     async def _car(self, cid: Cid) -> AsyncGenerator[bytes, None]:
         scope = ContentScope(ContentNetwork.PUBLIC)

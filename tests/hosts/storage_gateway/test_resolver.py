@@ -5,12 +5,12 @@ import pytest
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.hosts.storage_gateway.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
+from roost.hosts.storage_gateway.resolver import PATH_DEPTH_LIMIT, GatewayResolver, GatewayVisitor
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.gateways.model import AccessControlKind
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.serve.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
-from roost.storage.serve.service import LONGEST_WAY, GatewayResolver, GatewayVisitor
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
@@ -39,11 +39,11 @@ async def test_a_way_as_long_as_it_may_be(place: House) -> None:
     async with place.content.receive(V1) as pack:
         await pack.write(b"deep")
         file = tree = await pack.end_file()
-        for _ in range(LONGEST_WAY):
+        for _ in range(PATH_DEPTH_LIMIT):
             tree = pack.add_folder([entry("d", tree)])
         hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold(connection, hold))
-    found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * LONGEST_WAY)
+    found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
     assert found.end.cid == file.cid
 
 
@@ -64,7 +64,7 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
     with pytest.raises(PathNotFound):
         await serving.public("mine-gate", ANYBODY, public.cid, ["x"])
     with pytest.raises(PathNotFound):
-        await serving.public("mine-gate", ANYBODY, public.cid, ["x"] * (LONGEST_WAY + 1))
+        await serving.public("mine-gate", ANYBODY, public.cid, ["x"] * (PATH_DEPTH_LIMIT + 1))
     with pytest.raises(UnknownGateway):
         await serving.public("no-gate", ANYBODY, public.cid, ())
 

@@ -1,4 +1,4 @@
-"""Why a gateway does not serve, in the words and with the ids that its clients know."""
+"""Errors of storage gateways, with the texts and ids that clients parse."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -9,7 +9,7 @@ class InvalidGatewayUrl(Problem):
 
 
 class ContentNotServed(Problem):
-    """Not here, not public, or not this gateway's: nobody is told which."""
+    """The content is missing, private, or another tenant's; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "ERR_ID:00006 - The content is not pinned to the account of this gateway's owner"
@@ -26,7 +26,7 @@ class UnknownGateway(Problem):
 
 
 class PathNotFound(Problem):
-    """The root is served, the path below it leads nowhere."""
+    """The root is served, but nothing is at the path below it."""
 
     kind = ProblemKind.MISSING
     message = "ERR_ID:00006 - There is nothing at this path"

@@ -1,1 +1,0 @@
-"""Membership of files in groups, over HTTP."""
