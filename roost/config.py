@@ -17,9 +17,9 @@ from typing import Any, Literal, cast
 from roost.core.problem import InvalidInput
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings
+from roost.net.addresses import Network
+from roost.net.policy import HostOverride
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Place = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int | None]
 _GIB = 1024**3
 _LEAST_MEMORY = 64 * 1024**2
 _HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
@@ -137,7 +137,7 @@ class Settings:
     agent_pids: int
     egress_allow: tuple[Network, ...]
     egress_deny_hosts: tuple[str, ...]
-    egress_hosts: Mapping[str, Place]
+    egress_hosts: Mapping[str, HostOverride]
     ca_file: Path | None
     telegram_api: str
     slack_api: str
@@ -363,7 +363,7 @@ def _as_text(name: str, value: Any) -> str:
     return str(value).strip()
 
 
-def _host(item: str) -> tuple[str, Place]:
+def _host(item: str) -> tuple[str, HostOverride]:
     """`name=192.0.2.7`, `name=192.0.2.7:8443` or `name=[2001:db8::7]:8443`."""
     found = _HOST.fullmatch(item.lower())
     if found is not None:

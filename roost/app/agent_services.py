@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-import httpx2
 from starlette.types import ASGIApp
 
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.devices.service import DeviceService
-from roost.agents.egress.dialer import PublicDialer
 from roost.agents.egress.proxy import EgressProxy
-from roost.agents.egress.transport import GuardedTransport
 from roost.agents.lifecycle import model as lifecycle
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.delete import DeleteWorkflow
@@ -48,6 +44,7 @@ from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
+from roost.net.guarded_transport import TransportFactory
 
 
 class AgentServices:
@@ -61,7 +58,7 @@ class AgentServices:
         self.secrets, self._delivery = SecretService(db, seal, self.roster), SecretEnvironment(db, seal)
         self._book = ChannelRepository(db, seal, self.roster)
         self.reach = AgentRuntimes(self.roster, outside.runtime, outside.engines)
-        own = own_models(self.secrets, PublicDialer(ground.policy, ground.resolver), settings.ca_file)
+        own = own_models(self.secrets, ground.transports)
         self.models = ModelGateway(db, outside.upstreams, own=own)
         self.secrets.subscribe(self.models.changed)
 
@@ -69,7 +66,7 @@ class AgentServices:
         """Let boxes out into `app` and to the internet, and live."""
         ground, outside, settings = self._ground, self._outside, self._ground.settings
         db, queue, origin = ground.db, ground.queue, ground.addresses.agent_origin
-        self.relays = RelayServer(outside.runtime, app, EgressProxy(policy=ground.policy, resolver=ground.resolver))
+        self.relays = RelayServer(outside.runtime, app, EgressProxy(ground.dialer))
         book, intake = self._book, ChannelValidator(messengers(settings))
         equip = StartupInputCollector(self.models, self._delivery, book)
         starter = GatewayStarter(self.roster, self.reach, origin, equip)
@@ -135,11 +132,8 @@ class AgentServices:
         ]
 
 
-def own_models(secrets: SecretService, dialer: PublicDialer, ca_file: Path | None) -> AgentProviders:
-    """The model providers whose keys agents have, reached where the agents themselves may go."""
-    authorities = httpx2.create_ssl_context()
-    if ca_file is not None:
-        authorities.load_verify_locations(ca_file)
+def own_models(secrets: SecretService, transports: TransportFactory) -> AgentProviders:
+    """Return the model providers whose keys agents have, reached within the egress rules of agents."""
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
         keys = await secrets.providers(agent_id)
@@ -147,7 +141,7 @@ def own_models(secrets: SecretService, dialer: PublicDialer, ca_file: Path | Non
         return [one for one in found if one is not None]
 
     def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:
-        return upstream(settings, GuardedTransport(dialer, agent_id, authorities))
+        return upstream(settings, transports(agent_id))
 
     return AgentProviders(settings, connect)
 

@@ -1,11 +1,9 @@
-"""What both wings stand on: settings, database, sealing, background work, addresses, identity, the way out."""
+"""Services that both APIs use: settings, database, sealing, background work, addresses, identity, egress."""
 
 import socket
 
 from prometheus_client import CollectorRegistry
 
-from roost.agents.egress.policy import EgressPolicy
-from roost.agents.egress.resolver import SystemResolver
 from roost.app.drivers import open_database
 from roost.config import Settings
 from roost.hosts.address import HostAddresses
@@ -14,6 +12,10 @@ from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.keyring import load_sealer
+from roost.net.dialer import PublicDialer
+from roost.net.guarded_transport import transport_factory
+from roost.net.policy import EgressPolicy
+from roost.net.resolver import SystemResolver
 from roost.web.service_registry import ServiceRegistry
 from roost.work import OperationWorker
 
@@ -31,11 +33,13 @@ class CoreServices:
         self.platform = PlatformTokens(self.db, self.seal, self.gateways)
         self.door = Authenticator(self.keys, self.gateways, self.platform)
         self.resolver = SystemResolver()
-        self.policy = EgressPolicy(
+        policy = EgressPolicy(
             allow_private=settings.egress_allow,
             deny_hosts=settings.egress_deny_hosts,
             hosts=settings.egress_hosts,
         )
+        self.dialer = PublicDialer(policy, self.resolver)
+        self.transports = transport_factory(self.dialer, settings.ca_file)
         for room in (self.door, self.keys, self.gateways):
             self.rooms.add(room)
 

@@ -1,18 +1,11 @@
 """The outside world of a server: which drivers the settings name, and how the command line gets at them."""
 
-import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import httpx2
-
 from roost import migrations
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.host_port import parse
-from roost.agents.egress.policy import EgressPolicy
-from roost.agents.egress.transport import GuardedTransport, judge
 from roost.config import BadSettings, Settings
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
@@ -30,12 +23,17 @@ from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.drivers.network.contract import PublicNetwork
-from roost.drivers.network.kubo import Address, KuboNetwork
+from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.kubo import version as kubo_version
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Runtime
+from roost.net.addresses import Address
+from roost.net.dialer import PublicDialer
+from roost.net.guarded_transport import GuardedTransport, TransportFactory, check_url
+from roost.net.host_port import parse_host_port
+from roost.net.policy import EgressPolicy
 
 
 def data_folder(settings: Settings) -> Path:
@@ -93,12 +91,6 @@ def blobs(settings: Settings) -> BlobStore:
         raise BadSettings(f"blobs: {error}") from None
 
 
-def guarded(settings: Settings, dialer: PublicDialer, subject: str) -> Callable[[], GuardedTransport]:
-    """Makes transports to addresses that tenants name; names are resolved on behalf of `subject`."""
-    trust = _trust(settings)
-    return lambda: GuardedTransport(dialer, subject, trust)
-
-
 async def describe_network(settings: Settings) -> str:
     """Whom the settings name for content of others. Raises SourceFailed, Refused."""
     match settings.network:
@@ -110,29 +102,17 @@ async def describe_network(settings: Settings) -> str:
             return f"kubo {await kubo_version(settings.kubo_api, settings.kubo_auth)} at {settings.kubo_api}"
 
 
-def courier(settings: Settings, policy: EgressPolicy, dialer: PublicDialer) -> HttpSender:
-    """Who brings messages to addresses that tenants name; each tenant's names are resolved on its own behalf."""
-    trust = _trust(settings)
-
-    def outwards(tenant_id: str) -> GuardedTransport:
-        return GuardedTransport(dialer, f"tenant/{tenant_id}", trust)
-
-    return GuardedHttpSender(outwards, partial(judge, policy))
+def http_sender(policy: EgressPolicy, transports: TransportFactory) -> HttpSender:
+    """Return the sender of webhook messages; name lookups are charged to the tenant of the webhook."""
+    return GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, policy))
 
 
-def _trust(settings: Settings) -> ssl.SSLContext:
-    trust = httpx2.create_ssl_context()
-    if settings.ca_file is not None:
-        trust.load_verify_locations(settings.ca_file)
-    return trust
-
-
-def network(settings: Settings, dialer: PublicDialer, admits: Callable[[Address], bool]) -> PublicNetwork:
-    """Where content of others comes from, and whom they ask for ours."""
-    outwards = guarded(settings, dialer, "network")
+def network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:
+    """Return the public IPFS network that the settings name."""
+    outwards = partial(transports, "network")
 
     async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
-        return await dialer.places("network", parse(f"[{host}]" if ":" in host else host, port))
+        return await dialer.resolve("network", parse_host_port(f"[{host}]" if ":" in host else host, port))
 
     match settings.network:
         case "none":
@@ -140,7 +120,8 @@ def network(settings: Settings, dialer: PublicDialer, admits: Callable[[Address]
         case "trustless":
             return TrustlessNetwork(settings.network_urls, outwards)
         case "kubo":
-            return KuboNetwork(settings.kubo_api, settings.kubo_auth, TrustlessNetwork((), outwards), locate, admits)
+            http = TrustlessNetwork((), outwards)
+            return KuboNetwork(settings.kubo_api, settings.kubo_auth, http, locate, dialer.policy.admits_address)
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:

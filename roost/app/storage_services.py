@@ -2,9 +2,8 @@
 
 from prometheus_client import Gauge
 
-from roost.agents.egress.dialer import PublicDialer
 from roost.app.core_services import CoreServices
-from roost.app.drivers import courier, network
+from roost.app.drivers import http_sender, network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
@@ -79,7 +78,7 @@ class StorageServices:
         unheld.set_function(lambda: self.content.kept.unheld)
 
     def _pin(self, ground: CoreServices) -> None:
-        outside = network(ground.settings, PublicDialer(ground.policy, ground.resolver), ground.policy.admits_address)
+        outside = network(ground.settings, ground.dialer, ground.transports)
         most = max(ground.settings.upload_free, ground.settings.upload_paid)
         retrieval = PinRetrieval(ground.db, self.content, self.files, outside, self.uploads.limit, most)
         ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
@@ -89,7 +88,7 @@ class StorageServices:
             self._announcements = Announcements(ground.db, ground.queue, self.files, self.content.reader, outside)
 
     def _tell(self, ground: CoreServices) -> None:
-        post = courier(ground.settings, ground.policy, PublicDialer(ground.policy, ground.resolver))
+        post = http_sender(ground.dialer.policy, ground.transports)
         self.webhooks = WebhookService(ground.db, ground.seal, post)
         self.files.watch(self.webhooks.notice)
         self.sending = WebhookSender(ground.db, ground.seal, post)

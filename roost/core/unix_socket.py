@@ -14,6 +14,8 @@ from pathlib import Path
 
 from roost.core.periodic import Backoff
 
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 _ADDRESS_BYTES = 107
 _BACKLOG = 1024
 _RETRY_SECONDS = 0.005
@@ -42,7 +44,7 @@ def listen_unix(path: Path) -> socket.socket:
     return listener
 
 
-async def connect_unix(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect_unix(path: Path) -> Stream:
     """A connection to the socket at `path`. Raises OSError; waits while the backlog is full, so give it a deadline."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:

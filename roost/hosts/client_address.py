@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-Network = IPv4Network | IPv6Network
+from roost.net.addresses import Network, parse_address
 
 _DUMMY = "192.0.0.8"  # RFC 7600
 
@@ -19,7 +18,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
     hops = forwarded_for.split(",") if forwarded_for else []
     while _is_trusted(address, trusted) and hops:
         hop = hops.pop().strip()
-        if _parsed(hop) is None:
+        if parse_address(hop) is None:
             break
         address = hop
     return address
@@ -32,24 +31,10 @@ def seen_from_outside(address: str) -> str:
     What is loopback to us, or has no address, would mean the gateway's own box there, and a gateway trusts its own
     box. It is told the dummy address instead.
     """
-    parsed = _parsed(address)
+    parsed = parse_address(address)
     return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)
 
 
-def is_loopback(address: str) -> bool:
-    parsed = _parsed(address)
-    return parsed is not None and parsed.is_loopback
-
-
 def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
-    parsed = _parsed(address) if trusted else None
+    parsed = parse_address(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)
-
-
-def _parsed(text: str) -> IPv4Address | IPv6Address | None:
-    """An IPv4 address that a socket for both kinds shows as IPv6 is taken for what it is."""
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

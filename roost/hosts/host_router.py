@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.hosts import url_map
 from roost.hosts.address import HostAddress, HostAddresses
-from roost.hosts.client_address import Network, client_address, is_loopback
+from roost.hosts.client_address import client_address
+from roost.net.addresses import Network, is_loopback
 from roost.web import errors
 from roost.web.url_rule import HostKind, UrlFamily, UrlRule
 

@@ -6,18 +6,19 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     # room: the rooms that it may import beside itself
     "core": (),
     "warden": (),  # mounted alone into containers: the standard library and itself
-    "contracts": ("core",),
+    "net": ("core",),
+    "contracts": ("core", "net"),
     "migrations": ("core",),
     "web": ("core",),
     "work": ("core",),
-    "config": ("core", "contracts"),
+    "config": ("core", "net", "contracts"),
     "keyring": ("core", "config"),
     "identity": ("core", "web"),
-    "drivers": ("core", "contracts", "warden"),  # the warden is never called, its folder is mounted
-    "slices": ("core", "contracts", "web", "work", "identity"),
-    "hosts": ("core", "contracts", "web", "identity", "slices", "package"),
+    "drivers": ("core", "net", "contracts", "warden"),  # the warden is never called, its folder is mounted
+    "slices": ("core", "net", "contracts", "web", "work", "identity"),
+    "hosts": ("core", "net", "contracts", "web", "identity", "slices", "package"),
     "app": (
-        *("core", "contracts", "migrations", "web", "work", "config", "keyring", "identity"),
+        *("core", "net", "contracts", "migrations", "web", "work", "config", "keyring", "identity"),
         *("drivers", "slices", "hosts", "package"),
     ),
     # The command line talks to a server, is one (`up`), or works beside one (`keys`): it never drives a part itself.

@@ -265,7 +265,8 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/logs/feed.py",  # one reader of a box's log for all who follow it
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
-            "roost/agents/egress/*",  # two directions of a tunnel, racing connects, the resolver's threads
+            "roost/agents/egress/*",  # two directions of a tunnel
+            "roost/net/*",  # racing connects, the resolver's threads
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/storage/content/car_receiver.py",  # the same
             "roost/storage/webhooks/sender.py",  # deliveries are leased rows; slow receivers must not delay operations

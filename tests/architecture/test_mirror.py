@@ -45,6 +45,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
+    "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # asked and answered
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket

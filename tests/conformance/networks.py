@@ -6,11 +6,11 @@ from contextlib import aclosing
 
 import httpx2
 
-from roost.agents.egress.policy import Address
 from roost.core.sensitive import Sensitive
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource
 from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
+from roost.net.addresses import Address
 from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import V1
 from tests.storage.cars import house_of_files

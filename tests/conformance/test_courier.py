@@ -7,12 +7,13 @@ from ipaddress import ip_address, ip_network
 import httpx2
 import pytest
 
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.errors import NameNotResolved
-from roost.agents.egress.policy import Address, EgressPolicy
-from roost.agents.egress.transport import GuardedTransport, judge
 from roost.drivers.http_sender.contract import DeliveryFailed, HttpSender, UrlRefused
 from roost.drivers.http_sender.guarded import GuardedHttpSender
+from roost.net.addresses import Address
+from roost.net.dialer import PublicDialer
+from roost.net.errors import NameNotResolved
+from roost.net.guarded_transport import GuardedTransport, check_url
+from roost.net.policy import EgressPolicy
 from tests.receiver import receiving
 
 OPEN = EgressPolicy(
@@ -38,7 +39,7 @@ class Names:
 def courier(policy: EgressPolicy = OPEN, names: Names | None = None, timeout: float = 5.0) -> HttpSender:
     dialer, trust = PublicDialer(policy, names or Names()), httpx2.create_ssl_context()
     return GuardedHttpSender(
-        lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: judge(policy, url), timeout=timeout
+        lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: check_url(policy, url), timeout=timeout
     )
 
 

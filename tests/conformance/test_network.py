@@ -13,10 +13,6 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.policy import EgressPolicy
-from roost.agents.egress.resolver import SystemResolver
-from roost.agents.egress.transport import GuardedTransport
 from roost.core.db import Database
 from roost.drivers.network.contract import (
     ContentNotAtSource,
@@ -29,6 +25,10 @@ from roost.drivers.network.contract import (
 )
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
+from roost.net.dialer import PublicDialer
+from roost.net.guarded_transport import GuardedTransport
+from roost.net.policy import EgressPolicy
+from roost.net.resolver import SystemResolver
 from roost.storage.content.model import ContentNetwork
 from roost.storage.pins.model import PinRequest, PinState
 from roost.storage.unixfs import car, dagpb

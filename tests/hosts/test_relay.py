@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from roost.agents.egress.policy import EgressPolicy
 from roost.agents.egress.proxy import EgressProxy
 from roost.core import unix_socket
 from roost.drivers.runtime.contract import RuntimeFailed, Stream
 from roost.hosts.relay import RelayServer
-from tests.agents.egress.loopback import ESTABLISHED, OPEN, Names, Origin, serving, until
+from roost.net.dialer import PublicDialer
+from roost.net.policy import EgressPolicy
+from tests.agents.egress.proxying import ESTABLISHED
+from tests.net.loopback import OPEN, Names, Origin, serving, until
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -75,7 +77,7 @@ class Rig:
         self.sockets = Sockets(folder)
         self.app = App()
         runtime: Any = self.sockets
-        self.relays = RelayServer(runtime, self.app, EgressProxy(policy=policy, resolver=Names()))
+        self.relays = RelayServer(runtime, self.app, EgressProxy(PublicDialer(policy, Names())))
 
     @asynccontextmanager
     async def connected(self, agent_id: str, name: str) -> AsyncIterator[Stream]:
@@ -142,7 +144,7 @@ async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path
 
     seen: list[str] = []
     sockets: Any = Sockets(tmp_path)
-    relays = RelayServer(sockets, careless, EgressProxy(policy=EgressPolicy(), resolver=Names()))
+    relays = RelayServer(sockets, careless, EgressProxy(PublicDialer(EgressPolicy(), Names())))
     await relays.open("a1")
     try:
         reader, writer = await unix_socket.connect_unix(sockets.path("a1", "api"))

@@ -172,7 +172,7 @@ def _look_back(world: World, agent: str, engine: str) -> None:
 def _hosts(server: Up, agent: str) -> set[str]:
     """The hosts that the agent asked the egress proxy for, as the log tells of connections that are over."""
     told = [json.loads(line) for line in server.text().splitlines() if line[:1] + line[-1:] == "{}"]
-    mine = [line for line in told if line.get("event") == "egress" and line["agent"] == agent]
+    mine = [line for line in told if line.get("event") == "egress.closed" and line["agent"] == agent]
     return {line["host"] for line in mine if line["host"]}  # a connection can end before it says whom it wants
 
 

@@ -1,1 +1,1 @@
-"""The proxy through which agents reach the internet, and what it refuses."""
+"""HTTP proxy through which agents reach the internet."""

@@ -1,8 +1,8 @@
-"""The HTTP proxy that every agent's programs speak to: per connection one CONNECT tunnel or one `http://` request.
+"""HTTP proxy for the programs of agents: one CONNECT tunnel or one `http://` request per connection.
 
-Who the agent is comes from the socket that the caller accepted on, never from what the client says. The response goes
-back byte for byte. A redirect is followed by the client, through here again, so that each hop is checked. Each
-connection is logged once, at its end, with the host and never with a path or a header.
+The socket that accepted the connection identifies the agent; nothing in the request does. The response is forwarded
+byte for byte. Clients follow redirects themselves, through the proxy again, so each hop is checked. Each connection
+is logged once, at its end, with the host and without path and headers.
 """
 
 import asyncio
@@ -12,29 +12,24 @@ from dataclasses import dataclass, field
 from structlog.stdlib import BoundLogger
 
 from roost.agents.egress import request_head, streams
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.errors import (
-    ConnectionIdle,
+from roost.agents.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
+from roost.core import clock, log
+from roost.core.unix_socket import Stream
+from roost.net.dialer import PublicDialer
+from roost.net.errors import (
     ConnectTimeout,
     EgressProblem,
     EgressRefused,
-    HeadTooLarge,
-    HeadTooSlow,
     HostUnreachable,
-    InvalidProxyRequest,
+    InvalidTarget,
     NameNotResolved,
-    TooManyConnections,
 )
-from roost.agents.egress.host_port import HostPort
-from roost.agents.egress.policy import EgressPolicy
-from roost.agents.egress.resolver import NameResolver
-from roost.core import clock, log
-from roost.drivers.runtime.contract import Stream
+from roost.net.host_port import HostPort
 
 _log = log.get_logger("egress")
 
 _STATUS: dict[type[EgressProblem], bytes] = {
-    InvalidProxyRequest: b"400 Bad Request",
+    InvalidTarget: b"400 Bad Request",
     EgressRefused: b"403 Forbidden",
     HeadTooSlow: b"408 Request Timeout",
     TooManyConnections: b"429 Too Many Requests\r\nRetry-After: 1",
@@ -49,21 +44,20 @@ _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 @dataclass(frozen=True)
 class EgressLimits:
-    """Seconds, and connections of one agent at a time.
+    """Timeouts in seconds, and the number of concurrent connections of one agent.
 
-    `idle` covers both directions together: a WebSocket with heartbeats or a model that thinks for minutes stays within.
+    `idle` covers both directions together: a WebSocket with heartbeats or a slow model stays within it.
     """
 
     connections: int = 256
     head: float = 10.0
-    connect: float = 10.0
     idle: float = 900.0
-    goodbye: float = 2.0
+    close: float = 2.0
 
 
 @dataclass
 class _ProxyConnection:
-    """One connection of one agent, for the log."""
+    """State of one connection, for the log."""
 
     agent_id: str
     started_at: float = field(default_factory=clock.monotonic_seconds)
@@ -83,116 +77,115 @@ class _ProxyConnection:
 class EgressProxy:
     def __init__(
         self,
+        dialer: PublicDialer,
         *,
-        policy: EgressPolicy,
-        resolver: NameResolver,
         log: BoundLogger = _log,
         limits: EgressLimits = EgressLimits(),
     ) -> None:
-        self._dialer = PublicDialer(policy, resolver, timeout=limits.connect)
+        self._dialer = dialer
         self._log = log
         self._limits = limits
         self._open: Counter[str] = Counter()
 
     async def serve(self, agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection of an agent to its end and close it. Cancelled, it drops both sides at once."""
-        visit = _ProxyConnection(agent_id)
+        """Serve one connection of an agent and close it. Cancellation drops both sides at once."""
+        connection = _ProxyConnection(agent_id)
         self._open[agent_id] += 1
         try:
-            await self._attend(visit, (reader, writer))
-            await streams.hang_up(writer, self._limits.goodbye)
+            await self._handle(connection, (reader, writer))
+            await streams.close_gracefully(writer, self._limits.close)
         except EgressProblem as problem:
-            visit.reason = problem.reason
-            await self._refuse(visit, problem, (reader, writer))
+            connection.reason = problem.reason
+            await self._refuse(connection, problem, (reader, writer))
         except (OSError, EOFError):
-            visit.reason = "broken"
+            connection.reason = "broken"
         except asyncio.CancelledError:
-            visit.reason = "closed"
+            connection.reason = "closed"
             raise
         finally:
             writer.transport.abort()
             self._forget(agent_id)
-            self._record(visit)
+            self._record(connection)
 
-    async def _attend(self, visit: _ProxyConnection, client: Stream) -> None:
-        if self._open[visit.agent_id] > self._limits.connections:
+    async def _handle(self, connection: _ProxyConnection, client: Stream) -> None:
+        if self._open[connection.agent_id] > self._limits.connections:
             raise TooManyConnections
-        request = request_head.understand(await request_head.read(client[0], self._limits.head))
-        visit.target = request.target
-        upstream = await self._dialer.dial(visit.agent_id, request.target)
-        visit.admitted = True
+        request = request_head.parse_head(await request_head.read_head(client[0], self._limits.head))
+        connection.target = request.target
+        upstream = await self._dialer.dial(connection.agent_id, request.target)
+        connection.admitted = True
         try:
             exchange = self._tunnel if request.tunnel else self._forward
-            await exchange(visit, request, client, upstream)
-            await streams.hang_up(upstream[1], self._limits.goodbye)
+            await exchange(connection, request, client, upstream)
+            await streams.close_gracefully(upstream[1], self._limits.close)
         finally:
             upstream[1].transport.abort()
 
     async def _tunnel(
-        self, visit: _ProxyConnection, _request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+        self, connection: _ProxyConnection, _request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
     ) -> None:
         client[1].write(_ESTABLISHED)
-        visit.answered = True
-        await streams.both(
-            streams.pump_to_end(client[0], upstream[1], visit.traffic.sent),
-            streams.pump_to_end(upstream[0], client[1], visit.traffic.got),
-            visit.traffic,
+        connection.answered = True
+        await streams.run_both(
+            streams.pump_to_end(client[0], upstream[1], connection.traffic.add_sent),
+            streams.pump_to_end(upstream[0], client[1], connection.traffic.add_received),
+            connection.traffic,
             self._limits.idle,
         )
 
     async def _forward(
-        self, visit: _ProxyConnection, request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+        self, connection: _ProxyConnection, request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
     ) -> None:
-        def got(count: int) -> None:
-            visit.answered = True
-            visit.traffic.got(count)
+        def count_received(count: int) -> None:
+            connection.answered = True
+            connection.traffic.add_received(count)
 
         upstream[1].write(request.onward)
         try:
-            await streams.both(
-                _send(request, client[0], upstream[1], visit.traffic.sent),
-                streams.pump(upstream[0], client[1], got),
-                visit.traffic,
+            await streams.run_both(
+                _send(request, client[0], upstream[1], connection.traffic.add_sent),
+                streams.pump(upstream[0], client[1], count_received),
+                connection.traffic,
                 self._limits.idle,
                 until_down=True,
             )
         except ConnectionError:
-            if visit.answered:
+            if connection.answered:
                 raise
         except EOFError:
-            if not visit.answered:  # else the client read the response's length and did not wait for the upstream's end
+            if not connection.answered:  # else the client stopped after the response's declared length
                 raise
-        if not visit.answered:
+        if not connection.answered:
             raise HostUnreachable(request.target.host)
 
-    async def _refuse(self, visit: _ProxyConnection, problem: EgressProblem, client: Stream) -> None:
+    async def _refuse(self, connection: _ProxyConnection, problem: EgressProblem, client: Stream) -> None:
         reader, writer = client
-        if visit.answered or writer.is_closing():
+        if connection.answered or writer.is_closing():
             return
         text = f"{problem.message}\n".encode()
         status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
         fields = b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close" % len(text)
         writer.write(b"HTTP/1.1 %b\r\n%b\r\n\r\n%b" % (status, fields, text))
-        # Those beyond the limit must not pile up here.
-        patience = 0.1 if isinstance(problem, TooManyConnections) else self._limits.goodbye
-        await _let_read(reader, writer, patience)
+        # Connections beyond the limit must not accumulate here.
+        seconds = 0.1 if isinstance(problem, TooManyConnections) else self._limits.close
+        await _lingering_close(reader, writer, seconds)
 
     def _forget(self, agent_id: str) -> None:
         self._open[agent_id] -= 1
         if not self._open[agent_id]:
             del self._open[agent_id]
 
-    def _record(self, visit: _ProxyConnection) -> None:
+    def _record(self, connection: _ProxyConnection) -> None:
         self._log.info(
-            "egress",
-            agent=visit.agent_id,
-            host=visit.target and visit.target.host,
-            port=visit.target and visit.target.port,
-            decision=visit.decision,
-            reason=visit.reason,
-            up=visit.traffic.up,
-            down=visit.traffic.down,
-            seconds=round(clock.monotonic_seconds() - visit.started_at, 3),
+            "egress.closed",
+            agent=connection.agent_id,
+            host=connection.target and connection.target.host,
+            port=connection.target and connection.target.port,
+            decision=connection.decision,
+            reason=connection.reason,
+            up=connection.traffic.up,
+            down=connection.traffic.down,
+            seconds=round(clock.monotonic_seconds() - connection.started_at, 3),
         )
 
 
@@ -202,19 +195,19 @@ async def _send(
     upstream: asyncio.StreamWriter,
     count: streams.Count,
 ) -> None:
-    """The request's body, and then an eye on the client: when it leaves, nobody waits for the response any more."""
+    """Send the request body, then wait for the client to leave: its EOF ends the exchange."""
     try:
         await streams.pump_body(client, upstream, request.length, count)
     except ConnectionError:
-        return  # the upstream may have answered before it read the whole body: the other direction tells
+        return  # the upstream may have answered before it read the whole body: the other direction decides
     if not await client.read(1):
         raise EOFError
 
 
-async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: float) -> None:
-    """Close in a way that lets the client read the answer: closing with unread input would reset the connection."""
+async def _lingering_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
+    """Let the client read the response: closing with unread input would reset the connection."""
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(seconds):
             await writer.drain()
             writer.write_eof()
             while await reader.read(1 << 16):

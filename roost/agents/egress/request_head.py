@@ -1,7 +1,7 @@
-"""The head of a proxy request (RFC 9112), read strictly: what could be understood in two ways is refused.
+"""Parse the head of a proxy request (RFC 9112) strictly: an ambiguous head is refused.
 
-The head that goes on is written anew from what was understood. Hop-by-hop fields and the proxy's own end here; `Host`
-comes from the target; the framing of the body is ours. So nothing that a client hides in a head reaches the upstream.
+The forwarded head is written anew: without hop-by-hop fields, with `Host` from the target and with our own framing of
+the body, so that nothing hidden in a head reaches the upstream.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 from roost.agents.egress.errors import HeadTooLarge, HeadTooSlow, InvalidProxyRequest
-from roost.agents.egress.host_port import HostPort, parse
+from roost.net.hop_by_hop import HOP_BY_HOP
+from roost.net.host_port import HostPort, parse_host_port
 
 MAX_HEAD = 32 * 1024
 
@@ -18,30 +19,17 @@ _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e]+) (HTTP/1\.[01])")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):([\t\x20-\x7e\x80-\xff]*)")
 _ABSOLUTE = re.compile(rb"http://([^/?#]+)([/?][^#]*)?", re.IGNORECASE)
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_ENDS_HERE = frozenset(
-    [
-        b"connection",
-        b"content-length",
-        b"host",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    ]
-)
+_NOT_FORWARDED = HOP_BY_HOP | {b"content-length", b"host"}
 
 Fields = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
 class ProxyRequestHead:
-    """`length` is that of the body in bytes; None for a chunked one.
+    """Parsed head.
 
-    `onward` is the head for the upstream, and empty when the client asked for a tunnel.
+    length: bytes of the body; None for a chunked one.
+    onward: the head for the upstream; empty when the client asked for a tunnel.
     """
 
     target: HostPort
@@ -53,8 +41,11 @@ class ProxyRequestHead:
         return not self.onward
 
 
-async def read(reader: asyncio.StreamReader, timeout: float) -> bytes:  # noqa: ASYNC109 - one deadline for the whole head
-    """The head up to and with its empty line. Raises HeadTooSlow, HeadTooLarge, and EOFError when the client left."""
+async def read_head(reader: asyncio.StreamReader, timeout: float) -> bytes:  # noqa: ASYNC109 - one deadline for the whole head
+    """Read the head including its empty line.
+
+    Raises HeadTooSlow, HeadTooLarge, and EOFError when the client left.
+    """
     try:
         async with asyncio.timeout(timeout):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -67,8 +58,8 @@ async def read(reader: asyncio.StreamReader, timeout: float) -> bytes:  # noqa: 
     return head
 
 
-def understand(head: bytes) -> ProxyRequestHead:
-    """Raises BadRequest."""
+def parse_head(head: bytes) -> ProxyRequestHead:
+    """Raises InvalidTarget."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     found = _REQUEST_LINE.fullmatch(first)
     if found is None:
@@ -78,8 +69,8 @@ def understand(head: bytes) -> ProxyRequestHead:
     length = _body_length(fields, version)
     if method == b"CONNECT":
         if length != 0:
-            raise InvalidProxyRequest("CONNECT has no body")
-        return ProxyRequestHead(parse(target.decode("ascii")))
+            raise InvalidProxyRequest("A CONNECT request must not have a body")
+        return ProxyRequestHead(parse_host_port(target.decode("ascii")))
     return _absolute(method, target, version, fields, length)
 
 
@@ -91,20 +82,20 @@ def _absolute(method: bytes, target: bytes, version: bytes, fields: Fields, leng
     if path.startswith(b"?"):
         path = b"/" + path
     lines = [b"%b %b %b" % (method, path, version), b"Host: " + authority]
-    dropped = _ENDS_HERE.union(*(_listed(value) for name, value in fields if name.lower() == b"connection"))
+    dropped = _NOT_FORWARDED.union(*(_listed(value) for name, value in fields if name.lower() == b"connection"))
     lines += [b"%b: %b" % field for field in fields if field[0].lower() not in dropped]
     if length is None:
         lines.append(b"Transfer-Encoding: chunked")
     elif length or any(name.lower() == b"content-length" for name, _ in fields):
         lines.append(b"Content-Length: %d" % length)
     lines.append(b"Connection: close")
-    return ProxyRequestHead(parse(authority.decode("ascii"), 80), length, b"\r\n".join(lines) + b"\r\n\r\n")
+    return ProxyRequestHead(parse_host_port(authority.decode("ascii"), 80), length, b"\r\n".join(lines) + b"\r\n\r\n")
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:
     found = _FIELD.fullmatch(line)  # a folded line starts with a blank, and so does not match
     if found is None:
-        raise InvalidProxyRequest("A header line is malformed")
+        raise InvalidProxyRequest("A header line is not `name: value`")
     return found[1], found[2].strip(b" \t")
 
 
@@ -114,13 +105,13 @@ def _body_length(fields: Fields, version: bytes) -> int | None:
     codings = [value.lower() for name, value in fields if name.lower() == b"transfer-encoding"]
     hosts = [value for name, value in fields if name.lower() == b"host"]
     if len(lengths) + len(codings) > 1 or len(hosts) > 1:
-        raise InvalidProxyRequest("Content-Length, Transfer-Encoding and Host exclude each other or stand twice")
+        raise InvalidProxyRequest("Content-Length, Transfer-Encoding or Host appears twice, or both lengths are given")
     if codings:
         if codings != [b"chunked"] or version == b"HTTP/1.0":
-            raise InvalidProxyRequest("Only the chunked transfer coding is understood")
+            raise InvalidProxyRequest("The only supported transfer coding is chunked, in HTTP/1.1")
         return None
     if lengths and not _LENGTH.fullmatch(lengths[0]):
-        raise InvalidProxyRequest("Content-Length is not a number")
+        raise InvalidProxyRequest("Content-Length is not an integer of at most 18 digits")
     return int(lengths[0]) if lengths else 0
 
 

@@ -5,7 +5,6 @@ The operator's proxy and certificate variables count, except for an address on t
 """
 
 import asyncio
-import ipaddress
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import httpx2
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable, TokenRejected
+from roost.net.loopback import is_loopback_url
 
 _SECONDS = 5.0
 _LARGEST = 64 * 1024
@@ -57,7 +57,7 @@ class _HttpChatPlatform(ChatPlatform):
 
     def _connection(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers={"User-Agent": "roost", "Accept-Encoding": "identity"}, trust_env=not _on_loopback(self._url)
+            headers={"User-Agent": "roost", "Accept-Encoding": "identity"}, trust_env=not is_loopback_url(self._url)
         )
 
     async def _call(
@@ -135,13 +135,3 @@ def _name(value: object) -> str | None:
 
 def _object(value: object) -> Json:
     return cast("Json", value) if isinstance(value, dict) else {}
-
-
-def _on_loopback(url: str) -> bool:
-    host = httpx2.URL(url).host
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

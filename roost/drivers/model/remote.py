@@ -4,7 +4,6 @@ Redirects are not followed, because the key would go along. The operator's proxy
 (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` ...) count, except for an endpoint on this machine's loopback.
 """
 
-import ipaddress
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from roost.drivers.model.contract import (
     UpstreamTooLarge,
     UpstreamUnavailable,
 )
+from roost.net.loopback import is_loopback_url
 
 CONNECT = 10.0
 IDLE = 120.0
@@ -62,7 +62,7 @@ class ProviderEndpointClient:
             headers={"User-Agent": "roost", "Accept-Encoding": "identity", **headers},
             limits=_CONNECTIONS,
             transport=transport,
-            trust_env=not _on_loopback(settings.url),
+            trust_env=not is_loopback_url(settings.url),
         )
 
     async def get(self, path: str) -> Json:
@@ -182,13 +182,3 @@ async def _content(response: httpx2.Response, largest: int) -> tuple[bytes, bool
 def _retry_after(response: httpx2.Response) -> float | None:
     given = response.headers.get("retry-after", "")
     return min(float(given), _LONGEST_RETRY) if re.fullmatch(r"[0-9]{1,9}", given) else None
-
-
-def _on_loopback(url: str) -> bool:
-    host = httpx2.URL(url).host
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -7,7 +7,6 @@ and the node's own garbage collection takes the blocks.
 """
 
 import asyncio
-import ipaddress
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -26,8 +25,8 @@ from roost.drivers.network.contract import (
     SourceFailed,
 )
 from roost.drivers.network.rpc import KuboRpc
+from roost.net.addresses import Address, parse_address
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
 """Where a host and port are that a tenant named. Raises a Problem for what may not be reached."""
 
@@ -125,11 +124,11 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         return [one for one in found if self._is_for_others(one)][:_ADDRESSES]
 
     def _is_for_others(self, address: str) -> bool:
-        number = _NUMBER.match(address)
-        try:
-            return "/p2p/" in address and (number is None or self._admits(ipaddress.ip_address(number[1])))
-        except ValueError:
+        if "/p2p/" not in address:
             return False
+        found = _NUMBER.match(address)
+        number = parse_address(found[1]) if found else None
+        return found is None or (number is not None and self._admits(number))
 
 
 async def version(url: str, credential: Sensitive[str] | None) -> str:

@@ -4,7 +4,6 @@ The operator's gateways are asked over the process's own network, its proxies an
 which a tenant names, only through the transport that was given for them. Redirects are not followed.
 """
 
-import ipaddress
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 
@@ -12,6 +11,7 @@ import httpx2
 
 from roost.core.problem import Problem
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, origin
+from roost.net.loopback import is_loopback_url
 
 CONNECT, IDLE = 10.0, 30.0
 """Seconds: to connect, and between two pieces."""
@@ -65,7 +65,7 @@ class _GatewaySource(ContentSource):
     def _client(self) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(self._idle, connect=CONNECT)
         if self._outwards is None:
-            return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not _on_loopback(self._url))
+            return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not is_loopback_url(self._url))
         transport = _RefusingTransport(self._outwards())
         return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, transport=transport, trust_env=False)
 
@@ -93,11 +93,3 @@ def _check(response: httpx2.Response) -> None:
         raise SourceFailed(f"It answered {response.status_code}")
     if "application/vnd.ipld.car" not in response.headers.get("content-type", ""):
         raise SourceFailed("It answered with something else than a CAR")
-
-
-def _on_loopback(url: str) -> bool:
-    host = httpx2.URL(url).host
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -10,7 +10,6 @@ writable and persist, `/tmp` is writable and does not, all else is read-only; no
 the warden is pid 1 and serves on a socket whose path is not inside the box.
 """
 
-import asyncio
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,11 +19,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from roost.core.problem import Problem, ProblemKind
+from roost.core.unix_socket import Stream
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
-
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class RuntimeFailed(Problem):

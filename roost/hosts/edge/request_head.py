@@ -10,27 +10,13 @@ from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from roost.hosts.client_address import seen_from_outside
+from roost.net.hop_by_hop import HOP_BY_HOP
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
 _MOST_HEADERS = 256
 
-# RFC 9110 7.6.1, with the old names that are still met.
-HOP_BY_HOP = frozenset(
-    (
-        b"connection",
-        b"http2-settings",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
-)
 # Written by us or by nobody: a caller must not speak in our name.
 _OURS = HOP_BY_HOP | {
     b"authorization",

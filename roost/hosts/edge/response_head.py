@@ -9,7 +9,8 @@ from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
 
-from roost.hosts.edge.request_head import COOKIE, HOP_BY_HOP, Headers, nominated
+from roost.hosts.edge.request_head import COOKIE, Headers, nominated
+from roost.net.hop_by_hop import HOP_BY_HOP
 
 CLOSE = b"connection: close\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from hmac import compare_digest
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv6Network, ip_network
 from urllib.parse import urlsplit
 
+from roost.net.addresses import Address, parse_address
 from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
 
 GATEWAY_LIMIT = 20
@@ -129,7 +130,7 @@ def admits(gateway: StorageGateway, token: str | None, ip: str | None, origin: s
     if gateway.is_restricted:
         return True
     proof = None if token is None else digest(token)
-    address, host = _address(ip), _host_of(origin)
+    address, host = parse_address(ip or ""), _host_of(origin)
     return any(_matches(control, proof, address, host) for control in gateway.controls)
 
 
@@ -189,9 +190,7 @@ def checked_custom_domain(given: str) -> str:
     return domain
 
 
-def _matches(
-    control: AccessControl, proof: bytes | None, address: IPv4Address | IPv6Address | None, host: str | None
-) -> bool:
+def _matches(control: AccessControl, proof: bytes | None, address: Address | None, host: str | None) -> bool:
     match control.kind:
         case AccessControlKind.TOKEN:
             return proof is not None and control.proof is not None and compare_digest(proof, control.proof)
@@ -201,14 +200,6 @@ def _matches(
             if host is None:
                 return False
             return host.endswith(control.value[1:]) if control.value.startswith("*.") else host == control.value
-
-
-def _address(text: str | None) -> IPv4Address | IPv6Address | None:
-    try:
-        found = ip_address(text or "")
-    except ValueError:
-        return None
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
 
 
 def _host_of(origin: str | None) -> str | None:

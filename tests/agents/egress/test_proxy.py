@@ -8,10 +8,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.agents.egress.policy import EgressPolicy
 from roost.agents.egress.proxy import EgressLimits
 from roost.drivers.runtime.contract import Stream
-from tests.agents.egress.loopback import ESTABLISHED, OPEN, Names, Origin, Proxy, proxying, serving, until
+from roost.net.policy import EgressPolicy
+from tests.agents.egress.proxying import ESTABLISHED, Proxy, proxying
+from tests.net.loopback import OPEN, Names, Origin, serving, until
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -323,7 +324,7 @@ async def test_an_answer_before_the_end_of_the_body_is_delivered() -> None:
 
 
 async def test_a_head_that_is_slow_or_large_is_answered_and_closed() -> None:
-    async with proxying(limits=EgressLimits(head=0.1, goodbye=0.1)) as proxy:
+    async with proxying(limits=EgressLimits(head=0.1, close=0.1)) as proxy:
         assert (await proxy.ask(b"CONNECT a.example:443 HT")).startswith(b"HTTP/1.1 408 ")
         assert (await proxy.ask(b"")).startswith(b"HTTP/1.1 408 ")
         large = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * 40_000

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.agents.egress import request_head
-from roost.agents.egress.errors import HeadTooLarge, HeadTooSlow, InvalidProxyRequest
-from roost.agents.egress.host_port import HostPort
+from roost.agents.egress.errors import HeadTooLarge, HeadTooSlow
+from roost.net.errors import InvalidTarget
+from roost.net.host_port import HostPort
 
 END = b"\r\n\r\n"
 
@@ -18,7 +19,7 @@ def lines(onward: bytes) -> list[bytes]:
 
 
 def test_connect() -> None:
-    request = request_head.understand(
+    request = request_head.parse_head(
         b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.example\r\nProxy-Connection: x" + END
     )
     assert request.tunnel
@@ -26,7 +27,7 @@ def test_connect() -> None:
 
 
 def test_the_onward_head_is_written_anew() -> None:
-    request = request_head.understand(
+    request = request_head.parse_head(
         b"GET HTTP://Example.com/a?b=c HTTP/1.1\r\nhost: other.example\r\nAccept: */*\r\nX-Mine: 1\r\nX-Empty:\r\n"
         b"Connection: keep-alive, X-Mine\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\n"
         b"Proxy-Authorization: Basic c2VjcmV0\r\nTE: trailers\r\nUpgrade: h2c\r\nCookie: a=\xc3\xa9" + END
@@ -54,7 +55,7 @@ def test_the_onward_head_is_written_anew() -> None:
     ],
 )
 def test_the_forms_of_a_url(url: bytes, first: bytes, host: bytes) -> None:
-    assert lines(request_head.understand(b"GET %b HTTP/1.1" % url + END).onward)[:2] == [first, host]
+    assert lines(request_head.parse_head(b"GET %b HTTP/1.1" % url + END).onward)[:2] == [first, host]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_the_forms_of_a_url(url: bytes, first: bytes, host: bytes) -> None:
     ],
 )
 def test_framing(field: bytes, length: int | None, framing: bytes) -> None:
-    request = request_head.understand(b"POST http://a.example/ HTTP/1.1\r\n" + field + END)
+    request = request_head.parse_head(b"POST http://a.example/ HTTP/1.1\r\n" + field + END)
     assert request.length == length
     assert lines(request.onward)[2:] == [framing, b"Connection: close"]
 
@@ -140,8 +141,8 @@ GET = b"GET http://a.example/ HTTP/1.1\r\n"
     ],
 )
 def test_what_could_be_understood_in_two_ways_is_refused(text: bytes) -> None:
-    with pytest.raises(InvalidProxyRequest):
-        request_head.understand(text + END)
+    with pytest.raises(InvalidTarget):
+        request_head.parse_head(text + END)
 
 
 @given(
@@ -157,8 +158,8 @@ def test_what_could_be_understood_in_two_ways_is_refused(text: bytes) -> None:
 )
 def test_nothing_that_is_accepted_carries_a_second_message(text: bytes) -> None:
     try:
-        request = request_head.understand(text + END)
-    except InvalidProxyRequest:
+        request = request_head.parse_head(text + END)
+    except InvalidTarget:
         return
     assert request.onward.count(END) == (not request.tunnel)
     assert not re.search(rb"\r(?!\n)|(?<!\r)\n|\x00", request.onward)
@@ -171,7 +172,7 @@ async def fed(data: bytes, *, end: bool = False, limit: int = 1 << 16) -> bytes:
     reader.feed_data(data)
     if end:
         reader.feed_eof()
-    return await request_head.read(reader, 0.05)
+    return await request_head.read_head(reader, 0.05)
 
 
 async def test_reading_stops_at_the_empty_line() -> None:

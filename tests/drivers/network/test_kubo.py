@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.host_port import parse
-from roost.agents.egress.policy import Address, EgressPolicy
-from roost.agents.egress.resolver import SystemResolver
 from roost.core.db import Database
 from roost.drivers.network.contract import (
     ContentNotAtSource,
@@ -20,6 +16,11 @@ from roost.drivers.network.contract import (
 )
 from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.none import NoNetwork
+from roost.net.addresses import Address
+from roost.net.dialer import PublicDialer
+from roost.net.host_port import parse_host_port
+from roost.net.policy import EgressPolicy
+from roost.net.resolver import SystemResolver
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.pins.model import PinRequest, PinState
 from roost.storage.unixfs import car
@@ -148,7 +149,7 @@ async def test_peers_are_looked_up_and_judged_on_our_side(host: str) -> None:
     dialer = PublicDialer(EgressPolicy(), resolver)
 
     async def guarded(name: str, port: int) -> tuple[Sequence[Address], int]:
-        return await dialer.places("network", parse(f"[{name}]" if ":" in name else name, port))
+        return await dialer.resolve("network", parse_host_port(f"[{name}]" if ":" in name else name, port))
 
     async with gateway({CID: CAR}) as server:
         (source,) = KuboNetwork(server.url, None, NoNetwork(), guarded, lambda _: True).sources((host,))

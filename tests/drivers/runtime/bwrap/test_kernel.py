@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.egress.policy import is_public
 from roost.drivers.runtime.bwrap import kernel
+from roost.net.addresses import is_public
 from roost.warden import transparent_proxy
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Start
 

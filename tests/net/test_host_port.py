@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.egress.errors import InvalidProxyRequest
-from roost.agents.egress.host_port import HostPort, parse
+from roost.net.errors import InvalidTarget
+from roost.net.host_port import HostPort, parse_host_port
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from roost.agents.egress.host_port import HostPort, parse
     ],
 )
 def test_names(text: str, host: str) -> None:
-    assert parse(text) == HostPort(host, 443)
+    assert parse_host_port(text) == HostPort(host, 443)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_names(text: str, host: str) -> None:
     ],
 )  # fmt: skip
 def test_every_spelling_of_loopback_is_loopback(text: str) -> None:
-    target = parse(f"{text}:80")
+    target = parse_host_port(f"{text}:80")
     assert target.address is not None
     assert getattr(target.address, "ipv4_mapped", None) or target.address == IPv4Address("127.0.0.1")
     assert target.host == str(target.address)
@@ -50,20 +50,20 @@ def test_numbers_are_read_as_the_operating_system_reads_them(address: IPv4Addres
         f"{octets[0]}.{value & 0xFFFFFF}",
         f"{octets[0]}.{octets[1]}.{value & 0xFFFF}",
     ):
-        assert parse(f"{text}:1").address == address
+        assert parse_host_port(f"{text}:1").address == address
 
 
 @given(st.ip_addresses(v=6))
 def test_ipv6(address: object) -> None:
-    assert parse(f"[{address}]:1").address == ip_address(str(address))
+    assert parse_host_port(f"[{address}]:1").address == ip_address(str(address))
 
 
 def test_the_port() -> None:
-    assert parse("a.example", 80).port == 80
-    assert parse("a.example:8080", 80).port == 8080
+    assert parse_host_port("a.example", 80).port == 80
+    assert parse_host_port("a.example:8080", 80).port == 8080
     for text in ("a.example", "a.example:0", "a.example:65536", "a.example:", "a.example:-1", "a.example:1_0"):
-        with pytest.raises(InvalidProxyRequest):
-            parse(text)
+        with pytest.raises(InvalidTarget):
+            parse_host_port(text)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_the_port() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_host(host: str) -> None:
-    with pytest.raises(InvalidProxyRequest):
-        parse(f"{host}:80")
+    with pytest.raises(InvalidTarget):
+        parse_host_port(f"{host}:80")
 
 
 @given(st.text(max_size=60))
 def test_junk_is_refused_or_gives_a_plain_host(text: str) -> None:
     try:
-        target = parse(text, 80)
-    except InvalidProxyRequest:
+        target = parse_host_port(text, 80)
+    except InvalidTarget:
         return
     assert target.host.isascii()
     assert not set(target.host) & set("/@% \r\n\0")

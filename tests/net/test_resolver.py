@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from roost.agents.egress.errors import ConnectTimeout, NameNotResolved
-from roost.agents.egress.resolver import SystemResolver
+from roost.net.errors import ConnectTimeout, NameNotResolved
+from roost.net.resolver import SystemResolver
 
 
 @contextmanager
@@ -59,7 +59,7 @@ async def test_one_agent_whose_names_hang_does_not_keep_others_waiting() -> None
             release.wait(30)
         return [(socket.AF_INET, 1, 6, "", ("1.1.1.1", 0))]
 
-    with resolving(threads=3, per_agent=2, timeout=0.2, lookup=lookup) as resolver:
+    with resolving(threads=3, per_subject=2, timeout=0.2, lookup=lookup) as resolver:
         try:
             slow = await asyncio.gather(
                 *(resolver.resolve("bad", f"slow{n}.example") for n in range(20)), return_exceptions=True

@@ -9,19 +9,19 @@ from ipaddress import ip_address, ip_network
 import httpx2 as httpx
 import pytest
 
-from roost.agents.egress.dialer import PublicDialer
-from roost.agents.egress.errors import (
+from roost.net.dialer import PublicDialer
+from roost.net.errors import (
     AddressRefused,
     EgressProblem,
     HostRefused,
     HostUnreachable,
-    InvalidProxyRequest,
+    InvalidTarget,
     PortRefused,
 )
-from roost.agents.egress.policy import EgressPolicy
-from roost.agents.egress.transport import GuardedTransport
-from tests.agents.egress.loopback import OPEN, Names, Origin, serving
-from tests.agents.egress.test_dialer import silent, watched
+from roost.net.guarded_transport import GuardedTransport
+from roost.net.policy import EgressPolicy
+from tests.net.loopback import OPEN, Names, Origin, serving
+from tests.net.test_dialer import silent, watched
 from tests.platforms.tls import Authority
 
 
@@ -69,7 +69,7 @@ async def test_the_operators_other_rules_count_too() -> None:
 @pytest.mark.parametrize("url", ["http://user:pass@x.example/", "http://x_%20y.example/"])
 async def test_what_is_no_plain_address_is_refused(url: str) -> None:
     async with guarded() as client:
-        with pytest.raises((InvalidProxyRequest, httpx.InvalidURL)):
+        with pytest.raises((InvalidTarget, httpx.InvalidURL)):
             await client.get(url)
 
 

@@ -1,4 +1,4 @@
-"""Connections to the public internet and to nothing else: resolve once, check every answer, pin what was checked.
+"""Connect to the public internet and to nothing else: resolve once, check every answer, connect to a checked address.
 
 One address that is not admitted refuses the whole name: a name that mixes public and private answers is an attack or a
 mistake. The connection goes to a checked address as a number, so a name that changes its answers gains nothing.
@@ -8,18 +8,19 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
-from roost.agents.egress.errors import AddressRefused, ConnectTimeout, HostRefused, HostUnreachable, PortRefused
-from roost.agents.egress.host_port import HostPort
-from roost.agents.egress.policy import Address, EgressPolicy
-from roost.agents.egress.resolver import NameResolver
-from roost.drivers.runtime.contract import Stream
+from roost.core.unix_socket import Stream
+from roost.net.addresses import Address
+from roost.net.errors import AddressRefused, ConnectTimeout, HostUnreachable
+from roost.net.host_port import HostPort
+from roost.net.policy import EgressPolicy
+from roost.net.resolver import NameResolver
 
 _STAGGER = 0.25  # seconds until the next address is tried beside the last one (RFC 8305 section 8)
-_TRIED = 8  # addresses of one name
+_MAX_ATTEMPTS = 8  # addresses of one name
 
 
-def is_own(address: Address) -> bool:
-    """Whether the address is this machine's: only then does the kernel choose it as the source to reach itself."""
+def is_own_address(address: Address) -> bool:
+    """Tell whether the address is this machine's: only then does the kernel choose it as the source to reach itself."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:  # connecting a datagram socket sends nothing
@@ -30,7 +31,7 @@ def is_own(address: Address) -> bool:
 
 
 class PublicDialer:
-    """`is_own` refuses the public addresses of the machine itself too: behind them are the services that trust it."""
+    """Opens connections within a policy. `is_own` excludes this machine's public addresses: its services trust it."""
 
     def __init__(
         self,
@@ -38,48 +39,48 @@ class PublicDialer:
         resolver: NameResolver,
         *,
         timeout: float = 10.0,
-        is_own: Callable[[Address], bool] = is_own,
+        is_own: Callable[[Address], bool] = is_own_address,
     ) -> None:
-        self._policy = policy
+        self.policy = policy
         self._resolver = resolver
         self._timeout = timeout
         self._is_own = is_own
 
-    async def dial(self, agent_id: str, target: HostPort) -> Stream:
-        """Raises Refused, NameNotResolved, Unreachable, TooSlow."""
-        addresses, port = await self.places(agent_id, target)
+    async def dial(self, subject: str, target: HostPort) -> Stream:
+        """Raises EgressRefused, NameNotResolved, HostUnreachable, ConnectTimeout."""
+        addresses, port = await self.resolve(subject, target)
         try:
             async with asyncio.timeout(self._timeout):
                 return await _connect(addresses, port, target)
         except TimeoutError:
             raise ConnectTimeout(target.host) from None
 
-    async def places(self, agent_id: str, target: HostPort) -> tuple[Sequence[Address], int]:
-        """The addresses, all of them admitted, and the port to connect to. Raises Refused, NameNotResolved, TooSlow."""
-        if not self._policy.admits_host(target.host):
-            raise HostRefused(target.host)
-        if not self._policy.admits_port(target.port):
-            raise PortRefused(target.host, target.port)
-        answers, port = await self._found(agent_id, target)
-        if not all(map(self._policy.admits_address, answers)):
+    async def resolve(self, subject: str, target: HostPort) -> tuple[Sequence[Address], int]:
+        """Return admitted addresses and the port to connect to.
+
+        Raises EgressRefused, NameNotResolved, ConnectTimeout.
+        """
+        self.policy.check_target(target)
+        answers, port = await self._lookup(subject, target)
+        if not all(map(self.policy.admits_address, answers)):
             raise AddressRefused(target.host)
-        chosen = answers[:_TRIED]
-        if any(self._is_own(address) and not self._policy.opens(address) for address in chosen):
+        chosen = answers[:_MAX_ATTEMPTS]
+        if any(self._is_own(address) and not self.policy.opens(address) for address in chosen):
             raise AddressRefused(target.host)
         return chosen, port
 
-    async def _found(self, agent_id: str, target: HostPort) -> tuple[Sequence[Address], int]:
-        """Where the target is, not yet judged: a literal is itself, then the operator's word, then DNS."""
+    async def _lookup(self, subject: str, target: HostPort) -> tuple[Sequence[Address], int]:
+        """Return unchecked addresses: of a literal, of the operator's override, or from DNS."""
         if target.address:
             return [target.address], target.port
-        if place := self._policy.hosts.get(target.host):
-            address, port = place
+        if override := self.policy.hosts.get(target.host):
+            address, port = override
             return [address], port or target.port
-        return await self._resolver.resolve(agent_id, target.host), target.port
+        return await self._resolver.resolve(subject, target.host), target.port
 
 
 async def _connect(addresses: Sequence[Address], port: int, target: HostPort) -> Stream:
-    """The first connection that stands. The next address is tried when the last one failed or is slow."""
+    """Return the first connection that succeeds; try the next address when the last one failed or is slow."""
     waiting = list(addresses)
     attempts: list[asyncio.Task[Stream]] = []
     running: set[asyncio.Task[Stream]] = set()
@@ -108,6 +109,6 @@ async def _open(address: Address, port: int) -> Stream:
 
 
 def _discard(attempt: asyncio.Task[Stream]) -> None:
-    """A loser may have connected in the same moment as the winner."""
+    """Close a connection that succeeded in the same moment as the winner."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result()[1].transport.abort()

@@ -6,8 +6,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from roost.agents.egress.dialer import PublicDialer, is_own
-from roost.agents.egress.errors import (
+from roost.net.addresses import Address
+from roost.net.dialer import PublicDialer, is_own_address
+from roost.net.errors import (
     AddressRefused,
     ConnectTimeout,
     EgressProblem,
@@ -16,9 +17,9 @@ from roost.agents.egress.errors import (
     NameNotResolved,
     PortRefused,
 )
-from roost.agents.egress.host_port import parse
-from roost.agents.egress.policy import Address, EgressPolicy
-from tests.agents.egress.loopback import OPEN, Names, serving
+from roost.net.host_port import parse_host_port
+from roost.net.policy import EgressPolicy
+from tests.net.loopback import OPEN, Names, serving
 
 
 async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -27,7 +28,7 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def dialled(dialer: PublicDialer, authority: str) -> bytes:
-    reader, writer = await dialer.dial("a1", parse(authority))
+    reader, writer = await dialer.dial("a1", parse_host_port(authority))
     try:
         return await reader.read()
     finally:
@@ -73,7 +74,7 @@ async def test_one_private_answer_refuses_the_name_and_nothing_is_sent(answers: 
     async with watched() as (port, came):
         with pytest.raises(AddressRefused) as caught:
             await PublicDialer(EgressPolicy(), Names({"mixed.example": answers})).dial(
-                "a1", parse(f"mixed.example:{port}")
+                "a1", parse_host_port(f"mixed.example:{port}")
             )
         assert not came
     assert "mixed.example" in caught.value.message
@@ -85,7 +86,7 @@ async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
     names = Names()
     async with watched() as (port, came):
         with pytest.raises(AddressRefused):
-            await PublicDialer(EgressPolicy(), names).dial("a1", parse(f"{host}:{port}"))
+            await PublicDialer(EgressPolicy(), names).dial("a1", parse_host_port(f"{host}:{port}"))
         assert not came
     assert not names.asked
 
@@ -107,7 +108,9 @@ async def test_a_name_of_the_system_that_leads_to_loopback_cannot_be_pinned_else
     """`localhost` would connect if the dialer handed the name on; its only answer here is refused."""
     async with watched() as (port, came):
         with pytest.raises(HostUnreachable):
-            await PublicDialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial("a1", parse(f"localhost:{port}"))
+            await PublicDialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial(
+                "a1", parse_host_port(f"localhost:{port}")
+            )
         assert not came
 
 
@@ -126,18 +129,18 @@ async def test_the_next_address_is_tried_beside_one_that_is_silent() -> None:
 
 async def test_a_silent_address_is_given_up_on() -> None:
     with silent("127.0.0.2") as port, pytest.raises(ConnectTimeout):
-        await PublicDialer(OPEN, Names(), timeout=0.3).dial("a1", parse(f"127.0.0.2:{port}"))
+        await PublicDialer(OPEN, Names(), timeout=0.3).dial("a1", parse_host_port(f"127.0.0.2:{port}"))
 
 
 async def test_nobody_listens_and_nobody_is_known() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # taken, and not listening
         with pytest.raises(HostUnreachable):
-            await PublicDialer(OPEN, Names()).dial("a1", parse(f"127.0.0.1:{free.getsockname()[1]}"))
+            await PublicDialer(OPEN, Names()).dial("a1", parse_host_port(f"127.0.0.1:{free.getsockname()[1]}"))
     with pytest.raises(NameNotResolved):
-        await PublicDialer(OPEN, Names()).dial("a1", parse("nobody.example:80"))
+        await PublicDialer(OPEN, Names()).dial("a1", parse_host_port("nobody.example:80"))
     with pytest.raises(HostUnreachable):
-        await PublicDialer(OPEN, Names({"empty.example": []})).dial("a1", parse("empty.example:80"))
+        await PublicDialer(OPEN, Names({"empty.example": []})).dial("a1", parse_host_port("empty.example:80"))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ async def test_the_policy_is_asked_before_any_name_server(
 ) -> None:
     names = Names()
     with pytest.raises(problem):
-        await PublicDialer(policy, names).dial("a1", parse(authority))
+        await PublicDialer(policy, names).dial("a1", parse_host_port(authority))
     assert not names.asked
 
 
@@ -163,16 +166,16 @@ async def test_the_public_address_of_this_machine_is_refused_unless_opened() -> 
 
     names = Names({"us.example": ["8.8.4.4"]})
     with pytest.raises(AddressRefused):
-        await PublicDialer(EgressPolicy(), names, is_own=own).dial("a1", parse("us.example:80"))
+        await PublicDialer(EgressPolicy(), names, is_own=own).dial("a1", parse_host_port("us.example:80"))
     async with serving(greet) as port:
         opened = PublicDialer(OPEN, Names({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
         assert await dialled(opened, f"us.example:{port}") == b"hi"
 
 
 def test_what_is_own() -> None:
-    assert is_own(ip_address("127.0.0.1"))
-    assert not is_own(ip_address("8.8.8.8"))
-    assert not is_own(ip_address("2606:4700::1111"))
+    assert is_own_address(ip_address("127.0.0.1"))
+    assert not is_own_address(ip_address("8.8.8.8"))
+    assert not is_own_address(ip_address("2606:4700::1111"))
 
 
 async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None:
@@ -185,11 +188,13 @@ async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None
 
     with pytest.raises(AddressRefused):
         await PublicDialer(OPEN, Names({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial(
-            "a1", parse("many.example:9")
+            "a1", parse_host_port("many.example:9")
         )
     assert not asked
     with pytest.raises(HostUnreachable):
-        await PublicDialer(OPEN, Names({"many.example": many}), is_own=own).dial("a1", parse("many.example:9"))
+        await PublicDialer(OPEN, Names({"many.example": many}), is_own=own).dial(
+            "a1", parse_host_port("many.example:9")
+        )
     assert len(asked) == 8
 
 
@@ -209,9 +214,9 @@ async def test_a_place_covers_its_name_alone() -> None:
     async with watched() as (port, came):
         placed = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
         with pytest.raises(HostUnreachable):
-            await PublicDialer(placed, names).dial("a1", parse(f"below.api.example:{port}"))
+            await PublicDialer(placed, names).dial("a1", parse_host_port(f"below.api.example:{port}"))
         with pytest.raises(NameNotResolved):
-            await PublicDialer(placed, names).dial("a1", parse(f"xapi.example:{port}"))
+            await PublicDialer(placed, names).dial("a1", parse_host_port(f"xapi.example:{port}"))
         assert not came
     assert names.asked == ["below.api.example", "xapi.example"]
 
@@ -220,12 +225,12 @@ async def test_a_place_opens_nothing_by_itself() -> None:
     async with watched() as (port, came):
         place = {"api.example": (ip_address("127.0.0.1"), port)}
         with pytest.raises(AddressRefused):
-            await PublicDialer(EgressPolicy(hosts=place), Names()).dial("a1", parse("api.example:443"))
+            await PublicDialer(EgressPolicy(hosts=place), Names()).dial("a1", parse_host_port("api.example:443"))
         opened = EgressPolicy(allow_private=OPEN.allow_private, hosts=place, deny_hosts=["example"])
         with pytest.raises(HostRefused):
-            await PublicDialer(opened, Names()).dial("a1", parse("api.example:443"))
+            await PublicDialer(opened, Names()).dial("a1", parse_host_port("api.example:443"))
         with pytest.raises(PortRefused):
             await PublicDialer(EgressPolicy(allow_private=OPEN.allow_private, hosts=place), Names()).dial(
-                "a1", parse("api.example:25")
+                "a1", parse_host_port("api.example:25")
             )
         assert not came

@@ -1,10 +1,10 @@
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.egress.policy import EgressPolicy, is_public
+from roost.net.addresses import is_loopback, is_public, parse_address
 
 v4 = st.ip_addresses(v=4)
 v6_global = st.integers(0x2000 << 112, (0x4000 << 112) - 1).map(IPv6Address)
@@ -33,12 +33,11 @@ PUBLIC = [
 @pytest.mark.parametrize("text", REFUSED)
 def test_special_addresses_are_not_public(text: str) -> None:
     assert not is_public(ip_address(text))
-    assert not EgressPolicy().admits_address(ip_address(text))
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_public_addresses_are_admitted(text: str) -> None:
-    assert EgressPolicy().admits_address(ip_address(text))
+def test_other_addresses_are_public(text: str) -> None:
+    assert is_public(ip_address(text))
 
 
 @given(v4)
@@ -62,36 +61,16 @@ def test_nothing_is_public_here_that_the_standard_library_calls_special(address:
         assert not address.is_link_local
 
 
-def test_an_opened_network_is_admitted_in_all_forms_and_alone() -> None:
-    policy = EgressPolicy(allow_private=[ip_network("10.1.0.0/16"), ip_network("fd00::/64")])
-    for text in ("10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::a01:203", "fd00::5"):
-        assert policy.admits_address(ip_address(text))
-        assert policy.opens(ip_address(text))
-    assert not policy.admits_address(ip_address("10.2.0.1"))
-    assert not policy.admits_address(ip_address("fd01::1"))
-    assert not policy.opens(ip_address("8.8.8.8"))
+def test_text_becomes_an_address_or_none() -> None:
+    assert parse_address("::ffff:192.0.2.7") == IPv4Address("192.0.2.7")
+    assert parse_address("fd00::7") == IPv6Address("fd00::7")
+    assert parse_address("localhost") is None
+    assert parse_address("127.1") is None
 
 
-def test_a_denied_name_covers_those_below_it() -> None:
-    policy = EgressPolicy(deny_hosts=["Evil.example.", "8.8.8.8"])
-    assert not policy.admits_host("evil.example")
-    assert not policy.admits_host("a.b.evil.example")
-    assert not policy.admits_host("8.8.8.8")
-    assert policy.admits_host("notevil.example")
-    assert policy.admits_host("example")
-
-
-def test_with_allowed_names_nothing_else_is_reachable_and_denied_names_win() -> None:
-    policy = EgressPolicy(allow_hosts=["example.com"], deny_hosts=["bad.example.com"])
-    assert policy.admits_host("example.com")
-    assert policy.admits_host("api.example.com")
-    assert not policy.admits_host("bad.example.com")
-    assert not policy.admits_host("other.org")
-    assert not policy.admits_host("8.8.8.8")
-    assert not EgressPolicy(allow_hosts=[]).admits_host("example.com")
-
-
-def test_only_mail_between_servers_is_closed() -> None:
-    assert not EgressPolicy().admits_port(25)
-    assert all(map(EgressPolicy().admits_port, (22, 80, 443, 465, 587, 5432, 65535)))
-    assert EgressPolicy(deny_ports=frozenset()).admits_port(25)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False)],
+)
+def test_loopback_addresses(text: str, expected: bool) -> None:
+    assert is_loopback(text) is expected

@@ -1,21 +1,16 @@
-"""Real sockets on loopback for the tests of the egress room: an origin server, a proxy, a raw client."""
+"""Servers on loopback, and a resolver that knows a few names."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
-from typing import Any
 
-import structlog
-from structlog.testing import LogCapture
-
-from roost.agents.egress.errors import NameNotResolved
-from roost.agents.egress.policy import Address, EgressPolicy
-from roost.agents.egress.proxy import EgressLimits, EgressProxy
+from roost.net.addresses import Address
+from roost.net.errors import NameNotResolved
+from roost.net.policy import EgressPolicy
 
 OPEN = EgressPolicy(allow_private=[ip_network("127.0.0.0/8"), ip_network("::1/128")])
-ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -79,44 +74,6 @@ class Origin:
         writer.write(self.reply)
         await writer.drain()
         writer.close()
-
-
-@dataclass
-class Proxy:
-    port: int
-    entries: list[Any]
-
-    async def entry(self, count: int = 1) -> dict[str, Any]:
-        """The log entry of the connection that ended as the `count`th."""
-        await until(lambda: len(self.entries) >= count)
-        return self.entries[count - 1]
-
-    async def ask(self, request: bytes) -> bytes:
-        """All that comes back for the bytes of one connection."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            writer.write(request)
-            async with asyncio.timeout(10):
-                return await reader.read()
-        finally:
-            writer.transport.abort()
-
-
-@asynccontextmanager
-async def proxying(
-    policy: EgressPolicy = OPEN, names: Names | None = None, limits: EgressLimits | None = None, agent_id: str = "a1"
-) -> AsyncIterator[Proxy]:
-    captured = LogCapture()
-    log: Any = structlog.wrap_logger(
-        None, processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(0)
-    )
-    egress = EgressProxy(policy=policy, resolver=names or Names(), log=log, limits=limits or EgressLimits())
-
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await egress.serve(agent_id, reader, writer)
-
-    async with serving(attend) as port:
-        yield Proxy(port, captured.entries)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
