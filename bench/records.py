@@ -49,9 +49,9 @@ def _fill(data: Path) -> None:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
         for number in range(_AGENTS):
             profile = AgentProfile(f"agent {number}", "It stands in a list.")
-            agent = roster.admit(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
+            agent = roster.create(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
             gateways.mint(connection, agent.id, tenant.id)
-            roster.move(connection, agent.id, AgentState.FAILED, "Never started")
+            roster.set_state(connection, agent.id, AgentState.FAILED, "Never started")
 
     db.run(add)
     db.close()

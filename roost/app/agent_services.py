@@ -99,7 +99,7 @@ class AgentServices:
             versions,
             scripts,
             ChannelService(db, book, intake, self.roster, self.reach, restart),
-            WorkspaceService(self.roster, self.reach, self._delivery.variables),
+            WorkspaceService(self.roster, self.reach, self._delivery.get_values),
             TaskService(self.reach),
             DeviceService(self.reach),
             RuntimeConfigService(self.roster, self.reach, starter.setup, restart),
@@ -126,9 +126,9 @@ class AgentServices:
         """What nobody reads in an agent's logs, by value."""
         return [
             await self._ground.gateways.read(agent_id),
-            await self.roster.internal_token(agent_id),
-            *await self._delivery.hidden(agent_id),
-            *await self._book.hidden(agent_id),
+            await self.roster.get_internal_token(agent_id),
+            *await self._delivery.list_private_values(agent_id),
+            *await self._book.list_private_values(agent_id),
         ]
 
 
@@ -136,7 +136,7 @@ def own_models(secrets: SecretService, transports: TransportFactory) -> AgentPro
     """Return the model providers whose keys agents have, reached within the egress rules of agents."""
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
-        keys = await secrets.providers(agent_id)
+        keys = await secrets.list_provider_keys(agent_id)
         found = (providers.settings(key.provider, key.name, key.value, key.base_url) for key in keys)
         return [one for one in found if one is not None]
 

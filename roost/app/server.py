@@ -82,8 +82,8 @@ class RoostServer:
         return ProxyDependencies(
             addresses=self.addresses,
             admit=self._ground.door.authenticate_gateway_token,
-            dial=self.reach.gateway,
-            credential=self.reach.credential,
+            dial=self.reach.dial_gateway,
+            credential=self.reach.get_credential,
             subscribe=self.gateways.subscribe,
             observe=self._observed,
             trusted=trusted,

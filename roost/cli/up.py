@@ -128,7 +128,7 @@ async def _or_stopped(work: Coroutine[None, None, None], stop: asyncio.Event) ->
 
 def _greet(server: app.RoostServer) -> None:
     settings = server.settings
-    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.reach.engines())
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.reach.list_engines())
     database = "SQLite" if server.db.is_sqlite else "PostgreSQL"
     models = (
         ", ".join(upstream.url for upstream in settings.upstreams) or "scripted, a stand-in (docs/guides/models.md)"

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 @router.get("")
 async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.ChannelList:
     """The agent's channels, tokens masked, and what its running gateway says of them."""
-    return schemas.listed(await channels.overview(agent_id))
+    return schemas.channel_list(await channels.get_overview(agent_id))
 
 
 @router.post("/{channel}")
@@ -25,10 +25,10 @@ async def configure(
     _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
 ) -> schemas.ChannelChangeRecord:
     """Configure a channel, or change what is said of it; a token that is not given stays."""
-    return schemas.done(await channels.configure(agent_id, channel, body.order()))
+    return schemas.change_record(await channels.configure(agent_id, channel, body.to_request()))
 
 
 @router.delete("/{channel}")
 async def remove(_: AgentCaller, agent_id: AgentId, channel: str, channels: Service) -> schemas.ChannelChangeRecord:
     """Remove a channel with its tokens."""
-    return schemas.done(await channels.remove(agent_id, channel))
+    return schemas.change_record(await channels.remove(agent_id, channel))

@@ -76,13 +76,13 @@ class Channel:
     bot_name: str | None = None
 
     @property
-    def marks(self) -> tuple[str | None, str | None]:
+    def token_hashes(self) -> tuple[str | None, str | None]:
         """By which the tokens are known without being opened. WhatsApp's needs not be one of its own."""
         if self.name == WHATSAPP:
             return None, None
-        return _mark(self.bot_token), None if self.app_token is None else _mark(self.app_token)
+        return _hash(self.bot_token), None if self.app_token is None else _hash(self.app_token)
 
-    def setup(self) -> ChannelSetup:
+    def to_setup(self) -> ChannelSetup:
         allow_from = () if ANYONE in self.allow_from else self.allow_from
         return ChannelSetup(self.bot_token, self.app_token, self.dm_policy, allow_from)
 
@@ -112,13 +112,13 @@ class ChannelChange:
     warning: str | None = None
 
 
-def merged(name: str, order: ChannelRequest, present: Channel | None) -> Channel:
+def merge_request(name: str, order: ChannelRequest, present: Channel | None) -> Channel:
     """The channel that is asked for, where `present` is what there is now; what was not said stays as it is.
 
     Raises MissingBotToken, MissingAppToken.
     """
-    bot_token = _given(order.bot_token) or (present.bot_token if present else None)
-    app_token = (_given(order.app_token) or (present.app_token if present else None)) if name == SLACK else None
+    bot_token = _non_blank(order.bot_token) or (present.bot_token if present else None)
+    app_token = (_non_blank(order.app_token) or (present.app_token if present else None)) if name == SLACK else None
     if bot_token is None:
         raise MissingBotToken
     if name == SLACK and app_token is None:
@@ -137,12 +137,12 @@ def merged(name: str, order: ChannelRequest, present: Channel | None) -> Channel
     )
 
 
-def check(channel: Channel) -> None:
+def check_channel(channel: Channel) -> None:
     """Whether tokens and ids have the form of the platform's. Raises InvalidToken, InvalidAllowFrom."""
     form, words = _BOT_TOKENS[channel.name]
-    if not _fits(form, channel.bot_token):
+    if not _is_valid_token(form, channel.bot_token):
         raise InvalidChannelToken(f"This is not a bot token of {LABELS[channel.name]}: {words}")
-    if channel.app_token is not None and not _fits(_APP_TOKEN, channel.app_token):
+    if channel.app_token is not None and not _is_valid_token(_APP_TOKEN, channel.app_token):
         raise InvalidChannelToken("This is not an app-level token of Slack: it starts with xapp-")
     if len(channel.allow_from) > ALLOW_FROM_LIMIT:
         raise InvalidAllowFrom(f"allowFrom can have at most {ALLOW_FROM_LIMIT} ids")
@@ -153,13 +153,13 @@ def check(channel: Channel) -> None:
             raise InvalidAllowFrom(f"allowFrom has something that is no user id of {LABELS[channel.name]}: {words}")
 
 
-def hint(token: Sensitive[str]) -> str | None:
+def token_hint(token: Sensitive[str]) -> str | None:
     """The last signs of a token that is long enough for that to tell nothing."""
     text = token.reveal()
     return text[-_HINT:] if len(text) >= _SHORTEST_HINTED else None
 
 
-def told(state: ChannelState | None, channel: Channel) -> ChannelState | None:
+def redact_state(state: ChannelState | None, channel: Channel) -> ChannelState | None:
     """What a gateway says of a channel, as people may see it: plain, and without the tokens, which errors may quote."""
     if state is None or state.last_error is None:
         return state
@@ -170,14 +170,14 @@ def told(state: ChannelState | None, channel: Channel) -> ChannelState | None:
     return replace(state, last_error=redact_credentials(sanitize_line(text))[:ERROR_LIMIT])
 
 
-def _given(token: Sensitive[str] | None) -> Sensitive[str] | None:
+def _non_blank(token: Sensitive[str] | None) -> Sensitive[str] | None:
     text = token.reveal().strip() if token is not None else ""
     return Sensitive(text) if text else None
 
 
-def _fits(form: re.Pattern[str], token: Sensitive[str]) -> bool:
+def _is_valid_token(form: re.Pattern[str], token: Sensitive[str]) -> bool:
     return len(token.reveal()) <= TOKEN_LIMIT and form.fullmatch(token.reveal()) is not None
 
 
-def _mark(token: Sensitive[str]) -> str:
+def _hash(token: Sensitive[str]) -> str:
     return hashlib.sha256(token.reveal().encode()).hexdigest()

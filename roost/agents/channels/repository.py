@@ -26,54 +26,56 @@ class ChannelRepository:
         self._sealer = sealer
         self._roster = roster
 
-    async def of(self, agent_id: str) -> Mapping[str, Channel]:
+    async def get_channels(self, agent_id: str) -> Mapping[str, Channel]:
         """By name. Raises Unsealable."""
-        rows = await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+        rows = await self._db.read(lambda connection: store.list_channel_rows(connection, agent_id))
         return {name: self._open(row) for name, row in rows.items()}
 
-    async def setups(self, agent_id: str) -> Mapping[str, ChannelSetup]:
+    async def get_setups(self, agent_id: str) -> Mapping[str, ChannelSetup]:
         """The channels that are on, as a gateway gets them."""
-        return {name: channel.setup() for name, channel in (await self.of(agent_id)).items() if channel.enabled}
+        return {
+            name: channel.to_setup() for name, channel in (await self.get_channels(agent_id)).items() if channel.enabled
+        }
 
-    async def hidden(self, agent_id: str) -> Sequence[Sensitive[str]]:
+    async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
         """The tokens of the agent, which nobody is to read in its logs."""
         try:
-            channels = (await self.of(agent_id)).values()
+            channels = (await self.get_channels(agent_id)).values()
         except UnsealFailed:  # then no gateway has been given one either
             return ()
         return [token for one in channels for token in (one.bot_token, one.app_token) if token is not None]
 
-    async def put(self, agent_id: str, channel: Channel) -> None:
+    async def save(self, agent_id: str, channel: Channel) -> None:
         """Add or replace. Raises TokenInUse, AgentGone."""
 
         def change(connection: Connection) -> None:
-            self._roster.hold(connection, agent_id)
-            self.add(connection, agent_id, [channel])
+            self._roster.lock(connection, agent_id)
+            self.save_in_transaction(connection, agent_id, [channel])
 
         await self._db.write(change)
 
-    def add(self, connection: Connection, agent_id: str, channels: Sequence[Channel]) -> None:
+    def save_in_transaction(self, connection: Connection, agent_id: str, channels: Sequence[Channel]) -> None:
         """`put` inside the caller's transaction, for an agent that is there."""
         for channel in channels:
-            if not store.put(connection, agent_id, channel, self._seal(agent_id, channel), clock.utc_now()):
+            if not store.upsert_channel(connection, agent_id, channel, self._seal(agent_id, channel), clock.utc_now()):
                 raise BotTokenInUse
 
     async def remove(self, agent_id: str, name: str) -> None:
         """Idempotent."""
-        await self._db.write(lambda connection: store.remove(connection, agent_id, name))
+        await self._db.write(lambda connection: store.delete_channel(connection, agent_id, name))
 
     @staticmethod
-    def release(connection: Connection, agent_id: str) -> None:
+    def remove_all(connection: Connection, agent_id: str) -> None:
         """Forget all of an agent that goes, inside the transaction that hides it: others may have its bots at once."""
-        store.remove_all(connection, agent_id)
+        store.delete_channels(connection, agent_id)
 
     def _seal(self, agent_id: str, channel: Channel) -> bytes:
         tokens = {"bot": channel.bot_token.reveal(), "app": channel.app_token.reveal() if channel.app_token else None}
-        return self._sealer.seal(json.dumps(tokens).encode(), _place(agent_id, channel.name))
+        return self._sealer.seal(json.dumps(tokens).encode(), _associated_data(agent_id, channel.name))
 
     def _open(self, row: Any) -> Channel:
         try:
-            tokens = json.loads(self._sealer.open(row.sealed, _place(row.agent_id, row.channel)).reveal())
+            tokens = json.loads(self._sealer.open(row.sealed, _associated_data(row.agent_id, row.channel)).reveal())
         except ValueError:
             raise UnsealFailed from None
         return Channel(
@@ -87,5 +89,5 @@ class ChannelRepository:
         )
 
 
-def _place(agent_id: str, channel: str) -> str:
-    return store.PLACE.format(agent_id=agent_id, channel=channel)
+def _associated_data(agent_id: str, channel: str) -> str:
+    return store.ASSOCIATED_DATA.format(agent_id=agent_id, channel=channel)

@@ -13,7 +13,7 @@ from roost.agents.channels.model import (
     ChannelOverview,
     ChannelRequest,
     ChannelStatus,
-    hint,
+    token_hint,
 )
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import WHATSAPP, DmPolicy
@@ -30,7 +30,7 @@ class ChannelConfiguration(ApiSchema):
     allow_from: Annotated[Sequence[_UserId], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
     enabled: bool | None = None
 
-    def order(self) -> ChannelRequest:
+    def to_request(self) -> ChannelRequest:
         bot, app = (Sensitive(token) if token else None for token in (self.bot_token, self.app_token))
         return ChannelRequest(bot, app, self.dm_policy, self.allow_from, self.enabled)
 
@@ -75,13 +75,13 @@ class ChannelChangeRecord(ApiSchema):
     warning: str | None = None
 
 
-def listed(overview: ChannelOverview) -> ChannelList:
+def channel_list(overview: ChannelOverview) -> ChannelList:
     records = {name: _record(shown) for name, shown in overview.channels.items()}
     none = dict.fromkeys(("telegram", "slack", "discord", "whatsapp"))
     return ChannelList.model_validate(none | records | {"version": overview.version})
 
 
-def done(result: ChannelChange) -> ChannelChangeRecord:
+def change_record(result: ChannelChange) -> ChannelChangeRecord:
     return ChannelChangeRecord(message=result.message, bot_username=result.bot_name, warning=result.warning)
 
 
@@ -91,9 +91,9 @@ def _record(shown: ChannelStatus) -> ChannelRecord:
         enabled=channel.enabled,
         dm_policy=channel.dm_policy,
         allow_from=channel.allow_from,
-        bot_token_hint=hint(channel.bot_token),
+        bot_token_hint=token_hint(channel.bot_token),
         app_token_set=channel.app_token is not None,
-        app_token_hint=hint(channel.app_token) if channel.app_token else None,
+        app_token_hint=token_hint(channel.app_token) if channel.app_token else None,
         bot_username=channel.bot_name,
         running=state.running if state else None,
         connected=state.connected if state else None,

@@ -11,14 +11,14 @@ from roost.agents.channels.model import Channel
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 
-PLACE = "agent_channels/{agent_id}/{channel}"
+ASSOCIATED_DATA = "agent_channels/{agent_id}/{channel}"
 
 agent_channels = sa.Table(
     "agent_channels",
     metadata,
     sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("channel", sa.String(16), primary_key=True),
-    sealed_column("sealed", PLACE),
+    sealed_column("sealed", ASSOCIATED_DATA),
     sa.Column("bot_mark", sa.String(64), unique=True),
     sa.Column("app_mark", sa.String(64), unique=True),
     sa.Column("enabled", sa.Boolean, nullable=False),
@@ -30,23 +30,23 @@ agent_channels = sa.Table(
 )
 
 
-def of_agent(connection: Connection, agent_id: str) -> Mapping[str, Any]:
+def list_channel_rows(connection: Connection, agent_id: str) -> Mapping[str, Any]:
     """The rows by channel."""
     rows = connection.execute(agent_channels.select().where(agent_channels.c.agent_id == agent_id))
     return {row.channel: row for row in rows}
 
 
-def put(connection: Connection, agent_id: str, channel: Channel, envelope: bytes, now: datetime) -> bool:
+def upsert_channel(connection: Connection, agent_id: str, channel: Channel, envelope: bytes, now: datetime) -> bool:
     """Add or replace; False when another agent has one of its tokens."""
-    marks = [mark for mark in channel.marks if mark is not None]
+    marks = [mark for mark in channel.token_hashes if mark is not None]
     taken = agent_channels.c.bot_mark.in_(marks) | agent_channels.c.app_mark.in_(marks)
     others = sa.select(agent_channels.c.agent_id).where(taken, agent_channels.c.agent_id != agent_id)
     if connection.execute(others).first() is not None:
         return False
     row = {
         "sealed": envelope,
-        "bot_mark": channel.marks[0],
-        "app_mark": channel.marks[1],
+        "bot_mark": channel.token_hashes[0],
+        "app_mark": channel.token_hashes[1],
         "enabled": channel.enabled,
         "dm_policy": channel.dm_policy,
         "allow_from": list(channel.allow_from),
@@ -60,11 +60,11 @@ def put(connection: Connection, agent_id: str, channel: Channel, envelope: bytes
     return True
 
 
-def remove(connection: Connection, agent_id: str, channel: str) -> None:
+def delete_channel(connection: Connection, agent_id: str, channel: str) -> None:
     connection.execute(agent_channels.delete().where(*_is(agent_id, channel)))
 
 
-def remove_all(connection: Connection, agent_id: str) -> None:
+def delete_channels(connection: Connection, agent_id: str) -> None:
     connection.execute(agent_channels.delete().where(agent_channels.c.agent_id == agent_id))
 
 

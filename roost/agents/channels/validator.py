@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roost.agents.channels.errors import ChannelPlanTooSmall, UnsupportedChannel
-from roost.agents.channels.model import Channel, ChannelRequest, check, merged
+from roost.agents.channels.model import Channel, ChannelRequest, check_channel, merge_request
 from roost.core import log
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable
 from roost.drivers.engine.abilities.channels import CHANNELS
@@ -28,30 +28,30 @@ class ChannelValidator:
     def __init__(self, messengers: Sequence[ChatPlatform]) -> None:
         self._messengers = {messenger.name: messenger for messenger in messengers}
 
-    async def take(
+    async def validate(
         self, name: str, order: ChannelRequest, present: Channel | None, plan: Plan, supported: frozenset[str]
     ) -> ValidatedChannel:
         """Raises UnsupportedChannel, PlanTooSmall, TokenRejected, and what `merged` and `check` raise."""
         if name not in CHANNELS:
             raise UnsupportedChannel
-        wanted = merged(name, order, present)
+        wanted = merge_request(name, order, present)
         if plan is Plan.FREE:
             raise ChannelPlanTooSmall
         if name not in supported:
             raise UnsupportedChannel
-        check(wanted)
+        check_channel(wanted)
         if present and (wanted.bot_token, wanted.app_token) == (present.bot_token, present.app_token):
             return ValidatedChannel(wanted)
-        return await self._proved(wanted)
+        return await self._verify_token(wanted)
 
-    async def take_all(
+    async def validate_all(
         self, orders: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str
     ) -> Sequence[Channel]:
         """The channels of an agent that is being created. Raises what `take` raises."""
-        able = supported(engine, version)
-        return [(await self.take(name, order, None, plan, able)).channel for name, order in orders.items()]
+        able = supported_channels(engine, version)
+        return [(await self.validate(name, order, None, plan, able)).channel for name, order in orders.items()]
 
-    async def _proved(self, channel: Channel) -> ValidatedChannel:
+    async def _verify_token(self, channel: Channel) -> ValidatedChannel:
         messenger = self._messengers.get(channel.name)
         if messenger is None:
             return ValidatedChannel(channel)
@@ -63,6 +63,6 @@ class ChannelValidator:
         return ValidatedChannel(replace(channel, bot_name=bot_name))
 
 
-def supported(engine: Engine, version: str) -> frozenset[str]:
+def supported_channels(engine: Engine, version: str) -> frozenset[str]:
     """The channels that the engine can connect."""
     return engine.channels.supported(version) if engine.channels else frozenset()

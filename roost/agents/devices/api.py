@@ -17,13 +17,13 @@ router = APIRouter(prefix="/v0/agents/{agentId}/devices", tags=["devices"])
 @router.get("")
 async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.DeviceListRecord:
     """Devices that wait for approval, and those that have it."""
-    return schemas.listed(await devices.list(agent_id))
+    return schemas.device_list_record(await devices.list(agent_id))
 
 
 @router.post("/approve-all")
 async def approve_all(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.ApprovalListRecord:
     """Approve every device that is pending now."""
-    return schemas.approved_all(await devices.approve_all(agent_id))
+    return schemas.approval_list_record(await devices.approve_all(agent_id))
 
 
 @router.post("/{requestId}/approve")

@@ -60,7 +60,7 @@ class ApprovalListRecord(ApiSchema):
     message: str
 
 
-def listed(book: DeviceList | None) -> DeviceListRecord:
+def device_list_record(book: DeviceList | None) -> DeviceListRecord:
     if book is None:
         return DeviceListRecord(supported=False, message=_UNSUPPORTED)
     return DeviceListRecord(
@@ -68,7 +68,7 @@ def listed(book: DeviceList | None) -> DeviceListRecord:
     )
 
 
-def approved_all(done: DeviceApprovals) -> ApprovalListRecord:
+def approval_list_record(done: DeviceApprovals) -> ApprovalListRecord:
     failed = [FailedApprovalRecord(request_id=one.request_id, error=one.error) for one in done.failed]
     message = f"{len(done.approved)} approved, {len(failed)} failed" if failed else f"{len(done.approved)} approved"
     return ApprovalListRecord(approved=done.approved, failed=failed, message=message)

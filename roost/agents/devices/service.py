@@ -22,20 +22,20 @@ class DeviceService:
 
     async def list(self, agent_id: str) -> DeviceList | None:
         """None when the agent's engine has no devices. Raises AgentGone, EngineFailed."""
-        engine, inside = await self._reach.inside(agent_id)
+        engine, inside = await self._reach.get_context(agent_id)
         if engine.devices is None:
             return None
-        async with _answered(agent_id):
+        async with _engine_failures(agent_id):
             return await engine.devices.list(inside)
 
     async def approve(self, agent_id: str, request_id: str) -> None:
         """Raises AgentGone, NoSuchRequest, NoDevices, EngineFailed."""
-        engine, inside = await self._reach.inside(agent_id)
+        engine, inside = await self._reach.get_context(agent_id)
         if engine.devices is None:
             raise DevicesUnsupported
         if not model.is_request_id(request_id):
             raise DeviceRequestNotFound
-        async with _answered(agent_id):
+        async with _engine_failures(agent_id):
             await engine.devices.approve(inside, request_id)
 
     async def approve_all(self, agent_id: str) -> DeviceApprovals:
@@ -57,7 +57,7 @@ class DeviceService:
 
 
 @asynccontextmanager
-async def _answered(agent_id: str) -> AsyncGenerator[None]:
+async def _engine_failures(agent_id: str) -> AsyncGenerator[None]:
     """An engine that gives no answer, for whatever reason, has failed; the reason is the operator's to read."""
     try:
         yield

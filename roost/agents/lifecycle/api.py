@@ -55,7 +55,7 @@ async def create_agent(
 async def list_engines(_: ServiceCaller, reach: Engines) -> schemas.EngineList:
     """The engines that are installed here, the default first."""
     return schemas.EngineList(
-        engines=[schemas.EngineRecord(id=engine.id, label=engine.label) for engine in reach.engines()]
+        engines=[schemas.EngineRecord(id=engine.id, label=engine.label) for engine in reach.list_engines()]
     )
 
 

@@ -42,10 +42,10 @@ class DeleteWorkflow:
         """Returns when nothing is left of the agent. Raises AgentGone, DeleteFailed."""
 
         def dismiss(connection: Connection) -> str:
-            self._roster.dismiss(connection, agent_id)
+            self._roster.mark_deleted(connection, agent_id)
             self._gateways.revoke(connection, agent_id)
-            ChannelRepository.release(connection, agent_id)
-            SecretService.release(connection, agent_id)
+            ChannelRepository.remove_all(connection, agent_id)
+            SecretService.detach_all(connection, agent_id)
             return work.add(connection, model.DELETE, agent_id).id
 
         operation_id = await self._db.write(dismiss)
@@ -64,5 +64,5 @@ class DeleteWorkflow:
             await self._runtime.delete(operation.subject)
         except Problem as problem:
             raise ServiceUnavailable(problem.message) from problem
-        await operation.guard(lambda connection: self._roster.erase(connection, operation.subject))
+        await operation.guard(lambda connection: self._roster.purge(connection, operation.subject))
         return {}

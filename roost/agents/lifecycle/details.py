@@ -35,7 +35,7 @@ class AgentDetails:
     async def list(self, caller: Caller) -> schemas.AgentList:
         agents = await self._roster.list(caller.tenant_id)
         records = [schemas.record(agent, self._origin(agent.id)) for agent in agents]
-        return schemas.AgentList(agents=records, agent_limit=await self._roster.limit(caller.tenant_id))
+        return schemas.AgentList(agents=records, agent_limit=await self._roster.get_limit(caller.tenant_id))
 
     async def show(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
         """Raises AgentGone."""
@@ -43,7 +43,7 @@ class AgentDetails:
         status, pid = await self.process(agent)
         lifecycle = ScriptListRecord.of(await self._scripts.show(agent_id))
         record = schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
-        secrets = [AgentSecretRecord.of(one) for one in await self._secrets.of(agent_id)]
+        secrets = [AgentSecretRecord.from_attached(one) for one in await self._secrets.list_attached(agent_id)]
         return schemas.AgentDetail(
             agent=record, process_status=status, process_id=pid, lifecycle=lifecycle, secrets=secrets
         )
@@ -55,7 +55,7 @@ class AgentDetails:
     async def process(self, agent: Agent) -> tuple[str, int | None]:
         """The gateway's state as its warden sees it (`running`, `starting`, `not_running`), and its pid in the box."""
         try:
-            process = (await self._reach.warden(agent.id).processes()).get(PROCESS)
+            process = (await self._reach.get_warden(agent.id).processes()).get(PROCESS)
         except Problem:
             return "not_running", None
         if process is None or process.state != "running":

@@ -46,7 +46,7 @@ class GatewayStarter:
 
     async def start(self, agent: Agent) -> None:
         """(Re)start the gateway and return once it answers. The box must be running. Raises GatewayFailed."""
-        engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
+        engine, warden = self._reach.get_engine(agent.engine), self._reach.get_warden(agent.id)
         await warden.stop(PROCESS)
         equipment = await self._equip(agent)
         setup = await self._setup(agent, equipment)
@@ -64,20 +64,20 @@ class GatewayStarter:
 
     async def is_up(self, agent: Agent) -> bool:
         """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""
-        warden = self._reach.warden(agent.id)
+        warden = self._reach.get_warden(agent.id)
         try:
             process = (await warden.processes()).get(PROCESS)
-            return process is not None and await self._reach.engine(agent.engine).ready(warden.dial)
+            return process is not None and await self._reach.get_engine(agent.engine).ready(warden.dial)
         except Problem:
             return False
 
     async def _setup(self, agent: Agent, equipment: StartupInputs) -> GatewaySetup:
-        engine, warden = self._reach.engine(agent.engine), self._reach.warden(agent.id)
+        engine, warden = self._reach.get_engine(agent.engine), self._reach.get_warden(agent.id)
         return GatewaySetup(
             agent_id=agent.id,
             name=agent.profile.name,
             origin=self._origin(agent.id),
-            token=await self._roster.internal_token(agent.id),
+            token=await self._roster.get_internal_token(agent.id),
             model_url=MODEL_URL,
             models=equipment.models,
             all_models=equipment.all_models,

@@ -54,13 +54,13 @@ class LaunchWorkflow:
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
-        channels = await self._intake.take_all(order.channels, plan, engine, version)
+        channels = await self._intake.validate_all(order.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
-            agent = self._roster.admit(connection, caller.tenant_id, order.profile, engine.id, version)
+            agent = self._roster.create(connection, caller.tenant_id, order.profile, engine.id, version)
             self._gateways.mint(connection, agent.id, caller.tenant_id)
-            self._secrets.give(connection, caller.tenant_id, agent.id, order.secret_ids)
-            self._book.add(connection, agent.id, channels)
+            self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, order.secret_ids)
+            self._book.save_in_transaction(connection, agent.id, channels)
             return agent, work.add(connection, model.START, agent.id).id
 
         agent, operation_id = await self._db.write(add)
@@ -72,7 +72,7 @@ class LaunchWorkflow:
         return agent
 
     def _engine(self, engine_id: str | None) -> Engine:
-        offered = self._reach.engines()
+        offered = self._reach.list_engines()
         if not offered:
             raise EngineNotInstalled
         if engine_id is None:

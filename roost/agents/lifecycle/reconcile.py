@@ -57,7 +57,7 @@ class AgentReconciler:
     async def start(self) -> None:
         """Adopt or start every agent; then keep watch."""
         boxes = {box.agent_id for box in await self._runtime.list()}
-        agents = await self._roster.everyone()
+        agents = await self._roster.list_all()
         for stray in boxes - {agent.id for agent in agents}:
             _log.warning("ending a container that belongs to no agent", agent=stray)
             await self._runtime.stop(stray)
@@ -67,7 +67,7 @@ class AgentReconciler:
     async def stop(self) -> None:
         """End all boxes, cleanly; the agents are started again when the server is."""
         await self._watch.stop()
-        await asyncio.gather(*(self._rest(agent) for agent in await self._roster.everyone()))
+        await asyncio.gather(*(self._rest(agent) for agent in await self._roster.list_all()))
 
     async def _take_up(self, agent: Agent, has_box: bool) -> None:
         async with self._turns:
@@ -90,7 +90,7 @@ class AgentReconciler:
 
     def _adopt(self, connection: Connection, agent: Agent) -> None:
         if not work.busy(connection, agent.id):  # else it is being started anew, and that is finished first
-            self._roster.move(connection, agent.id, AgentState.RUNNING)
+            self._roster.set_state(connection, agent.id, AgentState.RUNNING)
 
     async def _rest(self, agent: Agent) -> None:
         async with self._turns:
@@ -105,7 +105,7 @@ class AgentReconciler:
     async def _look(self) -> None:
         settled = [
             agent
-            for agent in await self._roster.everyone()
+            for agent in await self._roster.list_all()
             if not agent.deleted and agent.state in (AgentState.RUNNING, AgentState.FAILED)
         ]
         # Asked afterwards: the box of an agent that ran a moment ago is missing here only if it is gone.
@@ -120,7 +120,7 @@ class AgentReconciler:
                     await self._enqueue(agent, model.START)
                 return
             try:
-                process = (await self._reach.warden(agent.id).processes()).get(PROCESS)
+                process = (await self._reach.get_warden(agent.id).processes()).get(PROCESS)
             except Problem:
                 return
             crashing = process is not None and process.restarts >= _CRASHES and process.state != "running"
@@ -134,7 +134,7 @@ class AgentReconciler:
 
         def enqueue(connection: Connection) -> None:
             if kind == model.START:
-                self._roster.move(connection, agent.id, AgentState.STARTING)
+                self._roster.set_state(connection, agent.id, AgentState.STARTING)
             if not work.busy(connection, agent.id):
                 work.add(connection, kind, agent.id)
 
@@ -142,4 +142,4 @@ class AgentReconciler:
         self._queue.wake()
 
     async def _move(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
-        await self._db.write(lambda connection: self._roster.move(connection, agent.id, to, reason))
+        await self._db.write(lambda connection: self._roster.set_state(connection, agent.id, to, reason))

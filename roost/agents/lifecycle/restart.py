@@ -44,7 +44,7 @@ class RestartWorkflow:
         """
         agent = await self._roster.get(agent_id)
         _, previous = await self._details.process(agent)
-        engine = self._reach.engine(agent.engine)
+        engine = self._reach.get_engine(agent.engine)
         patience = engine.start_deadline + model.START_GRACE
         if version is not None:
             await self._versions.require(engine, version)
@@ -53,7 +53,7 @@ class RestartWorkflow:
 
         def enqueue(connection: Connection) -> str:
             if not missing:  # else the gateway goes on until there is something to restart at
-                self._roster.move(connection, agent_id, AgentState.STARTING)
+                self._roster.set_state(connection, agent_id, AgentState.STARTING)
             return _enqueue(connection, agent, version)
 
         operation_id = await self._db.write(enqueue)

@@ -13,7 +13,7 @@ from roost.agents.registry.model import (
     VIBE_LIMIT,
     Agent,
     AgentProfile,
-    checked_name,
+    validate_agent_name,
 )
 from roost.agents.registry.schemas import AgentFields
 from roost.agents.scripts.schemas import ScriptListRecord
@@ -43,8 +43,8 @@ class CreateAgentRequest(ApiSchema):
 
     def order(self) -> CreateAgent:
         """Raises InvalidName."""
-        profile = AgentProfile(checked_name(self.name), self.description, self.vibe, self.emoji)
-        channels = {name: channel.order() for name, channel in self.channels.items()}
+        profile = AgentProfile(validate_agent_name(self.name), self.description, self.vibe, self.emoji)
+        channels = {name: channel.to_request() for name, channel in self.channels.items()}
         return CreateAgent(profile, self.engine, self.secret_ids, channels)
 
 
@@ -138,7 +138,7 @@ class GatewayTokenRecord(ApiSchema):
 def record(
     agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: ScriptListRecord | None = None
 ) -> AgentRecord:
-    return AgentRecord.of(
+    return AgentRecord.from_agent(
         agent,
         url,
         status_reason=agent.reason,

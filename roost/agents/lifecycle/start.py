@@ -60,7 +60,9 @@ class StartWorkflow:
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent failed to start", agent=agent.id, engine=agent.engine, reason=reason)
-            await operation.guard(lambda connection: self._roster.move(connection, agent.id, AgentState.FAILED, reason))
+            await operation.guard(
+                lambda connection: self._roster.set_state(connection, agent.id, AgentState.FAILED, reason)
+            )
             raise
         await operation.guard(lambda connection: self.arrived(connection, agent.id))
         _log.info("agent is running", agent=agent.id, engine=agent.engine, version=agent.engine_version)
@@ -73,7 +75,7 @@ class StartWorkflow:
 
     async def open(self, agent: Agent, *, fresh: bool) -> None:
         """The box alone; one that runs stays as it is unless it is to be fresh."""
-        mounts = self._reach.engine(agent.engine).mounts(agent.engine_version)
+        mounts = self._reach.get_engine(agent.engine).mounts(agent.engine_version)
         if fresh:
             await self._runtime.stop(agent.id)
         await self._relays.open(agent.id)
@@ -81,7 +83,7 @@ class StartWorkflow:
 
     def arrived(self, connection: Connection, agent_id: str) -> None:
         """The agent's gateway answers: it is running, and its scripts are next."""
-        if self._roster.move(connection, agent_id, AgentState.RUNNING):
+        if self._roster.set_state(connection, agent_id, AgentState.RUNNING):
             self._scripts.enqueue(connection, agent_id)
 
     async def _at(self, operation: ClaimedOperation, agent: Agent, version: str) -> Agent:
@@ -92,16 +94,16 @@ class StartWorkflow:
         if version == agent.engine_version:
             return agent
         try:
-            await self._versions.install(self._reach.engine(agent.engine), version)
+            await self._versions.install(self._reach.get_engine(agent.engine), version)
         except VersionInstallFailed as problem:
             up, reason = await self._gateways.is_up(agent), problem.message
             to = (AgentState.RUNNING, None) if up else (AgentState.FAILED, reason)
-            await operation.guard(lambda connection: self._roster.move(connection, agent.id, *to))
+            await operation.guard(lambda connection: self._roster.set_state(connection, agent.id, *to))
             raise
 
         def change(connection: Connection) -> None:
             self._roster.set_version(connection, agent.id, version)
-            self._roster.move(connection, agent.id, AgentState.STARTING)
+            self._roster.set_state(connection, agent.id, AgentState.STARTING)
 
         await operation.guard(change)
         return replace(agent, engine_version=version)

@@ -15,11 +15,11 @@ class StartupInputCollector:
 
     async def __call__(self, agent: Agent) -> StartupInputs:
         offer = await self._models.offer(agent.id)
-        given = await self._secrets.environment(agent.id)
+        given = await self._secrets.get_environment(agent.id)
         return StartupInputs(
             models=offer.ids,
             all_models=offer.complete,
             environment=given.values,
-            channels=await self._channels.setups(agent.id),
-            taken=lambda: self._secrets.taken(agent.id, given),
+            channels=await self._channels.get_setups(agent.id),
+            taken=lambda: self._secrets.mark_synced(agent.id, given),
         )

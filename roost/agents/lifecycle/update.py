@@ -71,7 +71,7 @@ class UpdateWorkflow:
         Raises AgentGone, InvalidVersion and its kin, and RestartFailed when the agent does not run any more.
         """
         agent = await self._roster.get(agent_id)
-        engine = self._reach.engine(agent.engine)
+        engine = self._reach.get_engine(agent.engine)
         wanted = tag if tag not in {None, "", _LATEST} else None
         version = wanted or await self._versions.latest(engine, agent.engine_version)
         await self._versions.require(engine, version)
@@ -107,20 +107,20 @@ class UpdateWorkflow:
         if current == version:
             return UpdateResult(True, current, current, f"Already at {version}")
         try:
-            await self._versions.install(self._reach.engine(agent.engine), version)
+            await self._versions.install(self._reach.get_engine(agent.engine), version)
         except VersionInstallFailed as problem:
             return UpdateResult(False, current, current, f"{problem.message}. The agent runs on at {current}")
         return None
 
     async def _leave(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
         """Stop the gateway and put aside what it remembers; then the new version is the agent's."""
-        await operation.guard(lambda c: self._roster.move(c, operation.subject, AgentState.STARTING))
+        await operation.guard(lambda c: self._roster.set_state(c, operation.subject, AgentState.STARTING))
         agent = await self._roster.get(operation.subject)
-        warden = self._reach.warden(agent.id)
+        warden = self._reach.get_warden(agent.id)
         try:
             await self._start.open(replace(agent, engine_version=step.to), fresh=False)
             await warden.stop(PROCESS)
-            await state_backup.save(warden, operation.id, self._reach.engine(agent.engine).state)
+            await state_backup.save(warden, operation.id, self._reach.get_engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - whatever it is, the gateway is to run again
             reason = f"{step.to} was not tried: {_shown(error)}"
             return await self._go_on(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
@@ -128,11 +128,11 @@ class UpdateWorkflow:
 
     async def _try(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
         agent = await self._roster.get(operation.subject)
-        engine = self._reach.engine(agent.engine)
+        engine = self._reach.get_engine(agent.engine)
         try:
             await self._start.bring_up(agent, fresh_box=True)
-            token = await self._roster.internal_token(agent.id)
-            await until_healthy(engine, self._reach.dial(agent.id), token, step.to)
+            token = await self._roster.get_internal_token(agent.id)
+            await until_healthy(engine, self._reach.port_dialer(agent.id), token, step.to)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old version is to run again
             reason = f"{step.to} did not hold: {_shown(error)}"
             _log.warning("a new version does not hold", agent=agent.id, version=step.to, reason=reason)
@@ -152,7 +152,7 @@ class UpdateWorkflow:
             await self._start.bring_up(agent, fresh_box=False)
         except Exception as error:
             told = f"{step.reason}\nThe return to {step.previous} failed too: {_shown(error)}"
-            await operation.guard(lambda c: self._roster.move(c, agent.id, AgentState.FAILED, told))
+            await operation.guard(lambda c: self._roster.set_state(c, agent.id, AgentState.FAILED, told))
             raise
         await operation.guard(lambda connection: self._start.arrived(connection, agent.id))
         return UpdateResult(False, step.previous, step.previous, "\n".join(said))
@@ -161,7 +161,7 @@ class UpdateWorkflow:
         """Why not, where it was not: the old version then has to do with what there is."""
         try:
             await state_backup.restore(
-                self._reach.warden(agent.id), operation.id, self._reach.engine(agent.engine).state
+                self._reach.get_warden(agent.id), operation.id, self._reach.get_engine(agent.engine).state
             )
         except Problem as problem:
             return problem.message

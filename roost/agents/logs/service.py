@@ -48,7 +48,7 @@ class LogService:
         agent = await self._roster.get(agent_id)
         limit = LINE_LIMIT if wanted is None else _LOOKED_THROUGH
         try:
-            lines = await self._reach.warden(agent_id).logs(limit=limit)
+            lines = await self._reach.get_warden(agent_id).logs(limit=limit)
         except ContainerNotRunning:
             return agent.reason or ""
         shown = _LineMasker(partial(self._private, agent_id))
@@ -75,7 +75,7 @@ class LogService:
 
     def _feed(self, agent_id: str) -> LogFeed:
         def lines(last: int) -> AsyncGenerator[LogLine]:
-            return self._reach.warden(agent_id).follow(last=last)
+            return self._reach.get_warden(agent_id).follow(last=last)
 
         return LogFeed(lines, _LineMasker(partial(self._private, agent_id)), partial(self._roster.get, agent_id))
 

@@ -24,7 +24,7 @@ async def exchange(_: ExchangeCaller, agent_id: AgentId, service: Service) -> sc
 @router.get("/platform/whoami")
 async def whoami(_: SelfCaller, agent_id: AgentId, service: Service) -> AgentFields:
     """The agent's own identity."""
-    return AgentFields.of(*await service.identity(agent_id))
+    return AgentFields.from_agent(*await service.identity(agent_id))
 
 
 @router.patch("/platform/metadata")
@@ -32,7 +32,7 @@ async def describe(
     _: InsideCaller, agent_id: AgentId, body: schemas.AgentMetadataRequest, service: Service
 ) -> schemas.AgentMetadataResponse:
     """Change what people see of the agent: name, description, vibe, emoji."""
-    return schemas.AgentMetadataResponse(agent=AgentFields.of(*await service.describe(agent_id, body.apply)))
+    return schemas.AgentMetadataResponse(agent=AgentFields.from_agent(*await service.describe(agent_id, body.apply)))
 
 
 @router.get("/status")

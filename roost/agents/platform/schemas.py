@@ -13,7 +13,7 @@ from roost.agents.registry.model import (
     Agent,
     AgentProfile,
     AgentState,
-    checked_name,
+    validate_agent_name,
 )
 from roost.agents.registry.schemas import AgentFields
 from roost.identity.platform_tokens import IssuedPlatformToken
@@ -39,7 +39,7 @@ class AgentMetadataRequest(ApiSchema):
         """Raises InvalidName."""
         sent = {field: getattr(self, field) for field in self.model_fields_set}
         if "name" in sent:
-            sent["name"] = checked_name(self.name or "")
+            sent["name"] = validate_agent_name(self.name or "")
         return replace(profile, **sent)
 
 

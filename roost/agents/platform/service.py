@@ -36,7 +36,7 @@ class AgentSelfService:
 
     async def describe(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> tuple[Agent, str]:
         """What people see of the agent, changed. Raises AgentGone and what `change` raises."""
-        return await self._roster.describe(agent_id, change), self._origin(agent_id)
+        return await self._roster.update_profile(agent_id, change), self._origin(agent_id)
 
     async def status(self, agent_id: str) -> tuple[Agent, str, int | None]:
         """The agent, and what its warden says of its gateway now. Raises AgentGone."""

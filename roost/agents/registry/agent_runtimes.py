@@ -17,37 +17,37 @@ class AgentRuntimes:
         self._runtime = runtime
         self._engines: Mapping[str, Engine] = {engine.id: engine for engine in engines}
 
-    def warden(self, agent_id: str) -> WardenClient:
+    def get_warden(self, agent_id: str) -> WardenClient:
         return WardenClient(partial(self._runtime.connect, agent_id))
 
-    def dial(self, agent_id: str) -> Dial:
+    def port_dialer(self, agent_id: str) -> Dial:
         """Opens streams to ports of the agent's box."""
-        return self.warden(agent_id).dial
+        return self.get_warden(agent_id).dial
 
-    def engines(self) -> Sequence[Engine]:
+    def list_engines(self) -> Sequence[Engine]:
         """The engines that can be used now, in the order in which they are offered."""
         return [engine for engine in self._engines.values() if engine.installed()]
 
-    def engine(self, engine_id: str) -> Engine:
+    def get_engine(self, engine_id: str) -> Engine:
         """Raises EngineMissing for an engine that this server does not know."""
         try:
             return self._engines[engine_id]
         except KeyError:
             raise EngineNotInstalled from None
 
-    async def inside(self, agent_id: str) -> tuple[Engine, AgentContext]:
+    async def get_context(self, agent_id: str) -> tuple[Engine, AgentContext]:
         """The agent's engine, and the way to it for the engine's abilities. Raises AgentGone."""
         agent = await self._roster.get(agent_id)
-        token = await self._roster.internal_token(agent_id)
-        return self.engine(agent.engine), AgentContext(self.warden(agent_id), token, agent.engine_version)
+        token = await self._roster.get_internal_token(agent_id)
+        return self.get_engine(agent.engine), AgentContext(self.get_warden(agent_id), token, agent.engine_version)
 
-    async def gateway(self, agent_id: str) -> Stream:
+    async def dial_gateway(self, agent_id: str) -> Stream:
         """A stream to the port on which the agent's gateway serves. Raises AgentGone, BoxGone or DialRefused."""
         agent = await self._roster.get(agent_id)
-        return await self.warden(agent_id).dial(self.engine(agent.engine).port)
+        return await self.get_warden(agent_id).dial(self.get_engine(agent.engine).port)
 
-    async def credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:
+    async def get_credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:
         """The header by which our edge is known to the agent's gateway. Raises AgentGone."""
         agent = await self._roster.get(agent_id)
-        token = await self._roster.internal_token(agent_id)
-        return self.engine(agent.engine).credential(token)
+        token = await self._roster.get_internal_token(agent_id)
+        return self.get_engine(agent.engine).credential(token)

@@ -65,7 +65,7 @@ class Agent:
     updated_at: datetime
 
 
-def checked_name(name: str) -> str:
+def validate_agent_name(name: str) -> str:
     """The name without spaces around it.
 
     Raises InvalidName when it is empty, longer than 100 characters, or holds control, invisible or markup characters

@@ -27,52 +27,52 @@ class AgentRepository:
 
     async def list(self, tenant_id: str) -> Sequence[Agent]:
         """The tenant's agents, newest first."""
-        return await self._db.read(lambda connection: store.of_tenant(connection, tenant_id))
+        return await self._db.read(lambda connection: store.list_tenant_agents(connection, tenant_id))
 
-    async def everyone(self) -> Sequence[Agent]:
+    async def list_all(self) -> Sequence[Agent]:
         """All agents of all tenants, those that are being deleted too."""
-        return await self._db.read(store.everyone)
+        return await self._db.read(store.list_all_agents)
 
     async def get(self, agent_id: str) -> Agent:
         """Raises AgentGone."""
-        agent = await self._db.read(lambda connection: store.get(connection, agent_id))
+        agent = await self._db.read(lambda connection: store.get_agent(connection, agent_id))
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
 
-    async def limit(self, tenant_id: str) -> int:
+    async def get_limit(self, tenant_id: str) -> int:
         """How many agents the tenant's plan allows."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._quotas[tenant.plan]
 
-    def admit(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
+    def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
         """Add an agent in state `starting`, inside the caller's transaction. Raises AgentLimitReached.
 
         Exact under any number of parallel calls: the tenant's row is held while its agents are counted.
         """
         tenant = tenants.lock_tenant(connection, tenant_id)
-        if store.count(connection, tenant_id) >= self._quotas[tenant.plan]:
+        if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
             raise AgentLimitReached
         now = clock.utc_now()
         agent = Agent(ids.host_label(), tenant_id, profile, engine, version, AgentState.STARTING, None, False, now, now)
         internal = ids.new_token("rst_int")
-        store.add(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
+        store.insert_agent(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
         return agent
 
-    def hold(self, connection: Connection, agent_id: str) -> Agent:
+    def lock(self, connection: Connection, agent_id: str) -> Agent:
         """The agent, locked until the transaction ends: it is not deleted meanwhile. Raises AgentGone."""
-        agent = store.hold(connection, agent_id)
+        agent = store.lock_agent(connection, agent_id)
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
 
-    def move(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
+    def set_state(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
         """Set the state where the transition exists; whether it did (not for an agent that is gone or there already).
 
         `reason` is shown to people, and an agent may have had a hand in it: it is made plain, credentials in it are
         masked, and the last 4,000 characters are kept.
         """
-        agent = store.get(connection, agent_id)
+        agent = store.get_agent(connection, agent_id)
         if agent is None or agent.deleted or to not in TRANSITIONS[agent.state]:
             return False
         shown = redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:] if reason else None
@@ -82,11 +82,11 @@ class AgentRepository:
     def set_version(self, connection: Connection, agent_id: str, version: str) -> None:
         store.set_version(connection, agent_id, version, clock.utc_now())
 
-    async def describe(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> Agent:
+    async def update_profile(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> Agent:
         """What people say about an agent, said anew. Raises AgentGone and what `change` raises."""
 
         def rewrite(connection: Connection) -> Agent:
-            agent = store.get(connection, agent_id)
+            agent = store.get_agent(connection, agent_id)
             if agent is None or agent.deleted:
                 raise AgentNotFound
             changed = replace(agent, profile=change(agent.profile), updated_at=clock.utc_now())
@@ -95,20 +95,20 @@ class AgentRepository:
 
         return await self._db.write(rewrite)
 
-    def dismiss(self, connection: Connection, agent_id: str) -> None:
+    def mark_deleted(self, connection: Connection, agent_id: str) -> None:
         """Hide an agent that is to be deleted. Raises AgentGone."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
 
-    def erase(self, connection: Connection, agent_id: str) -> None:
+    def purge(self, connection: Connection, agent_id: str) -> None:
         """Remove the last row of an agent of which nothing else is left."""
-        store.remove(connection, agent_id)
+        store.delete_agent(connection, agent_id)
         self._internal.pop(agent_id, None)
 
-    async def internal_token(self, agent_id: str) -> Sensitive[str]:
+    async def get_internal_token(self, agent_id: str) -> Sensitive[str]:
         """The token that the agent's engine takes, known to us alone. Raises AgentGone."""
         if (token := self._internal.get(agent_id)) is None:
-            sealed = await self._db.read(lambda connection: store.internal_sealed(connection, agent_id))
+            sealed = await self._db.read(lambda connection: store.get_sealed_token(connection, agent_id))
             if sealed is None:
                 raise AgentNotFound
             token = self._internal[agent_id] = self._open(sealed, agent_id)
@@ -122,4 +122,4 @@ class AgentRepository:
 
 
 def _place(agent_id: str) -> str:
-    return store.INTERNAL_PLACE.format(id=agent_id)
+    return store.TOKEN_ASSOCIATED_DATA.format(id=agent_id)

@@ -21,7 +21,7 @@ class AgentFields(ApiSchema):
     updated_at: Moment
 
     @classmethod
-    def of(cls, agent: Agent, url: str, **more: Any) -> Self:
+    def from_agent(cls, agent: Agent, url: str, **more: Any) -> Self:
         """more: the fields that the kind of answer has beside these."""
         return cls(
             agent_id=agent.id,

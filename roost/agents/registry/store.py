@@ -11,7 +11,7 @@ from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.core.db import UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 
-INTERNAL_PLACE = "agents/{id}/internal"
+TOKEN_ASSOCIATED_DATA = "agents/{id}/internal"
 
 agents = sa.Table(
     "agents",
@@ -24,7 +24,7 @@ agents = sa.Table(
     sa.Column("emoji", sa.String(32)),
     sa.Column("engine", sa.String(32), nullable=False),
     sa.Column("engine_version", sa.String(64), nullable=False),
-    sealed_column("internal_sealed", INTERNAL_PLACE),
+    sealed_column("internal_sealed", TOKEN_ASSOCIATED_DATA),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("deleted", sa.Boolean, nullable=False),
@@ -33,7 +33,7 @@ agents = sa.Table(
 )
 
 
-def add(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
+def insert_agent(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
     connection.execute(
         agents.insert().values(
             id=agent.id,
@@ -54,35 +54,35 @@ def add(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
     )
 
 
-def get(connection: Connection, agent_id: str) -> Agent | None:
+def get_agent(connection: Connection, agent_id: str) -> Agent | None:
     """Deleted ones too."""
     row = connection.execute(agents.select().where(agents.c.id == agent_id)).first()
     return None if row is None else _agent(row)
 
 
-def hold(connection: Connection, agent_id: str) -> Agent | None:
+def lock_agent(connection: Connection, agent_id: str) -> Agent | None:
     """`get`, with the row locked until the transaction ends."""
     row = connection.execute(agents.select().where(agents.c.id == agent_id).with_for_update()).first()
     return None if row is None else _agent(row)
 
 
-def of_tenant(connection: Connection, tenant_id: str) -> list[Agent]:
+def list_tenant_agents(connection: Connection, tenant_id: str) -> list[Agent]:
     """Newest first, without those that are being deleted."""
     query = agents.select().where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
     return [_agent(row) for row in connection.execute(query.order_by(agents.c.created_at.desc(), agents.c.id))]
 
 
-def count(connection: Connection, tenant_id: str) -> int:
+def count_agents(connection: Connection, tenant_id: str) -> int:
     query = sa.select(sa.func.count()).where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
     return connection.execute(query).scalar_one()
 
 
-def everyone(connection: Connection) -> list[Agent]:
+def list_all_agents(connection: Connection) -> list[Agent]:
     """All agents of all tenants, deleted ones too."""
     return [_agent(row) for row in connection.execute(agents.select().order_by(agents.c.created_at))]
 
 
-def internal_sealed(connection: Connection, agent_id: str) -> bytes | None:
+def get_sealed_token(connection: Connection, agent_id: str) -> bytes | None:
     return connection.execute(sa.select(agents.c.internal_sealed).where(agents.c.id == agent_id)).scalar()
 
 
@@ -105,7 +105,7 @@ def mark_deleted(connection: Connection, agent_id: str, at: datetime) -> bool:
     return connection.execute(query.values(deleted=True, updated_at=at)).rowcount == 1
 
 
-def remove(connection: Connection, agent_id: str) -> None:
+def delete_agent(connection: Connection, agent_id: str) -> None:
     connection.execute(agents.delete().where(agents.c.id == agent_id))
 
 

@@ -110,7 +110,7 @@ class RuntimeConfigService:
         raise InvalidConfig(f"{InvalidConfig.message}: {verdict.output}" if verdict.readable else None)
 
     async def _ability(self, agent_id: str) -> tuple[ConfigurationAbility, AgentContext]:
-        engine, inside = await self._reach.inside(agent_id)
+        engine, inside = await self._reach.get_context(agent_id)
         if engine.configuration is None:
             raise ConfigUnsupported
         return engine.configuration, inside

@@ -78,7 +78,7 @@ class ScriptService:
         """
         await self._roster.get(agent_id)
         try:
-            await self._reach.warden(agent_id).stop(PROCESSES[BUILD], grace=0)
+            await self._reach.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
         except Problem:
             raise ScriptLaunchFailed from None
         await self._db.write(lambda connection: self.enqueue(connection, agent_id, anew=True))
@@ -96,7 +96,7 @@ class ScriptService:
         agent_id = model.agent_of(operation.subject)
         try:
             agent = await self._roster.get(agent_id)
-            run = ScriptRun(operation, agent_id, self._reach.warden(agent_id), self._build_seconds)
+            run = ScriptRun(operation, agent_id, self._reach.get_warden(agent_id), self._build_seconds)
             await self._run(run, agent, anew=operation.payload == model.ANEW)
         except (AgentNotFound, ContainerNotRunning):
             return
@@ -117,6 +117,6 @@ class ScriptService:
 
     async def _processes(self, agent_id: str) -> Mapping[str, ProcessStatus] | None:
         try:
-            return await self._reach.warden(agent_id).processes()
+            return await self._reach.get_warden(agent_id).processes()
         except Problem:
             return None

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v0", tags=["secrets"])
 @router.get("/secrets", response_model_exclude_unset=True)
 async def list_secrets(caller: TenantCaller, secrets: Service) -> schemas.SecretList:
     """The tenant's secrets and variables by name; values of variables only."""
-    return schemas.listed(*await secrets.list(caller.tenant_id))
+    return schemas.secret_list(*await secrets.list(caller.tenant_id))
 
 
 @router.post("/secrets", status_code=201)
@@ -26,7 +26,7 @@ async def create_secret(
     caller: TenantCaller, body: schemas.CreateSecretRequest, secrets: Service
 ) -> schemas.SecretResponse:
     """Keep a secret, or with `type` `variable` something that may be read again."""
-    return schemas.answer(await secrets.create(caller.tenant_id, body.name, body.value, body.type))
+    return schemas.secret_response(await secrets.create(caller.tenant_id, body.name, body.value, body.type))
 
 
 @router.put("/secrets/{id}")
@@ -34,7 +34,7 @@ async def update_secret(
     caller: ServiceCaller, secret_id: SecretId, body: schemas.UpdateSecretRequest, secrets: Service
 ) -> schemas.SecretResponse:
     """Give a secret another value."""
-    return schemas.answer(await secrets.update(caller.tenant_id, secret_id, body.value))
+    return schemas.secret_response(await secrets.update(caller.tenant_id, secret_id, body.value))
 
 
 @router.delete("/secrets/{id}")
@@ -47,7 +47,7 @@ async def delete_secret(caller: ServiceCaller, secret_id: SecretId, secrets: Ser
 @router.get("/agents/{agentId}/secrets")
 async def list_attached(_: AgentCaller, agent_id: AgentId, secrets: Service) -> schemas.AgentSecretList:
     """The secrets of an agent, and whether it uses their current values."""
-    return schemas.of_agent(await secrets.of(agent_id))
+    return schemas.agent_secret_list(await secrets.list_attached(agent_id))
 
 
 @router.post("/agents/{agentId}/secrets")

@@ -14,35 +14,35 @@ from roost.core.sensitive import Sensitive
 class SecretEnvironment:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
-        self._values = SecretSealer(sealer)
+        self._sealer = SecretSealer(sealer)
 
-    async def environment(self, agent_id: str) -> GatewayEnvironment:
+    async def get_environment(self, agent_id: str) -> GatewayEnvironment:
         """What the agent's programs get when they are started now. Raises UnreadableSecret."""
         rows = [row for row in await self._rows(agent_id) if model.reaches_agent(row.secret.name)]
         return GatewayEnvironment(
-            values={row.secret.name: self._values.open(row) for row in rows},
+            values={row.secret.name: self._sealer.open(row) for row in rows},
             versions={row.secret.id: row.secret.version for row in rows},
         )
 
-    async def variables(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
+    async def get_values(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
         """`environment` for what runs but once. Raises UnreadableSecret."""
-        return (await self.environment(agent_id)).values
+        return (await self.get_environment(agent_id)).values
 
-    async def taken(self, agent_id: str, given: GatewayEnvironment) -> None:
+    async def mark_synced(self, agent_id: str, given: GatewayEnvironment) -> None:
         """The agent's gateway has come up with this environment."""
         if given.versions:
-            await self._db.write(lambda connection: store.set_synced(connection, agent_id, given.versions))
+            await self._db.write(lambda connection: store.set_synced_versions(connection, agent_id, given.versions))
 
-    async def hidden(self, agent_id: str) -> Sequence[Sensitive[str]]:
+    async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
         """The values of the agent's secrets, which nobody is to read in its logs; those of variables are no secret."""
         found: list[Sensitive[str]] = []
         for row in await self._rows(agent_id):
             if row.secret.kind is SecretKind.SECRET:
                 try:
-                    found.append(self._values.open(row))
+                    found.append(self._sealer.open(row))
                 except UnreadableSecret:  # told already, and nobody can have printed it
                     continue
         return found
 
     async def _rows(self, agent_id: str) -> Sequence[store.SecretRow]:
-        return await self._db.read(lambda connection: store.of_agent(connection, agent_id))
+        return await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))

@@ -7,15 +7,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from roost.agents.secrets.errors import ConflictingSecrets, InvalidSecret
-from roost.agents.secrets.providers import HELD, PROVIDER_OF, PROVIDERS
-from roost.agents.secrets.refused_names import is_refused
+from roost.agents.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
+from roost.agents.secrets.refused_names import is_reserved_name
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Plan
 
 NAME_LIMIT = 128
 VALUE_LIMIT = 64 * 1024
 SECRET_LIMIT: Mapping[Plan, int] = {Plan.FREE: 10, Plan.PAID: 100}
-AGENT_LIMIT = 128 * 1024
+AGENT_BYTES_LIMIT = 128 * 1024
 """Bytes that all secrets of one agent may have together: they have to fit into the environment of a program."""
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -76,7 +76,7 @@ class GatewayEnvironment:
     versions: Mapping[str, int]
 
 
-def checked_name(name: str) -> str:
+def validate_secret_name(name: str) -> str:
     """Raises InvalidSecret for what is no name of a variable, or one that steers programs or the platform."""
     if not name:
         raise InvalidSecret("Secret name is required")
@@ -84,12 +84,12 @@ def checked_name(name: str) -> str:
         raise InvalidSecret(f"Secret name must be at most {NAME_LIMIT} characters")
     if not _NAME.fullmatch(name):
         raise InvalidSecret("Secret name must match [A-Z_][A-Z0-9_]*")
-    if is_refused(name):
+    if is_reserved_name(name):
         raise InvalidSecret(f"Secret name {name} is reserved")
     return name
 
 
-def checked_value(value: str) -> Sensitive[str]:
+def validate_secret_value(value: str) -> Sensitive[str]:
     """Raises InvalidSecret when it is empty, or longer than 64 KiB in UTF-8."""
     if not value:
         raise InvalidSecret("Secret value is required")
@@ -100,7 +100,7 @@ def checked_value(value: str) -> Sensitive[str]:
     return Sensitive(value)
 
 
-def check_together(names: Iterable[str]) -> None:
+def check_conflicts(names: Iterable[str]) -> None:
     """Raises ConflictingSecrets when two of an agent's secrets are credentials of one provider."""
     providers = [provider.id for name in names if (provider := PROVIDER_OF.get(name))]
     if len(providers) != len(set(providers)):
@@ -120,13 +120,13 @@ def provider_keys(values: Mapping[str, Sensitive[str]]) -> Sequence[ProviderKey]
 
 def check_size(values: Mapping[str, int]) -> None:
     """Raises InvalidSecret when an agent's secrets, name -> bytes, are too much for an environment."""
-    if sum(len(name) + size for name, size in values.items()) > AGENT_LIMIT:
-        raise InvalidSecret(f"An agent's secrets can have at most {AGENT_LIMIT // 1024} KiB together")
+    if sum(len(name) + size for name, size in values.items()) > AGENT_BYTES_LIMIT:
+        raise InvalidSecret(f"An agent's secrets can have at most {AGENT_BYTES_LIMIT // 1024} KiB together")
 
 
 def reaches_agent(name: str) -> bool:
     """Whether it is put into the agent's environment: credentials of model providers stay on the host."""
-    return name not in HELD and not is_refused(name)
+    return name not in HOST_ONLY_NAMES and not is_reserved_name(name)
 
 
 def _first(values: Mapping[str, Sensitive[str]], names: Iterable[str]) -> str | None:

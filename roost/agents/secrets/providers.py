@@ -70,7 +70,7 @@ PROVIDERS: Sequence[ProviderSecretNames] = (
 )
 
 PROVIDER_OF: Mapping[str, ProviderSecretNames] = {name: provider for provider in PROVIDERS for name in provider.names}
-HELD: frozenset[str] = frozenset(
+HOST_ONLY_NAMES: frozenset[str] = frozenset(
     name for provider in PROVIDERS if provider.models for name in (*provider.names, *provider.base_urls)
 )
 """The names that stay on the host: an agent's container does not get them."""

@@ -34,7 +34,7 @@ NAMES: Final = frozenset(
 )
 
 
-def is_refused(name: str) -> bool:
+def is_reserved_name(name: str) -> bool:
     if name in ALLOWED:
         return False
     return name in NAMES or name.startswith(PREFIXES) or name.endswith(SUFFIXES)

@@ -18,7 +18,7 @@ class AgentSecretRecord(ApiSchema):
     synced: bool
 
     @classmethod
-    def of(cls, attached: AttachedSecret) -> Self:
+    def from_attached(cls, attached: AttachedSecret) -> Self:
         secret = attached.secret
         return cls(
             id=secret.id,
@@ -91,16 +91,16 @@ class SecretActionResponse(ApiSchema):
     success: bool = True
 
 
-def answer(secret: Secret) -> SecretResponse:
+def secret_response(secret: Secret) -> SecretResponse:
     return SecretResponse(secret=_record(secret))
 
 
-def listed(found: Sequence[SecretWithAgents], limit: int) -> SecretList:
-    return SecretList(secrets=[_listed(one) for one in found], secret_limit=limit)
+def secret_list(found: Sequence[SecretWithAgents], limit: int) -> SecretList:
+    return SecretList(secrets=[_list_item(one) for one in found], secret_limit=limit)
 
 
-def of_agent(found: Sequence[AttachedSecret]) -> AgentSecretList:
-    return AgentSecretList(secrets=[AgentSecretRecord.of(one) for one in found])
+def agent_secret_list(found: Sequence[AttachedSecret]) -> AgentSecretList:
+    return AgentSecretList(secrets=[AgentSecretRecord.from_attached(one) for one in found])
 
 
 def _record(secret: Secret) -> SecretRecord:
@@ -114,7 +114,7 @@ def _record(secret: Secret) -> SecretRecord:
     )
 
 
-def _listed(one: SecretWithAgents) -> SecretListItem:
+def _list_item(one: SecretWithAgents) -> SecretListItem:
     shown = SecretListItem(
         **vars(_record(one.secret)),
         agents=[SecretAgentRecord(agent_id=agent_id, name=name) for agent_id, name in one.agents.items()],

@@ -17,14 +17,14 @@ class SecretSealer:
     def seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
         """Raises SecretsNotConfigured."""
         try:
-            return self._sealer.seal(value.reveal().encode(), _place(secret))
+            return self._sealer.seal(value.reveal().encode(), _associated_data(secret))
         except SealingKeyMissing:
             raise SecretsNotConfigured from None
 
     def open(self, row: store.SecretRow) -> Sensitive[str]:
         """Raises UnreadableSecret, and tells the operator: somebody may have changed the database."""
         try:
-            return Sensitive(self._sealer.open(row.sealed, _place(row.secret)).reveal().decode())
+            return Sensitive(self._sealer.open(row.sealed, _associated_data(row.secret)).reveal().decode())
         except (UnsealFailed, UnicodeDecodeError):
             _log.error("a stored secret does not open", secret=row.secret.id, tenant=row.secret.tenant_id)
             raise UnreadableSecret(
@@ -32,5 +32,5 @@ class SecretSealer:
             ) from None
 
 
-def _place(secret: Secret) -> str:
-    return store.PLACE.format(tenant_id=secret.tenant_id, id=secret.id, version=secret.version)
+def _associated_data(secret: Secret) -> str:
+    return store.ASSOCIATED_DATA.format(tenant_id=secret.tenant_id, id=secret.id, version=secret.version)

@@ -12,7 +12,7 @@ from roost.agents.secrets.model import Secret, SecretKind
 from roost.core.db import UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 
-PLACE = "secrets/{tenant_id}/{id}/{version}"
+ASSOCIATED_DATA = "secrets/{tenant_id}/{id}/{version}"
 
 secrets = sa.Table(
     "secrets",
@@ -21,7 +21,7 @@ secrets = sa.Table(
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
     sa.Column("name", sa.String(128), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
-    sealed_column("sealed", PLACE),
+    sealed_column("sealed", ASSOCIATED_DATA),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
@@ -47,7 +47,7 @@ class SecretRow:
     synced_version: int | None = None
 
 
-def add(connection: Connection, secret: Secret, envelope: bytes) -> None:
+def insert_secret(connection: Connection, secret: Secret, envelope: bytes) -> None:
     connection.execute(
         secrets.insert().values(
             id=secret.id,
@@ -62,19 +62,19 @@ def add(connection: Connection, secret: Secret, envelope: bytes) -> None:
     )
 
 
-def get(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None:
+def get_secret(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None:
     query = secrets.select().where(secrets.c.id == secret_id, secrets.c.tenant_id == tenant_id)
     row = connection.execute(query).first()
     return None if row is None else _secret(row)
 
 
-def of_tenant(connection: Connection, tenant_id: str) -> list[SecretRow]:
+def list_tenant_secrets(connection: Connection, tenant_id: str) -> list[SecretRow]:
     """By name."""
     query = secrets.select().where(secrets.c.tenant_id == tenant_id).order_by(secrets.c.name)
     return [SecretRow(_secret(row), row.sealed) for row in connection.execute(query)]
 
 
-def names(connection: Connection, tenant_id: str) -> set[str]:
+def list_names(connection: Connection, tenant_id: str) -> set[str]:
     return set(connection.execute(sa.select(secrets.c.name).where(secrets.c.tenant_id == tenant_id)).scalars())
 
 
@@ -84,11 +84,11 @@ def set_value(connection: Connection, secret: Secret, envelope: bytes) -> None:
     connection.execute(query.values(sealed=envelope, version=secret.version, updated_at=secret.updated_at))
 
 
-def remove(connection: Connection, secret_id: str) -> None:
+def delete_secret(connection: Connection, secret_id: str) -> None:
     connection.execute(secrets.delete().where(secrets.c.id == secret_id))
 
 
-def of_agent(connection: Connection, agent_id: str) -> list[SecretRow]:
+def list_agent_secrets(connection: Connection, agent_id: str) -> list[SecretRow]:
     """By name."""
     joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
     query = sa.select(secrets, agent_secrets.c.synced_version).select_from(joined)
@@ -96,33 +96,33 @@ def of_agent(connection: Connection, agent_id: str) -> list[SecretRow]:
     return [SecretRow(_secret(row), row.sealed, row.synced_version) for row in rows]
 
 
-def agents_with(connection: Connection, secret_id: str) -> list[str]:
+def list_agents(connection: Connection, secret_id: str) -> list[str]:
     query = sa.select(agent_secrets.c.agent_id).where(agent_secrets.c.secret_id == secret_id)
     return list(connection.execute(query).scalars())
 
 
-def attachments(connection: Connection, tenant_id: str) -> list[tuple[str, str]]:
+def list_attachments(connection: Connection, tenant_id: str) -> list[tuple[str, str]]:
     """Pairs of secret and agent."""
     joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
     query = sa.select(agent_secrets.c.secret_id, agent_secrets.c.agent_id).select_from(joined)
     return [(row.secret_id, row.agent_id) for row in connection.execute(query.where(secrets.c.tenant_id == tenant_id))]
 
 
-def attach(connection: Connection, agent_id: str, secret_ids: Iterable[str], at: datetime) -> None:
+def insert_attachments(connection: Connection, agent_id: str, secret_ids: Iterable[str], at: datetime) -> None:
     for secret_id in secret_ids:
         connection.execute(agent_secrets.insert().values(agent_id=agent_id, secret_id=secret_id, attached_at=at))
 
 
-def detach(connection: Connection, agent_id: str, secret_id: str) -> bool:
+def delete_attachment(connection: Connection, agent_id: str, secret_id: str) -> bool:
     query = agent_secrets.delete().where(agent_secrets.c.agent_id == agent_id, agent_secrets.c.secret_id == secret_id)
     return connection.execute(query).rowcount == 1
 
 
-def detach_all(connection: Connection, agent_id: str) -> None:
+def delete_attachments(connection: Connection, agent_id: str) -> None:
     connection.execute(agent_secrets.delete().where(agent_secrets.c.agent_id == agent_id))
 
 
-def set_synced(connection: Connection, agent_id: str, versions: Mapping[str, int]) -> None:
+def set_synced_versions(connection: Connection, agent_id: str, versions: Mapping[str, int]) -> None:
     """What the agent's gateway has got: secret id -> version."""
     for secret_id, version in versions.items():
         query = agent_secrets.update().where(

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.tasks import schemas
-from roost.agents.tasks.model import RUNS_LIMIT, RUNS_SHOWN
+from roost.agents.tasks.model import RUNS_LIMIT, RUNS_DEFAULT
 from roost.agents.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
@@ -23,7 +23,7 @@ async def list_tasks(
     with_disabled: Annotated[bool, Query(alias="includeDisabled")] = True,
 ) -> schemas.TaskList:
     """The agent's tasks, oldest first."""
-    return schemas.listed(await tasks.list(agent_id, with_disabled=with_disabled))
+    return schemas.task_list(await tasks.list(agent_id, with_disabled=with_disabled))
 
 
 @router.post("", status_code=201)
@@ -31,13 +31,13 @@ async def create_task(
     _: AgentCaller, agent_id: AgentId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
     """Schedule a task: what the agent is told, and when."""
-    return schemas.done(await tasks.create(agent_id, body.fields()))
+    return schemas.task_change_response(await tasks.create(agent_id, body.to_fields()))
 
 
 @router.get("/{jobId}")
 async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.TaskDetail:
     """One task, with its next and its last run."""
-    return schemas.TaskDetail(task=schemas.record(await tasks.get(agent_id, job_id)))
+    return schemas.TaskDetail(task=schemas.task_record(await tasks.get(agent_id, job_id)))
 
 
 @router.put("/{jobId}")
@@ -45,7 +45,7 @@ async def update_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
     """Change what is given of a task."""
-    return schemas.done(await tasks.update(agent_id, job_id, body.fields()))
+    return schemas.task_change_response(await tasks.update(agent_id, job_id, body.to_fields()))
 
 
 @router.delete("/{jobId}")
@@ -67,7 +67,7 @@ async def toggle_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service, body: schemas.ToggleTaskRequest | None = None
 ) -> schemas.TaskChangeResponse:
     """Turn a task on or off; without a body, to the other side."""
-    return schemas.done(await tasks.toggle(agent_id, job_id, body.enabled if body else None))
+    return schemas.task_change_response(await tasks.toggle(agent_id, job_id, body.enabled if body else None))
 
 
 @router.get("/{jobId}/runs")
@@ -76,7 +76,7 @@ async def list_runs(
     agent_id: AgentId,
     job_id: JobId,
     tasks: Service,
-    limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_SHOWN,
+    limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_DEFAULT,
 ) -> schemas.TaskRunList:
     """A task's runs, newest first."""
-    return schemas.history(await tasks.runs(agent_id, job_id, limit))
+    return schemas.task_run_list(await tasks.list_runs(agent_id, job_id, limit))

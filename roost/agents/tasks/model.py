@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.tasks import (
 )
 
 TASK_LIMIT = 20
-RUNS_SHOWN, RUNS_LIMIT = 20, 200
+RUNS_DEFAULT, RUNS_LIMIT = 20, 200
 NAME_LIMIT, DESCRIPTION_LIMIT, TEXT_LIMIT = 100, 1000, 16_000
 TIMEOUT_LIMIT = 24 * 3600
 
@@ -32,9 +32,9 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Fields = Mapping[str, Any]
 
 
-def spec(fields: Fields) -> TaskSpec:
+def parse_new_task(fields: Fields) -> TaskSpec:
     """A new task. An event goes to the agent's main session, a turn gets a session of its own."""
-    asked = change(fields)
+    asked = parse_task_change(fields)
     if asked.name is None or asked.schedule is None or asked.payload is None:
         raise InvalidTaskParameters
     return TaskSpec(
@@ -49,92 +49,92 @@ def spec(fields: Fields) -> TaskSpec:
     )
 
 
-def change(fields: Fields) -> TaskChange:
+def parse_task_change(fields: Fields) -> TaskChange:
     """What of a task is to be different; null is as good as left out."""
-    payload = _given(fields, "payload", _payload)
-    target: SessionTarget | None = _given(fields, "session_target", _one_of("main", "isolated"))
+    payload = _parse_optional(fields, "payload", _parse_payload)
+    target: SessionTarget | None = _parse_optional(fields, "session_target", _choice_parser("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
         raise InvalidTaskParameters
-    mode: WakeMode | None = _given(fields, "wake_mode", _one_of("now", "next-heartbeat"))
+    mode: WakeMode | None = _parse_optional(fields, "wake_mode", _choice_parser("now", "next-heartbeat"))
     return TaskChange(
-        name=_given(fields, "name", _text(NAME_LIMIT)),
-        schedule=_given(fields, "schedule", _schedule),
+        name=_parse_optional(fields, "name", _text_parser(NAME_LIMIT)),
+        schedule=_parse_optional(fields, "schedule", _parse_schedule),
         payload=payload,
-        description=_given(fields, "description", _text(DESCRIPTION_LIMIT)),
-        enabled=switch(fields.get("enabled")),
-        delivery=_given(fields, "delivery", _delivery),
+        description=_parse_optional(fields, "description", _text_parser(DESCRIPTION_LIMIT)),
+        enabled=parse_boolean(fields.get("enabled")),
+        delivery=_parse_optional(fields, "delivery", _parse_delivery),
         session_target=target if payload is None else _session_of(payload),
         wake_mode=mode,
     )
 
 
-def checked_id(task_id: str) -> str:
+def validate_task_id(task_id: str) -> str:
     """What no engine would have as an id is not there. Raises UnknownTask."""
     if not _ID.fullmatch(task_id):
         raise TaskNotFound
     return task_id
 
 
-def switch(found: object) -> bool | None:
+def parse_boolean(found: object) -> bool | None:
     if found is not None and not isinstance(found, bool):
         raise InvalidTaskParameters
     return found
 
 
-def _schedule(found: object) -> Schedule:
+def _parse_schedule(found: object) -> Schedule:
     try:
-        return schedules.schedule(found)
+        return schedules.parse_schedule(found)
     except schedules.InvalidSchedule:
         raise InvalidTaskParameters from None
 
 
-def _payload(found: object) -> TaskPayload:
+def _parse_payload(found: object) -> TaskPayload:
     """A text alone is what the agent is told."""
     if isinstance(found, str):
-        return TaskPayload(AGENT_TURN, _text(TEXT_LIMIT)(found))
-    fields = _object(found)
+        return TaskPayload(AGENT_TURN, _text_parser(TEXT_LIMIT)(found))
+    fields = _parse_object(found)
     kind = fields.get("kind", AGENT_TURN)
     if kind == SYSTEM_EVENT:
-        return TaskPayload(SYSTEM_EVENT, _text(TEXT_LIMIT)(fields.get("text")))
+        return TaskPayload(SYSTEM_EVENT, _text_parser(TEXT_LIMIT)(fields.get("text")))
     if kind != AGENT_TURN:
         raise InvalidTaskParameters
     return TaskPayload(
         kind=AGENT_TURN,
-        text=_text(TEXT_LIMIT)(fields.get("message")),
-        model=_given(fields, "model", _text(NAME_LIMIT)),
-        thinking=_given(fields, "thinking", _text(NAME_LIMIT)),
-        timeout_seconds=_given(fields, "timeout_seconds", _seconds),
+        text=_text_parser(TEXT_LIMIT)(fields.get("message")),
+        model=_parse_optional(fields, "model", _text_parser(NAME_LIMIT)),
+        thinking=_parse_optional(fields, "thinking", _text_parser(NAME_LIMIT)),
+        timeout_seconds=_parse_optional(fields, "timeout_seconds", _parse_timeout),
     )
 
 
-def _delivery(found: object) -> TaskDelivery:
-    fields = _object(found)
+def _parse_delivery(found: object) -> TaskDelivery:
+    fields = _parse_object(found)
     mode = fields.get("mode", "none")
-    to = _given(fields, "to", _text(TEXT_LIMIT))
+    to = _parse_optional(fields, "to", _text_parser(TEXT_LIMIT))
     if mode == "webhook" and not (to or "").startswith(("http://", "https://")):
         raise InvalidTaskParameters
     if mode not in ("none", "announce", "webhook"):
         raise InvalidTaskParameters
-    channel = _given(fields, "channel", _text(NAME_LIMIT))
-    return TaskDelivery(mode, channel, to, switch(fields.get("best_effort")) is True)
+    channel = _parse_optional(fields, "channel", _text_parser(NAME_LIMIT))
+    return TaskDelivery(mode, channel, to, parse_boolean(fields.get("best_effort")) is True)
 
 
 def _session_of(payload: TaskPayload) -> SessionTarget:
     return "main" if payload.kind == SYSTEM_EVENT else "isolated"
 
 
-def _given(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
+def _parse_optional(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
     found = fields.get(name)
     return None if found is None else read(found)
 
 
-def _object(found: object) -> Fields:
+def _parse_object(found: object) -> Fields:
     if not isinstance(found, dict):
         raise InvalidTaskParameters
     return cast("Fields", found)
 
 
-def _text(limit: int) -> Callable[[object], str]:
+def _text_parser(limit: int) -> Callable[[object], str]:
     def read(found: object) -> str:
         if not isinstance(found, str) or not found.strip() or len(found) > limit or not is_storable(found):
             raise InvalidTaskParameters
@@ -143,7 +143,7 @@ def _text(limit: int) -> Callable[[object], str]:
     return read
 
 
-def _one_of(*words: Any) -> Callable[[object], Any]:
+def _choice_parser(*words: Any) -> Callable[[object], Any]:
     def read(found: object) -> Any:
         if found not in words:
             raise InvalidTaskParameters
@@ -152,7 +152,7 @@ def _one_of(*words: Any) -> Callable[[object], Any]:
     return read
 
 
-def _seconds(found: object) -> int:
+def _parse_timeout(found: object) -> int:
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= TIMEOUT_LIMIT:
         raise InvalidTaskParameters
     return found

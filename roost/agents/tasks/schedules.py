@@ -15,8 +15,8 @@ from cronsim import CronSim, CronSimError
 from roost.core import clock
 from roost.drivers.engine.abilities.tasks import CronSchedule, IntervalSchedule, OneTimeSchedule, Schedule
 
-SHORTEST = timedelta(minutes=1)
-FURTHEST = timedelta(days=3660)
+MIN_INTERVAL = timedelta(minutes=1)
+MAX_AHEAD = timedelta(days=3660)
 STAGGER_LIMIT_MS = 3_600_000
 
 _FIELD = re.compile(r"[0-9A-Za-z*/,-]{1,100}")
@@ -39,52 +39,52 @@ class InvalidSchedule(ValueError):  # noqa: N818 - what is said of a schedule
     """It is no schedule, or one that is never due, is over, is too far away, or comes more often than once a minute."""
 
 
-def schedule(found: object) -> Schedule:
+def parse_schedule(found: object) -> Schedule:
     """Raises Impossible."""
     if isinstance(found, str):
-        return _told(found.strip())
+        return _parse_text(found.strip())
     if not isinstance(found, dict):
         raise InvalidSchedule
     fields = cast("Mapping[str, Any]", found)
     match fields.get("kind"):
         case "at":
-            return _at(fields.get("at"))
+            return _parse_time(fields.get("at"))
         case "every":
-            return _every(fields.get("every_ms"))
+            return _parse_interval(fields.get("every_ms"))
         case "cron":
-            return _cron(fields.get("expr"), fields.get("tz"), fields.get("stagger_ms"))
+            return _parse_cron(fields.get("expr"), fields.get("tz"), fields.get("stagger_ms"))
         case _:
             raise InvalidSchedule
 
 
-def _told(text: str) -> Schedule:
+def _parse_text(text: str) -> Schedule:
     if every := _EVERY.fullmatch(text):
-        return _every(int(every[1] or 1) * _UNITS[every[2][0].lower()])
+        return _parse_interval(int(every[1] or 1) * _UNITS[every[2][0].lower()])
     if re.match(r"\d{4}-", text):
-        return _at(text)
-    return _cron(text, None, None)
+        return _parse_time(text)
+    return _parse_cron(text, None, None)
 
 
-def _at(found: object) -> OneTimeSchedule:
+def _parse_time(found: object) -> OneTimeSchedule:
     try:
         at = datetime.fromisoformat(found) if isinstance(found, str) and len(found) <= 40 else None
         at = None if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidSchedule from None
-    if at is None or not timedelta(0) < at - clock.utc_now() <= FURTHEST:
+    if at is None or not timedelta(0) < at - clock.utc_now() <= MAX_AHEAD:
         raise InvalidSchedule
     return OneTimeSchedule(at)
 
 
-def _every(found: object) -> IntervalSchedule:
+def _parse_interval(found: object) -> IntervalSchedule:
     if isinstance(found, bool) or not isinstance(found, int):
         raise InvalidSchedule
-    if not SHORTEST / timedelta(milliseconds=1) <= found <= FURTHEST / timedelta(milliseconds=1):
+    if not MIN_INTERVAL / timedelta(milliseconds=1) <= found <= MAX_AHEAD / timedelta(milliseconds=1):
         raise InvalidSchedule
     return IntervalSchedule(found)
 
 
-def _cron(expr: object, tz: object, stagger: object) -> CronSchedule:
+def _parse_cron(expr: object, tz: object, stagger: object) -> CronSchedule:
     if not isinstance(expr, str) or not isinstance(tz, str | None):
         raise InvalidSchedule
     fields = expr.split()
@@ -95,18 +95,18 @@ def _cron(expr: object, tz: object, stagger: object) -> CronSchedule:
     if len(fields) != 5 or not all(_FIELD.fullmatch(field) for field in fields):
         raise InvalidSchedule
     _check_due(" ".join(fields))
-    return CronSchedule(" ".join(fields), _zone(tz or "UTC"), _stagger(stagger))
+    return CronSchedule(" ".join(fields), _parse_zone(tz or "UTC"), _parse_stagger(stagger))
 
 
 def _check_due(expr: str) -> None:
     try:
-        if next(CronSim(expr, clock.utc_now())) - clock.utc_now() > FURTHEST:
+        if next(CronSim(expr, clock.utc_now())) - clock.utc_now() > MAX_AHEAD:
             raise InvalidSchedule
     except (CronSimError, StopIteration):
         raise InvalidSchedule from None
 
 
-def _zone(tz: str) -> str:
+def _parse_zone(tz: str) -> str:
     try:
         if not _ZONE.fullmatch(tz):
             raise InvalidSchedule
@@ -115,7 +115,7 @@ def _zone(tz: str) -> str:
         raise InvalidSchedule from None
 
 
-def _stagger(found: object) -> int:
+def _parse_stagger(found: object) -> int:
     if found is None:
         return 0
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= STAGGER_LIMIT_MS:

@@ -63,7 +63,7 @@ class TaskRequest(ApiSchema):
     session_target: Annotated[Any, WithJsonSchema({"enum": ["main", "isolated"]})] = None
     wake_mode: Annotated[Any, WithJsonSchema({"enum": ["now", "next-heartbeat"]})] = None
 
-    def fields(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Any]:
         """What was sent, with the names of all fields in snake case."""
         return {name: _snake(value) for name, value in self.model_dump().items()}
 
@@ -172,21 +172,21 @@ def _snake(found: Any) -> Any:
     return {_HUMP.sub(lambda hump: f"_{hump[0].lower()}", name): value for name, value in named.items()}
 
 
-def listed(tasks: Sequence[Task]) -> TaskList:
-    records = [record(task) for task in tasks]
+def task_list(tasks: Sequence[Task]) -> TaskList:
+    records = [task_record(task) for task in tasks]
     return TaskList(tasks=records, jobs=records)
 
 
-def done(task: Task) -> TaskChangeResponse:
-    return TaskChangeResponse(job_id=task.id, task=record(task))
+def task_change_response(task: Task) -> TaskChangeResponse:
+    return TaskChangeResponse(job_id=task.id, task=task_record(task))
 
 
-def history(runs: Sequence[TaskRun]) -> TaskRunList:
+def task_run_list(runs: Sequence[TaskRun]) -> TaskRunList:
     records = [TaskRunRecord(**vars(run)) for run in runs]
     return TaskRunList(runs=records, entries=records)
 
 
-def record(task: Task) -> TaskRecord:
+def task_record(task: Task) -> TaskRecord:
     shaped: dict[str, Any] = {
         "job_id": task.id,
         "schedule": None if task.schedule is None else _schedule(task.schedule),

@@ -30,8 +30,8 @@ from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import DialRefused, ExecRefused, WardenBusy, WardenFailed
 
 _log = log.get_logger("tasks")
-_SECONDS = 30.0
-_NOT_DONE = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
+_TIMEOUT_SECONDS = 30.0
+_FAILURES = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -39,82 +39,82 @@ class _TaskEngine:
     """The ability of one agent's engine, with the way to it."""
 
     tasks: ability.TaskAbility
-    inside: AgentContext
+    context: AgentContext
 
-    async def all(self) -> Sequence[Task]:
-        return await self.tasks.list(self.inside)
+    async def list(self) -> Sequence[Task]:
+        return await self.tasks.list(self.context)
 
     async def get(self, task_id: str) -> Task:
-        return await self.tasks.get(self.inside, task_id)
+        return await self.tasks.get(self.context, task_id)
 
     async def update(self, task_id: str, change: TaskChange) -> Task:
-        return await self.tasks.update(self.inside, task_id, change)
+        return await self.tasks.update(self.context, task_id, change)
 
 
 class TaskService:
     def __init__(self, reach: AgentRuntimes) -> None:
         self._reach = reach
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def list(self, agent_id: str, *, with_disabled: bool = True) -> Sequence[Task]:
         """Oldest first. Raises AgentGone, ListFailed."""
         async with self._engine(agent_id, TaskListFailed) as engine:
-            return [task for task in await engine.all() if task.enabled or with_disabled]
+            return [task for task in await engine.list() if task.enabled or with_disabled]
 
     async def create(self, agent_id: str, fields: model.Fields) -> Task:
         """Raises InvalidParameters, TaskLimitReached, AgentGone, CreateFailed."""
-        spec = model.spec(fields)
-        async with self._alone(agent_id, TaskCreateFailed) as engine:
-            if len(await engine.all()) >= model.TASK_LIMIT:
+        spec = model.parse_new_task(fields)
+        async with self._exclusive_engine(agent_id, TaskCreateFailed) as engine:
+            if len(await engine.list()) >= model.TASK_LIMIT:
                 raise TaskLimitReached
-            return await engine.tasks.create(engine.inside, spec)
+            return await engine.tasks.create(engine.context, spec)
 
     async def get(self, agent_id: str, task_id: str) -> Task:
         """Raises UnknownTask, AgentGone, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
-            return await engine.get(model.checked_id(task_id))
+            return await engine.get(model.validate_task_id(task_id))
 
     async def update(self, agent_id: str, task_id: str, fields: model.Fields) -> Task:
         """Change what is given. Raises InvalidParameters, UnknownTask, AgentGone, EngineFailed."""
-        change = model.change(fields)
-        async with self._alone(agent_id, EngineFailed) as engine:
-            return await engine.update(model.checked_id(task_id), change)
+        change = model.parse_task_change(fields)
+        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
+            return await engine.update(model.validate_task_id(task_id), change)
 
-    async def toggle(self, agent_id: str, task_id: str, wanted: object = None) -> Task:
+    async def toggle(self, agent_id: str, task_id: str, enabled: object = None) -> Task:
         """Turn it on or off; to the other side when that is not said. Raises as `update` does."""
-        enabled = model.switch(wanted)
-        async with self._alone(agent_id, EngineFailed) as engine:
-            now = await engine.get(model.checked_id(task_id))
+        enabled = model.parse_boolean(enabled)
+        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
+            now = await engine.get(model.validate_task_id(task_id))
             if enabled is now.enabled:
                 return now
             return await engine.update(task_id, TaskChange(enabled=not now.enabled))
 
     async def delete(self, agent_id: str, task_id: str) -> None:
         """Raises UnknownTask, AgentGone, EngineFailed."""
-        async with self._alone(agent_id, EngineFailed) as engine:
-            await engine.tasks.delete(engine.inside, model.checked_id(task_id))
+        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
+            await engine.tasks.delete(engine.context, model.validate_task_id(task_id))
 
     async def run(self, agent_id: str, task_id: str) -> None:
         """Have it run now; returns when that is under way.
 
         Raises TaskIsRunning, UnknownTask, AgentGone, EngineFailed.
         """
-        async with self._alone(agent_id, EngineFailed) as engine:
-            if (await engine.get(model.checked_id(task_id))).running:
+        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
+            if (await engine.get(model.validate_task_id(task_id))).running:
                 raise TaskAlreadyRunning
-            await engine.tasks.run(engine.inside, task_id)
+            await engine.tasks.run(engine.context, task_id)
 
-    async def runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
+    async def list_runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
         """Newest first. Raises UnknownTask, AgentGone, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
-            return await engine.tasks.runs(engine.inside, model.checked_id(task_id), limit)
+            return await engine.tasks.runs(engine.context, model.validate_task_id(task_id), limit)
 
     @asynccontextmanager
-    async def _alone(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
+    async def _exclusive_engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
         """The engine, when nobody else is at the agent's tasks."""
-        turn = self._turns.setdefault(agent_id, asyncio.Lock())
+        turn = self._locks.setdefault(agent_id, asyncio.Lock())
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 await turn.acquire()
         except TimeoutError:
             raise failure from None
@@ -127,11 +127,11 @@ class TaskService:
     @asynccontextmanager
     async def _engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
         """The engine for one thing that is asked of it; what it does not do in time has failed."""
-        engine, inside = await self._reach.inside(agent_id)
+        engine, inside = await self._reach.get_context(agent_id)
         if engine.tasks is None:
             raise TasksUnsupported
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 yield _TaskEngine(engine.tasks, inside)
         except ability.EngineTaskNotFound:
             raise TaskNotFound from None
@@ -140,6 +140,6 @@ class TaskService:
             raise InvalidTaskParameters from None
         except ability.EngineTaskRunning:
             raise TaskAlreadyRunning from None
-        except _NOT_DONE as error:
+        except _FAILURES as error:
             _log.warning("the engine did not do it", agent=agent_id, engine=engine.id, error=str(error))
             raise failure from None

@@ -40,11 +40,11 @@ class VersionService:
     async def of_agent(self, agent_id: str) -> VersionChoices:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
-        return await self._choices(self._reach.engine(agent.engine), agent.engine_version)
+        return await self._choices(self._reach.get_engine(agent.engine), agent.engine_version)
 
     async def of_new_agents(self) -> VersionChoices:
         """For an agent that is made without a wish. Raises EngineMissing."""
-        if not (offered := self._reach.engines()):
+        if not (offered := self._reach.list_engines()):
             raise EngineNotInstalled
         installed = offered[0].installed()
         default = offered[0].default_version
@@ -54,7 +54,7 @@ class VersionService:
         """Raises AgentGone."""
         agent = await self._roster.get(agent_id)
         return VersionCheck(
-            agent.engine_version, await self.latest(self._reach.engine(agent.engine), agent.engine_version)
+            agent.engine_version, await self.latest(self._reach.get_engine(agent.engine), agent.engine_version)
         )
 
     async def latest(self, engine: Engine, current: str) -> str:
@@ -104,7 +104,7 @@ class VersionService:
         _log.info("installed", engine=engine.id, version=version)
 
     async def _choices(self, engine: Engine, current: str) -> VersionChoices:
-        here = self._reach.engines()
+        here = self._reach.list_engines()
         known = await asyncio.gather(*(self._known(one) for one in here))
         per_engine = {one.id: versions for one, versions in zip(here, known, strict=True)}
         return VersionChoices(engine.id, current, per_engine.get(engine.id, ()), per_engine)

@@ -47,7 +47,7 @@ class WorkspaceService:
         env = {name: value.reveal() for name, value in (await self._variables(agent_id)).items()}
         limit = min(timeout or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
         try:
-            result = await self._reach.warden(agent_id).exec(
+            result = await self._reach.get_warden(agent_id).exec(
                 ["/bin/sh", "-c", command], cwd=cwd, env=env, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
         except (warden_client.ExecRefused, warden_client.PathRefused, warden_client.WardenFileNotFound):
@@ -71,7 +71,7 @@ class WorkspaceService:
         path = model.checked_path(path)
         await self._roster.get(agent_id)
         try:
-            return await self._reach.warden(agent_id).read(path, limit=model.FILE_LIMIT)
+            return await self._reach.get_warden(agent_id).read(path, limit=model.FILE_LIMIT)
         except (
             warden_client.WardenFileNotFound,
             warden_client.PathRefused,
@@ -93,7 +93,7 @@ class WorkspaceService:
         data = model.decoded(content)
         await self._roster.get(agent_id)
         try:
-            await self._reach.warden(agent_id).write(path, data)
+            await self._reach.get_warden(agent_id).write(path, data)
         except (
             warden_client.PathRefused,
             warden_client.WardenNotAFile,

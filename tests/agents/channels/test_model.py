@@ -19,36 +19,36 @@ def telegram(policy: DmPolicy = "open", *allow_from: str) -> Channel:
 
 
 def test_a_first_order_has_defaults_and_loses_white_space() -> None:
-    made = model.merged("slack", SLACK, None)
+    made = model.merge_request("slack", SLACK, None)
     assert (made.bot_token.reveal(), made.dm_policy, made.allow_from, made.enabled) == (
         "xoxb-1-2-abc",
         "open",
         (),
         True,
     )
-    assert model.merged("telegram", ChannelRequest(BOT, Sensitive("xapp-1")), None).app_token is None
+    assert model.merge_request("telegram", ChannelRequest(BOT, Sensitive("xapp-1")), None).app_token is None
 
 
 def test_what_was_not_said_stays_and_another_token_is_another_bot() -> None:
     present = telegram("pairing", "7")
-    assert model.merged("telegram", ChannelRequest(bot_token=Sensitive("  ")), present) == present
-    emptied = model.merged("telegram", ChannelRequest(allow_from=(), enabled=False), present)
+    assert model.merge_request("telegram", ChannelRequest(bot_token=Sensitive("  ")), present) == present
+    emptied = model.merge_request("telegram", ChannelRequest(allow_from=(), enabled=False), present)
     assert (emptied.allow_from, emptied.enabled, emptied.bot_name) == ((), False, "weather_bot")
-    assert model.merged("telegram", ChannelRequest(Sensitive("1:other")), present).bot_name is None
+    assert model.merge_request("telegram", ChannelRequest(Sensitive("1:other")), present).bot_name is None
 
 
 def test_first_tokens_are_needed() -> None:
     with pytest.raises(MissingBotToken):
-        model.merged("whatsapp", ChannelRequest(), None)
+        model.merge_request("whatsapp", ChannelRequest(), None)
     with pytest.raises(MissingAppToken):
-        model.merged("slack", ChannelRequest(Sensitive("xoxb-1")), None)
+        model.merge_request("slack", ChannelRequest(Sensitive("xoxb-1")), None)
 
 
 @given(st.sampled_from(CHANNELS), st.text(max_size=80))
 def test_no_token_breaks_out_of_an_address_or_a_header(name: str, text: str) -> None:
     channel = Channel(name, Sensitive(text), None, "open", (), enabled=True)
     try:
-        model.check(channel)
+        model.check_channel(channel)
     except InvalidChannelToken:
         return
     assert text.isascii()
@@ -69,33 +69,35 @@ def test_no_token_breaks_out_of_an_address_or_a_header(name: str, text: str) -> 
 def test_user_ids_have_the_platforms_form(name: str, good: str, bad: str) -> None:
     tokens = {"telegram": BOT, "slack": Sensitive("xoxb-abc"), "discord": Sensitive("a" * 20 + ".abc." + "b" * 20)}
     for policy in ("open", "pairing"):
-        model.check(Channel(name, tokens.get(name, BOT), None, policy, (good,), enabled=True))
+        model.check_channel(Channel(name, tokens.get(name, BOT), None, policy, (good,), enabled=True))
     for ids in ((bad,), (good, bad), ("",), (good + "\n",), (good,) * 501):
         with pytest.raises(InvalidAllowFrom):
-            model.check(Channel(name, tokens.get(name, BOT), None, "open", ids, enabled=True))
+            model.check_channel(Channel(name, tokens.get(name, BOT), None, "open", ids, enabled=True))
 
 
 def test_the_star_is_anyone_and_contradicts_pairing() -> None:
-    assert telegram("open", "*", "7").setup() == ChannelSetup(BOT, None, "open", ())
-    model.check(telegram("open", "*"))
+    assert telegram("open", "*", "7").to_setup() == ChannelSetup(BOT, None, "open", ())
+    model.check_channel(telegram("open", "*"))
     with pytest.raises(InvalidAllowFrom):
-        model.check(telegram("pairing", "*"))
+        model.check_channel(telegram("pairing", "*"))
 
 
 def test_a_hint_tells_nothing_of_a_short_token() -> None:
-    assert model.hint(BOT) == "rs00"
-    assert model.hint(Sensitive("short")) is None
+    assert model.token_hint(BOT) == "rs00"
+    assert model.token_hint(Sensitive("short")) is None
 
 
 def test_the_token_of_whatsapp_may_be_had_twice() -> None:
-    assert Channel("whatsapp", BOT, None, "open", (), enabled=True).marks == (None, None)
-    assert telegram().marks[0] != model.merged("slack", SLACK, None).marks[0]
+    assert Channel("whatsapp", BOT, None, "open", (), enabled=True).token_hashes == (None, None)
+    assert telegram().token_hashes[0] != model.merge_request("slack", SLACK, None).token_hashes[0]
 
 
 def test_what_a_gateway_says_is_made_plain_cut_and_rid_of_tokens() -> None:
-    told = model.told(ChannelState(running=True, last_error=f"\x1b[31m{BOT.reveal()} failed " + "x" * 900), telegram())
+    told = model.redact_state(
+        ChannelState(running=True, last_error=f"\x1b[31m{BOT.reveal()} failed " + "x" * 900), telegram()
+    )
     assert told is not None
     assert told.last_error is not None
     assert told.last_error.startswith("[redacted] failed xx")
     assert len(told.last_error) == ERROR_LIMIT
-    assert model.told(None, telegram()) is None
+    assert model.redact_state(None, telegram()) is None

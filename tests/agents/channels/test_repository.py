@@ -31,7 +31,7 @@ class Shelf:
     async def agent(self) -> str:
         def add(connection: Connection) -> str:
             tenant = tenants.ensure_tenant(connection, "acme", Plan.PAID)
-            return self.roster.admit(connection, tenant.id, AgentProfile("a"), "fake", "1").id
+            return self.roster.create(connection, tenant.id, AgentProfile("a"), "fake", "1").id
 
         return await self.db.write(add)
 
@@ -43,41 +43,45 @@ def shelf(database: Database) -> Shelf:
 
 async def test_there_and_back(shelf: Shelf) -> None:
     one = await shelf.agent()
-    await shelf.book.put(one, SLACK)
-    await shelf.book.put(one, WHATSAPP)
-    assert await shelf.book.of(one) == {"slack": SLACK, "whatsapp": WHATSAPP}
-    assert await shelf.book.setups(one) == {"slack": SLACK.setup()}
-    assert set(await shelf.book.hidden(one)) == {Sensitive("xoxb-1"), Sensitive("xapp-1"), Sensitive("any")}
+    await shelf.book.save(one, SLACK)
+    await shelf.book.save(one, WHATSAPP)
+    assert await shelf.book.get_channels(one) == {"slack": SLACK, "whatsapp": WHATSAPP}
+    assert await shelf.book.get_setups(one) == {"slack": SLACK.to_setup()}
+    assert set(await shelf.book.list_private_values(one)) == {
+        Sensitive("xoxb-1"),
+        Sensitive("xapp-1"),
+        Sensitive("any"),
+    }
     changed = replace(SLACK, allow_from=(), bot_name=None)
-    await shelf.book.put(one, changed)
+    await shelf.book.save(one, changed)
     await shelf.book.remove(one, "whatsapp")
-    assert await shelf.book.of(one) == {"slack": changed}
+    assert await shelf.book.get_channels(one) == {"slack": changed}
 
 
 async def test_one_token_is_one_agents(shelf: Shelf) -> None:
     one, other = await shelf.agent(), await shelf.agent()
-    await shelf.book.put(one, SLACK)
-    await shelf.book.put(one, WHATSAPP)
-    await shelf.book.put(other, WHATSAPP)
+    await shelf.book.save(one, SLACK)
+    await shelf.book.save(one, WHATSAPP)
+    await shelf.book.save(other, WHATSAPP)
     for taken in (SLACK, replace(SLACK, bot_token=Sensitive("xoxb-2")), replace(SLACK, app_token=Sensitive("xapp-2"))):
         with pytest.raises(BotTokenInUse):
-            await shelf.book.put(other, taken)
-    await shelf.db.write(lambda connection: ChannelRepository.release(connection, one))
-    assert await shelf.book.of(one) == {}
-    await shelf.book.put(other, SLACK)
+            await shelf.book.save(other, taken)
+    await shelf.db.write(lambda connection: ChannelRepository.remove_all(connection, one))
+    assert await shelf.book.get_channels(one) == {}
+    await shelf.book.save(other, SLACK)
 
 
 async def test_an_agent_that_is_gone_gets_none(shelf: Shelf) -> None:
     one = await shelf.agent()
-    await shelf.db.write(lambda connection: shelf.roster.dismiss(connection, one))
+    await shelf.db.write(lambda connection: shelf.roster.mark_deleted(connection, one))
     with pytest.raises(AgentNotFound):
-        await shelf.book.put(one, SLACK)
+        await shelf.book.save(one, SLACK)
 
 
 async def test_an_envelope_opens_only_where_it_belongs(shelf: Shelf) -> None:
     one = await shelf.agent()
-    await shelf.book.put(one, SLACK)
+    await shelf.book.save(one, SLACK)
     await shelf.db.write(lambda connection: connection.execute(agent_channels.update().values(channel="telegram")))
     with pytest.raises(UnsealFailed):
-        await shelf.book.of(one)
-    assert await shelf.book.hidden(one) == ()
+        await shelf.book.get_channels(one)
+    assert await shelf.book.list_private_values(one) == ()

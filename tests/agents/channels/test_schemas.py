@@ -28,7 +28,7 @@ STATE = ChannelState(True, True, None, "it broke")
 
 def told(*shown: ChannelStatus) -> dict[str, object]:
     overview = ChannelOverview({one.channel.name: one for one in shown}, "1.2.3")
-    return schemas.listed(overview).model_dump(mode="json", by_alias=True)
+    return schemas.channel_list(overview).model_dump(mode="json", by_alias=True)
 
 
 def test_what_is_not_configured_is_null() -> None:
@@ -85,17 +85,17 @@ def test_a_short_token_has_no_hint() -> None:
 
 
 def test_what_was_done() -> None:
-    assert schemas.done(ChannelChange("Saved")).model_dump(by_alias=True) == {
+    assert schemas.change_record(ChannelChange("Saved")).model_dump(by_alias=True) == {
         "success": True,
         "message": "Saved",
         "botUsername": None,
         "warning": None,
     }
-    assert schemas.done(ChannelChange("Saved", "my_bot", "Mind this")).warning == "Mind this"
+    assert schemas.change_record(ChannelChange("Saved", "my_bot", "Mind this")).warning == "Mind this"
 
 
 def order(**body: Any) -> ChannelRequest:
-    return ChannelConfiguration.model_validate(body).order()
+    return ChannelConfiguration.model_validate(body).to_request()
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class House:
     async def admitted(self, name: str = "Ada") -> Agent:
         """An agent of which there is only the row."""
         tenant = self.caller().tenant_id
-        return await self.db.write(lambda c: self.roster.admit(c, tenant, AgentProfile(name), "fake", "1.0.0"))
+        return await self.db.write(lambda c: self.roster.create(c, tenant, AgentProfile(name), "fake", "1.0.0"))
 
     async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
         """An operation, once it is over."""
@@ -129,7 +129,7 @@ class House:
         return await self.queue.wait(added.id, DEADLINE)
 
     def warden(self, agent_id: str) -> WardenClient:
-        return self.reach.warden(agent_id)
+        return self.reach.get_warden(agent_id)
 
     async def boxes(self) -> dict[str, int | None]:
         """Agent to the pid of its warden."""

@@ -34,7 +34,7 @@ async def test_nothing_is_left(home: House, folder: Path) -> None:
     assert await home.boxes() == {}
     assert home.relays.open_now == set()
     assert not list(folder.rglob(f"*{agent.id}*"))
-    assert await home.roster.everyone() == []
+    assert await home.roster.list_all() == []
 
 
 async def test_the_token_dies_and_the_agent_is_hidden_at_once(home: House) -> None:
@@ -62,7 +62,7 @@ async def test_what_does_not_end_is_tried_again(database: Database, folder: Path
         await home.teardown.delete(agent.id)
         assert runtime.refusals == 0
         assert await home.boxes() == {}
-        assert await home.roster.everyone() == []
+        assert await home.roster.list_all() == []
 
 
 async def test_the_operation_can_be_done_twice(home: House) -> None:

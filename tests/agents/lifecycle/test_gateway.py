@@ -27,7 +27,9 @@ async def test_it_answers_to_the_internal_token(home: House) -> None:
     agent = await boxed(home)
     await home.starter.start(agent)
     assert await home.starter.is_up(agent)
-    assert (await home.engine.health(home.reach.dial(agent.id), await home.roster.internal_token(agent.id))).version
+    assert (
+        await home.engine.health(home.reach.port_dialer(agent.id), await home.roster.get_internal_token(agent.id))
+    ).version
     (entry,) = [e for e in await home.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
 
@@ -38,7 +40,7 @@ async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(home: 
     await home.starter.start(agent)
     found = await settings(home, agent)
     assert found["mine"] == 1
-    assert found["token"] == (await home.roster.internal_token(agent.id)).reveal()
+    assert found["token"] == (await home.roster.get_internal_token(agent.id)).reveal()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ async def test_a_created_agent_answers_and_has_all_that_is_its_own(home: House) 
     assert set(await home.boxes()) == {agent.id} == home.relays.open_now
     token = await home.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")
-    assert token != await home.roster.internal_token(agent.id)
+    assert token != await home.roster.get_internal_token(agent.id)
 
 
 async def test_several_at_once_are_several(home: House) -> None:
@@ -63,7 +63,7 @@ async def test_an_engine_has_to_be_installed(home: House) -> None:
     home.engine.remove("1.0.0")
     with pytest.raises(EngineNotInstalled):
         await home.create()
-    assert await home.roster.everyone() == []
+    assert await home.roster.list_all() == []
 
 
 async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> None:
@@ -88,7 +88,7 @@ async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> No
 async def test_what_cannot_be_met_is_refused(home: House, order: dict, problem: type[Problem]) -> None:
     with pytest.raises(problem):
         await home.create(**order)
-    assert await home.roster.everyone() == []
+    assert await home.roster.list_all() == []
 
 
 async def test_channels_are_for_paid_plans(home: House) -> None:

@@ -126,7 +126,7 @@ async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(databas
         await first.reconciler.stop()
         assert await first.boxes() == {}
         assert first.relays.open_now == set()
-        assert {agent.state for agent in await first.roster.everyone()} == {AgentState.NOT_RUNNING}
+        assert {agent.state for agent in await first.roster.list_all()} == {AgentState.NOT_RUNNING}
     async with house(database, folder, reconcile=True) as second:
         for agent in agents:
             await reaches(second, agent, AgentState.RUNNING)
@@ -140,7 +140,7 @@ async def test_a_start_under_way_is_not_started_twice(database: Database, folder
         await first.queue.stop(grace=0)
         starting.cancel()
     async with house(database, folder, reconcile=True) as second:
-        (agent,) = await second.roster.everyone()
+        (agent,) = await second.roster.list_all()
         await reaches(second, agent, AgentState.RUNNING)
         assert len(await second.boxes()) == 1
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
@@ -150,11 +150,11 @@ async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, fo
     """Also when whoever deleted it gave up long ago."""
     async with house(database, folder) as first:
         agent = await first.create()
-        await first.db.write(lambda c: first.roster.dismiss(c, agent.id))
+        await first.db.write(lambda c: first.roster.mark_deleted(c, agent.id))
     async with house(database, folder, reconcile=True) as second:
 
         async def erased() -> bool:
-            return not await second.roster.everyone()
+            return not await second.roster.list_all()
 
         await until(erased)
         assert await second.boxes() == {}

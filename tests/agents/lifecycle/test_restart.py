@@ -38,7 +38,7 @@ async def test_another_version_is_a_new_box(home: House) -> None:
     await home.restart(agent.id, "1.1.0")
     assert (await home.boxes())[agent.id] != box[agent.id]
     assert (await home.roster.get(agent.id)).engine_version == "1.1.0"
-    health = await home.engine.health(home.reach.dial(agent.id), await home.roster.internal_token(agent.id))
+    health = await home.engine.health(home.reach.port_dialer(agent.id), await home.roster.get_internal_token(agent.id))
     assert health.version == "1.1.0"
 
 

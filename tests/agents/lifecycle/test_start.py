@@ -67,7 +67,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     await home.teardown.delete(agent.id)
     assert (await starting).state is OperationState.FAILED
     assert await home.boxes() == {}
-    assert await home.roster.everyone() == []
+    assert await home.roster.list_all() == []
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["given back", "taken over"])

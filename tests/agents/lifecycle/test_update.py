@@ -33,8 +33,8 @@ async def memory(home: House, agent: Agent) -> bytes:
 
 async def version(home: House, agent: Agent) -> str:
     """As the running gateway says."""
-    token = await home.roster.internal_token(agent.id)
-    return (await home.engine.health(home.reach.dial(agent.id), token)).version
+    token = await home.roster.get_internal_token(agent.id)
+    return (await home.engine.health(home.reach.port_dialer(agent.id), token)).version
 
 
 @pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])

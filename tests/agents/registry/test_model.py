@@ -3,12 +3,12 @@
 import pytest
 
 from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import TRANSITIONS, AgentState, checked_name
+from roost.agents.registry.model import TRANSITIONS, AgentState, validate_agent_name
 
 
 @pytest.mark.parametrize("name", ["a", "Büro 7", "x" * 100, "🐣" * 100, 'O\'Neil "the bot"', "名前", "a/b & c"])
 def test_good_names(name: str) -> None:
-    assert checked_name(f"  {name} ") == name
+    assert validate_agent_name(f"  {name} ") == name
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_good_names(name: str) -> None:
 )
 def test_bad_names(name: str) -> None:
     with pytest.raises(InvalidAgentName):
-        checked_name(name)
+        validate_agent_name(name)
 
 
 def test_every_state_has_its_transitions_and_none_leads_to_itself() -> None:

@@ -28,7 +28,7 @@ def roster(database: Database) -> AgentRepository:
 @pytest.fixture
 def agent(database: Database, roster: AgentRepository) -> Agent:
     tenant = database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID)).id
-    return database.run(lambda c: roster.admit(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
+    return database.run(lambda c: roster.create(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
 
 
 def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent) -> None:
@@ -44,6 +44,6 @@ def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent
 
 def test_an_agent_that_goes_takes_its_scripts_along(database: Database, roster: AgentRepository, agent: Agent) -> None:
     database.run(lambda c: store.save(c, agent.id, BUILD, DONE))
-    database.run(lambda c: roster.erase(c, agent.id))
+    database.run(lambda c: roster.purge(c, agent.id))
     assert database.run(lambda c: store.of_agent(c, agent.id)) == {}
     assert database.run(lambda c: store.save(c, agent.id, BUILD, DONE)) is False

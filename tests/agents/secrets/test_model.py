@@ -16,13 +16,13 @@ def values(**given: str) -> dict[str, Sensitive[str]]:
     "name", ["A", "_", "OPENAI_API_KEY", "A1_B2", "X" * 128, "GIT_AUTHOR_NAME", "NODE_AUTH_TOKEN", "TZ", "GH_TOKEN"]
 )
 def test_a_name_is_that_of_a_variable(name: str) -> None:
-    assert model.checked_name(name) == name
+    assert model.validate_secret_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["a", "1A", "A-B", "A B", "A=B", "A\n", "A\0", "É", "path", "A.B", " A"])
 def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
     with pytest.raises(InvalidSecret, match="must match"):
-        model.checked_name(name)
+        model.validate_secret_name(name)
 
 
 @pytest.mark.parametrize(
@@ -37,23 +37,23 @@ def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
 )
 def test_what_steers_programs_or_the_platform_is_refused(name: str) -> None:
     with pytest.raises(InvalidSecret, match="is reserved"):
-        model.checked_name(name)
+        model.validate_secret_name(name)
     assert not model.reaches_agent(name)
 
 
 def test_a_name_is_there_and_not_too_long() -> None:
     with pytest.raises(InvalidSecret, match="required"):
-        model.checked_name("")
+        model.validate_secret_name("")
     with pytest.raises(InvalidSecret, match="128"):
-        model.checked_name("X" * 129)
+        model.validate_secret_name("X" * 129)
 
 
 def test_a_value_is_there_and_not_too_long() -> None:
-    assert model.checked_value("x" * 65_536).reveal()
-    assert model.checked_value(" \n").reveal() == " \n"
+    assert model.validate_secret_value("x" * 65_536).reveal()
+    assert model.validate_secret_value(" \n").reveal() == " \n"
     for value in ("", "x" * 65_537, "é" * 32_769, "top\0secret"):
         with pytest.raises(InvalidSecret) as refusal:
-            model.checked_value(value)
+            model.validate_secret_value(value)
         assert "top" not in refusal.value.message
 
 
@@ -68,14 +68,14 @@ def test_a_value_is_there_and_not_too_long() -> None:
 )
 def test_two_credentials_of_one_provider_conflict(names: set[str]) -> None:
     with pytest.raises(ConflictingSecrets):
-        model.check_together(names)
+        model.check_conflicts(names)
 
 
 def test_the_rest_goes_together() -> None:
-    model.check_together(
+    model.check_conflicts(
         {"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GH_TOKEN", "GITHUB_TOKEN", "OPENAI_BASE_URL"}
     )
-    model.check_together({"GH_TOKEN", "COPILOT_GITHUB_TOKEN"})
+    model.check_conflicts({"GH_TOKEN", "COPILOT_GITHUB_TOKEN"})
 
 
 def test_all_of_an_agent_has_a_bound() -> None:

@@ -2,8 +2,8 @@
 
 import re
 
-from roost.agents.secrets.providers import HELD, PROVIDER_OF, PROVIDERS
-from roost.agents.secrets.refused_names import is_refused
+from roost.agents.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
+from roost.agents.secrets.refused_names import is_reserved_name
 
 
 def test_no_id_and_no_name_is_there_twice() -> None:
@@ -14,9 +14,9 @@ def test_no_id_and_no_name_is_there_twice() -> None:
 
 
 def test_each_name_is_one_that_a_secret_can_have() -> None:
-    for name in (*PROVIDER_OF, *HELD):
+    for name in (*PROVIDER_OF, *HOST_ONLY_NAMES):
         assert re.fullmatch("[A-Z][A-Z0-9_]*", name)
-        assert not is_refused(name)
+        assert not is_reserved_name(name)
 
 
 def test_general_credentials_are_in_no_row() -> None:

@@ -43,7 +43,7 @@ def test_lists_of_ids_that_are_refused(ids: object) -> None:
 
 
 def test_how_a_secret_is_told() -> None:
-    assert schemas.answer(SECRET).model_dump(mode="json", by_alias=True) == {
+    assert schemas.secret_response(SECRET).model_dump(mode="json", by_alias=True) == {
         "success": True,
         "secret": {
             "id": "s",
@@ -67,7 +67,9 @@ def test_how_a_secret_is_told() -> None:
     ],
 )
 def test_a_value_is_a_variable_s_alone(secret: Secret, value: Sensitive[str] | None, shown: str | None) -> None:
-    found = schemas.listed([SecretWithAgents(secret, {"a1": "Ada"}, value)], 10).model_dump(mode="json", by_alias=True)
+    found = schemas.secret_list([SecretWithAgents(secret, {"a1": "Ada"}, value)], 10).model_dump(
+        mode="json", by_alias=True
+    )
     assert found["secretLimit"] == 10
     (one,) = found["secrets"]
     assert one["agents"] == [{"agentId": "a1", "name": "Ada"}]
@@ -75,7 +77,7 @@ def test_a_value_is_a_variable_s_alone(secret: Secret, value: Sensitive[str] | N
 
 
 def test_the_secrets_of_an_agent() -> None:
-    found = schemas.of_agent([AttachedSecret(SECRET, synced=True), AttachedSecret(VARIABLE, synced=False)])
+    found = schemas.agent_secret_list([AttachedSecret(SECRET, synced=True), AttachedSecret(VARIABLE, synced=False)])
     assert found.model_dump(mode="json", by_alias=True)["secrets"] == [
         {"id": "s", "name": "API_KEY", "type": "secret", "createdAt": TOLD, "updatedAt": TOLD, "synced": True},
         {"id": "v", "name": "LEVEL", "type": "variable", "createdAt": TOLD, "updatedAt": TOLD, "synced": False},

@@ -46,8 +46,8 @@ class Office:
 
     def agent(self, state: AgentState = AgentState.RUNNING) -> str:
         def add(connection) -> str:
-            agent = self.roster.admit(connection, self.tenant, AgentProfile("a"), "fake", "1")
-            self.roster.move(connection, agent.id, state)
+            agent = self.roster.create(connection, self.tenant, AgentProfile("a"), "fake", "1")
+            self.roster.set_state(connection, agent.id, state)
             return agent.id
 
         return self.db.run(add)
@@ -61,12 +61,12 @@ class Office:
         return await self.secrets.attach(self.tenant, agent, [secret.id for secret in secrets])
 
     async def names(self, agent: str) -> list[str]:
-        return [one.secret.name for one in await self.secrets.of(agent)]
+        return [one.secret.name for one in await self.secrets.list_attached(agent)]
 
     def dismiss(self, agent: str) -> None:
         def go(connection) -> None:
-            self.roster.dismiss(connection, agent)
-            SecretService.release(connection, agent)
+            self.roster.mark_deleted(connection, agent)
+            SecretService.detach_all(connection, agent)
 
         self.db.run(go)
 
@@ -115,7 +115,7 @@ async def test_an_update_is_a_new_version(office: Office) -> None:
     newer = await office.secrets.update(office.tenant, secret.id, "two")
     assert (newer.version, newer.name, newer.created_at) == (2, "A", secret.created_at)
     assert newer.updated_at > secret.updated_at
-    assert await office.delivery.variables(agent) == {"A": Sensitive("two")}
+    assert await office.delivery.get_values(agent) == {"A": Sensitive("two")}
 
 
 async def test_another_tenants_secret_is_not_there(office: Office) -> None:
@@ -156,7 +156,7 @@ async def test_an_environment_has_a_bound_also_when_a_value_grows(office: Office
     small, agent = await office.add("SMALL", "x"), office.agent()
     await office.attach(agent, *big, small)
     assert await outcome(office.secrets.update(office.tenant, small.id, "x" * 20_000)) is InvalidSecret
-    assert (await office.delivery.variables(agent))["SMALL"] == Sensitive("x")
+    assert (await office.delivery.get_values(agent))["SMALL"] == Sensitive("x")
     assert await outcome(office.attach(agent, await office.add("MORE", "x" * 20_000))) is InvalidSecret
 
 
@@ -193,16 +193,16 @@ async def test_synced_is_what_a_running_gateway_has(office: Office) -> None:
         await office.attach(one, secret, key)
 
     async def synced(agent: str) -> dict[str, bool]:
-        return {one.secret.name: one.synced for one in await office.secrets.of(agent)}
+        return {one.secret.name: one.synced for one in await office.secrets.list_attached(agent)}
 
     assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
     for one in (agent, failed):
-        await office.delivery.taken(one, await office.delivery.environment(one))
+        await office.delivery.mark_synced(one, await office.delivery.get_environment(one))
     assert await synced(agent) == {"A": True, "OPENAI_API_KEY": True}
     assert await synced(failed) == {"A": False, "OPENAI_API_KEY": True}
-    before = await office.delivery.environment(agent)
+    before = await office.delivery.get_environment(agent)
     await office.secrets.update(office.tenant, secret.id, "newer")
-    await office.delivery.taken(agent, before)  # a start that was under way during the update
+    await office.delivery.mark_synced(agent, before)  # a start that was under way during the update
     assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
 
 
@@ -210,11 +210,11 @@ async def test_keys_of_model_providers_go_to_the_host_and_nowhere_else(office: O
     agent = office.agent()
     given = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://x.example/v1", "GH_TOKEN": "g"}
     await office.attach(agent, *[await office.add(name, value) for name, value in given.items()])
-    assert await office.secrets.providers(agent) == [
+    assert await office.secrets.list_provider_keys(agent) == [
         ProviderKey("openai", "OPENAI_API_KEY", Sensitive("k"), "https://x.example/v1")
     ]
-    assert await office.delivery.variables(agent) == {"GH_TOKEN": Sensitive("g")}
-    assert await office.secrets.providers(office.agent()) == []
+    assert await office.delivery.get_values(agent) == {"GH_TOKEN": Sensitive("g")}
+    assert await office.secrets.list_provider_keys(office.agent()) == []
 
 
 async def test_logs_hide_secrets_and_not_variables(office: Office) -> None:
@@ -222,7 +222,7 @@ async def test_logs_hide_secrets_and_not_variables(office: Office) -> None:
     await office.attach(
         agent, await office.add("A", "hush"), await office.add("B", "shown", SecretKind.VARIABLE), await office.add("C")
     )
-    assert set(await office.delivery.hidden(agent)) == {Sensitive("hush"), Sensitive("value")}
+    assert set(await office.delivery.list_private_values(agent)) == {Sensitive("hush"), Sensitive("value")}
 
 
 async def test_whoever_listens_hears_of_every_change(office: Office) -> None:
@@ -244,28 +244,28 @@ async def test_swapped_envelopes_do_not_open(office: Office) -> None:
     await office.attach(agent, *secrets)
 
     def swap(connection) -> None:
-        rows = store.of_tenant(connection, office.tenant)
+        rows = store.list_tenant_secrets(connection, office.tenant)
         for row, other in zip(rows, reversed(rows), strict=True):
             store.set_value(connection, row.secret, other.sealed)
 
     office.db.run(swap)
     with pytest.raises(UnreadableSecret, match="N0"):
-        await office.delivery.environment(agent)
+        await office.delivery.get_environment(agent)
     listed, _ = await office.secrets.list(office.tenant)
     assert [one.value for one in listed] == [None, None]
-    assert await office.delivery.hidden(agent) == []
+    assert await office.delivery.list_private_values(agent) == []
     for secret in secrets:
         await office.secrets.update(office.tenant, secret.id, "mended")
-    assert await office.delivery.variables(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))
+    assert await office.delivery.get_values(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))
 
 
 async def test_an_older_version_put_back_does_not_open(office: Office) -> None:
     secret, agent = await office.add("A", "old"), office.agent()
     await office.attach(agent, secret)
-    (row,) = office.db.run(lambda c: store.of_tenant(c, office.tenant))
+    (row,) = office.db.run(lambda c: store.list_tenant_secrets(c, office.tenant))
     newer = await office.secrets.update(office.tenant, secret.id, "new")
     office.db.run(lambda c: store.set_value(c, newer, row.sealed))
-    assert await outcome(office.delivery.environment(agent)) is UnreadableSecret
+    assert await outcome(office.delivery.get_environment(agent)) is UnreadableSecret
 
 
 async def test_without_a_key_nothing_is_kept(database: Database) -> None:
@@ -281,5 +281,5 @@ async def test_without_a_key_nothing_is_kept(database: Database) -> None:
     keys.clear()
     assert await outcome(office.add("B")) is SecretsNotConfigured
     assert await outcome(office.secrets.update(office.tenant, secret.id, "x")) is SecretsNotConfigured
-    agent_sees = office.db.run(lambda c: store.of_tenant(c, office.tenant))
+    agent_sees = office.db.run(lambda c: store.list_tenant_secrets(c, office.tenant))
     assert [row.secret for row in agent_sees] == [secret]

@@ -12,7 +12,7 @@ GOOD: dict[str, Any] = {"name": "n", "schedule": "every 1h", "payload": "do it"}
 
 
 def test_the_least_of_a_task() -> None:
-    spec = model.spec(GOOD)
+    spec = model.parse_new_task(GOOD)
     assert (spec.name, spec.schedule, spec.payload) == (
         "n",
         IntervalSchedule(3_600_000),
@@ -30,21 +30,21 @@ def test_all_of_a_task() -> None:
     turn = {"kind": "agentTurn", "message": " do it ", "model": "m", "thinking": "low", "timeout_seconds": 5}
     delivery = {"mode": "announce", "channel": "telegram", "to": "1", "best_effort": True}
     rest = {"description": "d", "enabled": False, "session_target": "isolated", "wake_mode": "next-heartbeat"}
-    spec = model.spec({**GOOD, "payload": turn, "delivery": delivery, **rest})
+    spec = model.parse_new_task({**GOOD, "payload": turn, "delivery": delivery, **rest})
     assert spec.payload == TaskPayload("agentTurn", "do it", "m", "low", 5)
     assert spec.delivery == TaskDelivery("announce", "telegram", "1", best_effort=True)
     assert (spec.description, spec.enabled, spec.wake_mode) == ("d", False, "next-heartbeat")
 
 
 def test_an_event_goes_to_the_main_session() -> None:
-    spec = model.spec({**GOOD, "payload": {"kind": "systemEvent", "text": "wake up"}})
+    spec = model.parse_new_task({**GOOD, "payload": {"kind": "systemEvent", "text": "wake up"}})
     assert (spec.payload, spec.session_target) == (TaskPayload("systemEvent", "wake up"), "main")
 
 
 def test_a_change_says_nothing_of_the_rest() -> None:
-    assert model.change({}) == TaskChange()
-    assert model.change({"enabled": False, "name": None}) == TaskChange(enabled=False)
-    turned = model.change({"payload": {"kind": "systemEvent", "text": "x"}})
+    assert model.parse_task_change({}) == TaskChange()
+    assert model.parse_task_change({"enabled": False, "name": None}) == TaskChange(enabled=False)
+    turned = model.parse_task_change({"payload": {"kind": "systemEvent", "text": "x"}})
     assert turned == TaskChange(payload=TaskPayload("systemEvent", "x"), session_target="main")
 
 
@@ -52,7 +52,7 @@ def test_a_change_says_nothing_of_the_rest() -> None:
 def test_what_is_required(field: str) -> None:
     for empty in (None, "", {}, [], 0, False):
         with pytest.raises(InvalidTaskParameters):
-            model.spec({**GOOD, field: empty})
+            model.parse_new_task({**GOOD, field: empty})
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_what_is_required(field: str) -> None:
 )
 def test_what_is_malformed(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskParameters):
-        model.spec({**GOOD, **wrong})
+        model.parse_new_task({**GOOD, **wrong})
 
 
 @pytest.mark.parametrize("task_id", ["", "a/b", "..", "x" * 65, "a b", "ä", "a?b"])
 def test_what_is_no_id_is_not_there(task_id: str) -> None:
     with pytest.raises(TaskNotFound):
-        model.checked_id(task_id)
+        model.validate_task_id(task_id)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.agents.tasks.schedules import InvalidSchedule, schedule
+from roost.agents.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.core import clock
 from roost.drivers.engine.abilities.tasks import CronSchedule, IntervalSchedule, OneTimeSchedule
 
@@ -41,7 +41,7 @@ def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=str,
 )
 def test_what_is_said_is_understood(said: object, meant: object) -> None:
-    assert schedule(said) == meant
+    assert parse_schedule(said) == meant
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
 )
 def test_what_cannot_be_is_refused(said: object) -> None:
     with pytest.raises(InvalidSchedule):
-        schedule(said)
+        parse_schedule(said)

@@ -41,7 +41,7 @@ TASK = Task(
 
 
 def told(task: Task) -> dict[str, Any]:
-    return schemas.record(task).model_dump(mode="json", by_alias=True)
+    return schemas.task_record(task).model_dump(mode="json", by_alias=True)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def told(task: Task) -> dict[str, Any]:
 )
 def test_what_was_sent(body: dict[str, Any], fields: dict[str, Any]) -> None:
     names = ("name", "description", "enabled", "schedule", "payload", "delivery", "session_target", "wake_mode")
-    assert schemas.TaskRequest.model_validate(body).fields() == {**dict.fromkeys(names), **fields}
+    assert schemas.TaskRequest.model_validate(body).to_fields() == {**dict.fromkeys(names), **fields}
 
 
 def test_how_a_task_is_told() -> None:
@@ -121,11 +121,11 @@ def test_what_the_agent_made_itself() -> None:
 
 
 def test_lists_have_both_names() -> None:
-    found = schemas.listed([TASK])
-    assert found.tasks == found.jobs == [schemas.record(TASK)]
-    assert schemas.done(TASK).job_id == "j"
+    found = schemas.task_list([TASK])
+    assert found.tasks == found.jobs == [schemas.task_record(TASK)]
+    assert schemas.task_change_response(TASK).job_id == "j"
     run = TaskRun("r", "ok", AT, 5, "fine", None)
-    history = schemas.history([run])
+    history = schemas.task_run_list([run])
     assert history.runs == history.entries
     assert history.runs[0].model_dump(mode="json", by_alias=True) == {
         "id": "r",
