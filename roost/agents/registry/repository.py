@@ -122,4 +122,4 @@ class AgentRepository:
 
 
 def _place(agent_id: str) -> str:
-    return store.TOKEN_ASSOCIATED_DATA.format(id=agent_id)
+    return store.ASSOCIATED_DATA.format(id=agent_id)

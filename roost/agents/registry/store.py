@@ -11,7 +11,7 @@ from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.core.db import UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 
-TOKEN_ASSOCIATED_DATA = "agents/{id}/internal"
+ASSOCIATED_DATA = "agents/{id}/internal"
 
 agents = sa.Table(
     "agents",
@@ -24,7 +24,7 @@ agents = sa.Table(
     sa.Column("emoji", sa.String(32)),
     sa.Column("engine", sa.String(32), nullable=False),
     sa.Column("engine_version", sa.String(64), nullable=False),
-    sealed_column("internal_sealed", TOKEN_ASSOCIATED_DATA),
+    sealed_column("internal_sealed", ASSOCIATED_DATA),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("deleted", sa.Boolean, nullable=False),

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.tasks import schemas
-from roost.agents.tasks.model import RUNS_LIMIT, RUNS_DEFAULT
+from roost.agents.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
 from roost.agents.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
