@@ -25,8 +25,7 @@ from roost.storage.content.model import FILE_DEPTH, BlockLocation, BlockMatch, B
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import FANOUT
-from roost.storage.unixfs.murmur3 import hash64
+from roost.storage.unixfs.directory import FANOUT, hash_name
 from roost.storage.unixfs.profile import named
 
 _SHARDS = 8  # one below the other: each has a byte of the hash of a name
@@ -177,7 +176,7 @@ class ContentReader:
     async def _entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
         """The entry of a folder, and the shards below the folder's own node that lead to it."""
         via: list[Cid] = []
-        node, key = folder.node, hash64(name.encode())
+        node, key = folder.node, hash_name(name)
         if node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
             raise ContentNotAFolder
         for place in key:

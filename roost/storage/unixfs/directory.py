@@ -6,12 +6,13 @@ Names are any UTF-8 without a slash; which ones are wise is for whoever takes na
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import mmh3
+
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
 from roost.storage.unixfs.importer import DagBlock, DagTree
-from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import SHARD_ABOVE, ImportProfile
 
 MURMUR3_X64_64 = 0x22
@@ -26,6 +27,11 @@ class DirectoryEntry:
     cid: Cid
     size: int
     tsize: int
+
+
+def hash_name(name: str) -> bytes:
+    """Return the first 64 bits of MurmurHash3 x64-128; the first byte selects the slot in the first shard."""
+    return mmh3.hash64(name.encode(), signed=False)[0].to_bytes(8, "big")
 
 
 def folder(profile: ImportProfile, entries: Iterable[DirectoryEntry]) -> DagTree:
@@ -51,7 +57,7 @@ def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry]) -> list[Da
         if not profile.shard_by_block or len(data) <= SHARD_ABOVE:
             return [DagBlock(Cid.of(DAG_PB, data, profile.version), data)]
     nodes: list[DagBlock] = []
-    _shard(profile, [(hash64(entry.name.encode()), entry) for entry in entries], 0, nodes)
+    _shard(profile, [(hash_name(entry.name), entry) for entry in entries], 0, nodes)
     return nodes
 
 

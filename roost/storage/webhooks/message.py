@@ -1,12 +1,12 @@
-"""What a message says and how it is signed (Standard Webhooks 1.0, symmetric signatures). Pure."""
+"""Build and sign webhook messages (Standard Webhooks 1.0, symmetric signatures). Pure."""
 
 import base64
-import hashlib
-import hmac
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+from standardwebhooks import Webhook as WebhookSigner
 
 from roost.core import clock
 from roost.core.sensitive import Sensitive
@@ -21,7 +21,7 @@ def event_type(change: FileEvent, file: File) -> str:
 
 
 def of_file(change: FileEvent, file: File, before: File | None, at: datetime) -> str:
-    """The body of a message about a file; of an update, with the attributes that were others before it."""
+    """Return the body of a message about a file; that of an update has the previous values of changed attributes."""
     data: dict[str, JSON] = {"object": (now := _attributes(file))}
     if before is not None:
         data["previous_attributes"] = {name: value for name, value in _attributes(before).items() if value != now[name]}
@@ -33,24 +33,18 @@ def of_test(tenant_id: str, webhook_id: str, at: datetime) -> str:
 
 
 def headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
-    """The headers of a message that is sent at a moment, with a signature by each secret."""
-    timestamp = str(int(at.timestamp()))
-    signed = b".".join((event_id.encode(), timestamp.encode(), body))
+    """Return the headers of a message sent at a given time, with one signature for each secret."""
     return {
         "Content-Type": "application/json",
         "webhook-id": event_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": " ".join(f"v1,{_signature(secret, signed)}" for secret in secrets),
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": " ".join(WebhookSigner(one.reveal()).sign(event_id, at, body.decode()) for one in secrets),
     }
 
 
 def written(secret: Sensitive[bytes]) -> Sensitive[str]:
-    """A secret as its owner gets it."""
+    """Return the secret in the form that its owner receives."""
     return Sensitive(SECRET_PREFIX + base64.b64encode(secret.reveal()).decode())
-
-
-def _signature(secret: Sensitive[bytes], signed: bytes) -> str:
-    return base64.b64encode(hmac.digest(secret.reveal(), signed, hashlib.sha256)).decode()
 
 
 def _body(kind: str, tenant_id: str, data: JSON, at: datetime) -> str:

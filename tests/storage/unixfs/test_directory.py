@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.directory import DirectoryEntry, folder, hash_name
 from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.murmur3 import hash64
 from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 
@@ -87,7 +86,7 @@ def test_the_newest_profile_looks_at_the_block() -> None:
 
 
 def test_names_that_were_made_to_collide_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.storage.unixfs.directory.hash64", lambda _name: b"12345678")
+    monkeypatch.setattr("roost.storage.unixfs.directory.hash_name", lambda _name: b"12345678")
     monkeypatch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
     with pytest.raises(MalformedContent, match="same hash"):
         folder(V1, [entry(V1, "a"), entry(V1, "b")])
@@ -129,7 +128,7 @@ def unfolded(tree: DagTree) -> dict[str, Cid]:
             if len(link.name) == 2:
                 look(link.cid, digits + link.name)
             else:
-                assert hash64(link.name[2:].encode()).hex().upper().startswith(digits + link.name[:2])
+                assert hash_name(link.name[2:]).hex().upper().startswith(digits + link.name[:2])
                 found[link.name[2:]] = link.cid
 
     look(tree.cid, "")
@@ -157,3 +156,18 @@ def test_names_that_share_the_first_digits_go_deeper() -> None:
         tree = folder(V1, [entry(V1, str(number)) for number in range(600)])
     assert len(tree.nodes) > 100
     assert set(unfolded(tree)) == {str(number) for number in range(600)}
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("", "0000000000000000"),
+        ("hello", "cbd8a7b341bd9b02"),
+        ("hello, world", "342fac623a5ebc8e"),
+        ("19 Jan 2038 at 3:14:07 AM", "b89e5988b737affc"),
+        ("The quick brown fox jumps over the lazy dog", "e34bbc7bbc071b6c"),
+        ("The quick brown fox jumps over the lazy dog.", "cd99481f9ee902c9"),
+    ],
+)
+def test_the_hash_of_a_name_is_the_first_half_of_murmur3(name: str, digest: str) -> None:
+    assert hash_name(name).hex() == digest

@@ -1,5 +1,6 @@
-"""Messages as another implementation of Standard Webhooks reads them."""
+"""Messages as a receiver reads them."""
 
+import base64
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -91,6 +92,13 @@ def test_what_was_changed_on_the_way_is_noticed(name: str) -> None:
     }
     with pytest.raises(WebhookVerificationError):
         verify(NEW, b'{"a":2}' if name == "body" else body, headers | {k: v for k, v in other.items() if k == name})
+
+
+def test_the_signature_of_the_specification_s_example() -> None:
+    secret = Sensitive(base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+    at = datetime.fromtimestamp(1614265330, UTC)
+    headers = message.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', [secret], at)
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def test_an_old_message_is_not_taken() -> None:

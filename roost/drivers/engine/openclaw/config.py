@@ -9,10 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import pyjson5
+
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import GatewaySetup
-from roost.drivers.engine.openclaw import channels, json5, models
+from roost.drivers.engine.openclaw import channels, models
 from roost.drivers.runtime.contract import WORKSPACE
 
 Json = dict[str, Any]
@@ -23,7 +25,8 @@ PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
 """What the platform alone would have had at the last start, relative to the home."""
 _PLUGINS = ("memory-core", "device-pair")  # with no list the engine loads 18 of them and starts in 30 s
 _LOG = "/home/agent/.openclaw/logs/gateway.log"
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
+_MAX_DEPTH = 64
 INCLUDE = "$include"
 _PROGRAMS = ("executablePath", "cliPath")  # which programs a gateway runs is decided by its PATH
 _USERS_GATEWAY_KEYS = ("reload", "http", "tools", "nodes", "push", "terminal", "cliAgents", "roles")
@@ -57,18 +60,19 @@ def merge(user: Json, setup: GatewaySetup) -> Json:
 
 
 def read(raw: bytes) -> Json | None:
-    """The user's file, or None when it is no JSON5 object of a sensible size."""
-    if len(raw) > _LARGEST:
+    """Parse the user's JSON5 file; None unless it is an object within the limits of size and depth."""
+    if len(raw) > _MAX_BYTES:
         return None
     try:
-        found = json5.loads(raw.decode("utf-8-sig"))
-    except ValueError:
+        found = pyjson5.decode(raw.decode("utf-8-sig"), _MAX_DEPTH)
+        render(found)  # NaN, infinities and huge hexadecimal numbers are JSON5 that JSON cannot express
+    except (pyjson5.Json5Exception, ValueError):
         return None
     return cast("Json", found) if isinstance(found, dict) else None
 
 
 def render(config: Mapping[str, Any]) -> bytes:
-    return json.dumps(config, indent=2).encode()
+    return json.dumps(config, indent=2, allow_nan=False).encode()
 
 
 def _imposed(setup: GatewaySetup) -> Json:

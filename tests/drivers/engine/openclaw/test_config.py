@@ -159,3 +159,35 @@ def test_what_is_no_object_is_not_read(raw: bytes) -> None:
 
 def test_json5_with_a_mark_is_read() -> None:
     assert config.read(b"\xef\xbb\xbf{a: 1, /* x */}") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,", 1),
+        ("'it\\'s \"so\"' /* y\n */", 'it\'s "so"'),
+        ('["http://x//y", "/* no */"]', ["http://x//y", "/* no */"]),
+        ("[+1, -.5, 5., 0x1F, -0xff, 1e3, 5.e2]", [1, -0.5, 5, 31, -255, 1000.0, 500.0]),
+        ("'a\\\nb\\x41\\v\\0'", "abA\v\0"),
+        ("{true: true, null: null, }", {"true": True, "null": None}),
+    ],
+)
+def test_json5_beyond_json(text: str, value: object) -> None:
+    assert config.read(b"// head\n{$a_1: %b}" % text.encode()) == {"$a_1": value}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[1 2]", "1 b:2", "b", "tru e", "/* open", "'open", "[010]", "[1,,2]", "[" * 100, "@"),
+        *("NaN", "-Infinity", "1e999", "0x" + "f" * 5000, "9" * 5000),
+    ],
+)
+def test_malformed_values_and_values_outside_json_are_not_read(text: str) -> None:
+    assert config.read(b"{a: %b}" % text.encode()) is None
+
+
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text()))
+def test_json_is_read_as_json(value: dict[str, object]) -> None:
+    assert config.read(json.dumps(value).encode()) == value
+    assert config.read(json.dumps(value, indent=2, ensure_ascii=False).encode()) == value
