@@ -76,9 +76,9 @@ def _own_start(engine: Engine) -> float:
 
 
 def _outside(text: str, engine: Engine, home: str) -> str:
-    """Paths as in a box, made into paths of the host."""
-    for mount in sorted(engine.mounts(engine.default_version), key=lambda mount: -len(mount.target)):
-        text = text.replace(mount.target, str(mount.source))
+    """Replace paths in the container by paths on this machine."""
+    for path, folder in sorted(engine.folders(engine.default_version).items(), reverse=True):
+        text = text.replace(path, str(folder))
     return text.replace(HOME, home).replace("/workspace", home)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.table import Row, median_ms
-from roost.agents.lifecycle.model import box_spec
+from roost.agents.lifecycle.model import container_spec
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerLimits
 from roost.drivers.runtime.warden_client import WardenClient
@@ -26,10 +26,9 @@ async def _run(folder: Path) -> Sequence[Row]:
     runtime = BwrapRuntime(folder)
     starts: list[float] = []
     for number in range(_BOXES):
-        spec = box_spec(f"bench-{number}", (), ContainerLimits())
-        for port, name in spec.relays.items():
-            runtime.relay(spec.agent_id, name).close()
-            assert port
+        spec = container_spec(f"bench-{number}", None, ContainerLimits())
+        for name in spec.relays.values():
+            (await runtime.listen(spec.agent_id, name, _close)).close()
         began = time.perf_counter()
         await runtime.start(spec)
         starts.append((time.perf_counter() - began) * 1000)
@@ -56,6 +55,10 @@ async def _run(folder: Path) -> Sequence[Row]:
         ),
         Row("memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _empty_python(), "<= 16 MB"),
     ]
+
+
+def _close(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
 
 
 def _bare(folder: Path) -> float:

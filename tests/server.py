@@ -12,7 +12,6 @@ import httpx2 as httpx
 from roost import app, config
 from roost.drivers.engine.contract import Engine
 from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Runtime
 from roost.hosts.server import listen
 from roost.identity import tenants
@@ -63,7 +62,8 @@ async def running(
     """`stop` False leaves the agents' boxes as a crash would. port: any free one, or that of a server before it."""
     listener = listen("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
-    outside = app.Drivers(runtime or BwrapRuntime(settings.data), engines or [FakeEngine()], app.upstreams(settings))
+    engines = engines or [FakeEngine()]
+    outside = app.Drivers(runtime or app.runtime(settings, engines), engines, app.upstreams(settings))
     server = app.RoostServer(settings, outside)
     await server.start()
     over = asyncio.Event()

@@ -37,7 +37,7 @@ from roost.agents.tasks.service import TaskService
 from roost.agents.versions.service import VersionService
 from roost.agents.workspace.service import WorkspaceService
 from roost.app.core_services import CoreServices
-from roost.app.drivers import Drivers, bake, data_folder, messengers, upstream
+from roost.app.drivers import Drivers, bake, messengers, upstream
 from roost.config import Settings
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
@@ -77,7 +77,7 @@ class AgentServices:
         restart = RestartWorkflow(db, queue, self.roster, self.reach, details, versions)
         teardown = DeleteWorkflow(db, queue, self.roster, ground.gateways, outside.runtime, self.relays)
         self.reconciler = AgentReconciler(db, queue, self.roster, self.reach, outside.runtime, self.relays, starter)
-        trusted = trusted_authorities.establish(settings.ca_file, data_folder(settings) / "trust")
+        trusted = trusted_authorities.load_authorities(settings.ca_file)
         bounds = _limits(settings)
         start = StartWorkflow(
             self.roster, self.reach, outside.runtime, self.relays, starter, versions, scripts, bounds, trusted

@@ -58,8 +58,10 @@ def engines(settings: Settings) -> Sequence[Engine]:
     return (OpenClaw(settings.engines), Hermes(settings.engines))
 
 
-def runtime(settings: Settings) -> Runtime:
-    return BwrapRuntime(settings.data)
+def runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
+    """Return the runtime that the settings name, which finds the software of `engines`."""
+    installed = {engine.id: engine for engine in engines}
+    return BwrapRuntime(settings.data, lambda engine: installed[engine.id].folders(engine.version))
 
 
 def upstreams(settings: Settings) -> Sequence[ModelUpstream]:
@@ -125,9 +127,9 @@ def network(settings: Settings, dialer: PublicDialer, transports: TransportFacto
 
 
 async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
-    """What an engine wants done once in a box after its install, so that it starts faster."""
+    """Prepare a newly installed engine once in a container, so that it starts faster."""
     if isinstance(engine, OpenClaw):
-        await engine.bake(version, runtime(settings), progress)
+        await engine.bake(version, runtime(settings, [engine]), progress)
 
 
 def at_port(settings: Settings, port: int) -> Settings:
@@ -147,4 +149,5 @@ class Drivers:
 
 def drivers(settings: Settings) -> Drivers:
     """The drivers that the settings name."""
-    return Drivers(runtime(settings), engines(settings), upstreams(settings))
+    found = engines(settings)
+    return Drivers(runtime(settings, found), found, upstreams(settings))

@@ -15,7 +15,7 @@ Row = dict[str, str]
 
 def examine(settings: config.Settings) -> Sequence[Row]:
     """A row a part: `part`, `status` (`ok`, `no`: not enforced or not there, `fail`: agents cannot run), `detail`."""
-    runtime = app.runtime(settings)
+    runtime = app.runtime(settings, app.engines(settings))
     found = asyncio.run(runtime.probe())
     return [
         _python(),

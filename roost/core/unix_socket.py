@@ -1,20 +1,20 @@
 """Unix stream sockets in the file system: listen at a path and connect to one, however long the path is.
 
-The kernel takes 107 bytes of address; a longer path is reached through its folder's descriptor. Refuses to replace
-anything but a socket.
+The kernel takes addresses of 107 bytes; a longer path is reached through its folder's descriptor.
 """
 
 import asyncio
 import os
 import socket
 import stat
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from roost.core.periodic import Backoff
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+StreamHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 
 _ADDRESS_BYTES = 107
 _BACKLOG = 1024
@@ -22,9 +22,9 @@ _RETRY_SECONDS = 0.005
 
 
 def listen_unix(path: Path) -> socket.socket:
-    """A non-blocking socket that listens at `path` with mode 0600; it takes the place of a former socket at once.
+    """Return a non-blocking socket that listens at `path` with mode 0600 and replaces a former socket atomically.
 
-    Raises OSError, FileExistsError when something else than a socket is there.
+    Raises OSError, FileExistsError when something other than a socket is there.
     """
     if _kind(path) not in {None, stat.S_IFSOCK}:
         raise FileExistsError(f"not a socket: {path}")
@@ -44,8 +44,17 @@ def listen_unix(path: Path) -> socket.socket:
     return listener
 
 
+async def serve_unix(listener: socket.socket, handler: StreamHandler) -> asyncio.Server:
+    """Call `handler` for each stream that a socket from `listen_unix` accepts, and close the socket with the server."""
+    try:
+        return await asyncio.start_unix_server(handler, sock=listener, backlog=_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+
+
 async def connect_unix(path: Path) -> Stream:
-    """A connection to the socket at `path`. Raises OSError; waits while the backlog is full, so give it a deadline."""
+    """Connect to the socket at `path`. Raises OSError; waits while the backlog is full, so set a deadline."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         with _address(path) as address:

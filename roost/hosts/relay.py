@@ -1,15 +1,13 @@
-"""The sockets through which an agent's box reaches us: "api" (our ASGI app) and "proxy" (the egress proxy).
+"""The relays through which an agent's container reaches the server: "api" (the ASGI app) and "proxy" (egress).
 
-The socket is the identity. Each agent has its own, whoever comes in through it is that agent, and nothing that it sends
-can change that: the app finds the id in `scope["state"]["relay_agent"]`, where only the server writes. The app
-decides what an agent may do; this room only refuses what would cost unbounded memory.
+The relay is the identity. Each agent has its own, and nothing that it sends can change that: the app finds the id in
+`scope["state"]["relay_agent"]`, where only the server writes. The app decides what an agent may do; this module only
+rejects requests that would cost unbounded memory.
 """
 
 import asyncio
 import contextvars
 import logging
-import socket
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -19,9 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from roost.agents.egress.proxy import EgressProxy
-from roost.drivers.runtime.contract import Runtime
+from roost.drivers.runtime.contract import RelayListener, Runtime
 
-_BACKLOG = 1024
 _KEEP_ALIVE = 75  # seconds
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 _MAX_HEAD = 64 * 1024
@@ -31,7 +28,7 @@ _errors.setLevel(logging.ERROR)  # an agent may send as much nonsense as it like
 
 
 class RelayServer:
-    """The sockets of all agents. A box keeps running while the server is away; `open` gives it new ones."""
+    """The relays of all agents. A container keeps running while the server is away; `open` replaces its relays."""
 
     def __init__(self, runtime: Runtime, app: ASGIApp, egress: EgressProxy) -> None:
         self._runtime = runtime
@@ -51,7 +48,7 @@ class RelayServer:
         self._turn = asyncio.Lock()
 
     async def open(self, agent_id: str) -> None:
-        """Listen for that agent. Idempotent. Raises what `Runtime.relay` raises, and then listens on nothing."""
+        """Listen for that agent. Idempotent. Raises RuntimeFailed, and then listens on nothing."""
         async with self._turn:
             if agent_id not in self._relays:
                 # What connects later is not part of what the opener is doing now, in logs for instance.
@@ -70,26 +67,20 @@ class RelayServer:
 
     async def _opened(self, agent_id: str) -> "_AgentRelay":
         relay = _AgentRelay()
-        loop = asyncio.get_running_loop()
-        api = partial(_RelayProtocol, self._config, relay, {"relay_agent": agent_id})
-        proxy = partial(self._serve_proxy, relay, agent_id)
         try:
-            await self._listen(relay, agent_id, "api", partial(loop.create_unix_server, api))
-            await self._listen(relay, agent_id, "proxy", partial(asyncio.start_unix_server, proxy))
+            for name, serve in (("api", self._serve_api), ("proxy", self._serve_proxy)):
+                relay.listeners.append(await self._runtime.listen(agent_id, name, partial(serve, relay, agent_id)))
         except BaseException:
             await relay.close()
             raise
         return relay
 
-    async def _listen(
-        self, relay: "_AgentRelay", agent_id: str, name: str, start: Callable[..., Awaitable[asyncio.Server]]
+    def _serve_api(
+        self, relay: "_AgentRelay", agent_id: str, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        listener: socket.socket = self._runtime.relay(agent_id, name)
-        try:
-            relay.servers.append(await start(sock=listener, backlog=_BACKLOG))
-        except BaseException:
-            listener.close()
-            raise
+        protocol = _RelayProtocol(self._config, relay, {"relay_agent": agent_id}, writer)
+        writer.transport.set_protocol(protocol)  # nothing has been read yet
+        protocol.connection_made(writer.transport)  # pyright: ignore[reportArgumentType] - a transport of a stream
 
     def _serve_proxy(
         self, relay: "_AgentRelay", agent_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -107,14 +98,14 @@ class _AgentRelay(ServerState):
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers: list[asyncio.Server] = []
+        self.listeners: list[RelayListener] = []
         self.tunnels: set[asyncio.Task[None]] = set()
         self.closed = False  # for a connection that was accepted a moment before
 
     async def close(self) -> None:
         self.closed = True
-        for server in self.servers:
-            server.close()
+        for listener in self.listeners:
+            listener.close()
         for connection in list(self.connections):
             connection.transport.abort()
         for task in self.tunnels:
@@ -125,9 +116,10 @@ class _AgentRelay(ServerState):
 class _RelayProtocol(HttpToolsProtocol):
     """uvicorn's, which has no limit on a head, on trailers, on connections, or on a connection that never asks."""
 
-    def __init__(self, config: Config, relay: _AgentRelay, state: dict[str, Any]) -> None:
+    def __init__(self, config: Config, relay: _AgentRelay, state: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         super().__init__(config, relay, state)
         self._relay = relay
+        self._writer = writer  # a writer that is collected closes its transport
         self._held = 0
         self.logger = _errors
         self.access_log = False

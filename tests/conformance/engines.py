@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,22 +36,26 @@ class Case:
     mean harm: another way in, another address, nonsense."""
 
     engine: Callable[[Path], Engine]
-    runtime: Callable[[Path], Runtime]
+    runtime: Callable[[Path, Engine], Runtime]
     kept: tuple[str, bytes, bytes]
     garbage: Mapping[str, bytes]
     hostile: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
+def _bwrap(folder: Path, engine: Engine) -> Runtime:
+    return BwrapRuntime(folder, lambda found: engine.folders(found.version))
+
+
 FAKE = Case(
     engine=lambda _root: FakeEngine(_free_port()),
-    runtime=FakeRuntime,
+    runtime=lambda folder, _engine: FakeRuntime(folder),
     kept=(".roost/fake/settings.json", b'{"mine": "kept"}', b'"mine": "kept"'),
     garbage={".roost/fake/settings.json": GARBAGE},
     hostile={".roost/fake/settings.json": b'{"token": "theirs", "port": 1}'},
 )
 HERMES = Case(
     engine=Hermes,
-    runtime=BwrapRuntime,
+    runtime=_bwrap,
     kept=(".hermes/config.yaml", b"# mine\ndisplay: {mine: kept}\n", b"# mine\ndisplay: {mine: kept}\n"),
     garbage={".hermes/config.yaml": GARBAGE, ".hermes/.env": GARBAGE},
     hostile={
@@ -67,14 +71,14 @@ security: 7
 )
 OPENCLAW = Case(
     engine=OpenClaw,
-    runtime=BwrapRuntime,
+    runtime=_bwrap,
     kept=(".openclaw/openclaw.json", b"{/* mine */ messages: {ackReaction: 'kept'},}", b'"ackReaction": "kept"'),
     garbage={".openclaw/openclaw.json": GARBAGE},
     hostile={".openclaw/openclaw.json": b'{gateway: {bind: "lan", auth: {mode: "none"}}, nonsense: {a: 1}}'},
 )
 CASES = [
     pytest.param(FAKE, id="fake"),
-    pytest.param(Case(**{**vars(FAKE), "runtime": BwrapRuntime}), id="fake-in-bwrap", marks=pytest.mark.container),
+    pytest.param(Case(**{**vars(FAKE), "runtime": _bwrap}), id="fake-in-bwrap", marks=pytest.mark.container),
     pytest.param(HERMES, id="hermes", marks=[pytest.mark.container, pytest.mark.engine]),
     pytest.param(OPENCLAW, id="openclaw", marks=[pytest.mark.container, pytest.mark.engine]),
 ]
@@ -158,11 +162,12 @@ class Place:
 async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
     engine = case.engine(config.load_settings().engines)
     engine.install(engine.default_version, lambda _text, _done: None)
-    runtime = case.runtime(folder)
+    runtime = case.runtime(folder, engine)
     model_port = _free_port() if isinstance(runtime, FakeRuntime) else 8799
     async with AsyncExitStack() as stack:
-        models = await stack.enter_async_context(ModelServer().on(runtime.relay(AGENT, "api")))
-        mounts = engine.mounts(engine.default_version)
-        await runtime.start(ContainerSpec(AGENT, mounts=mounts, relays={model_port: "api"}))
+        models = ModelServer()
+        stack.enter_context(closing(await runtime.listen(AGENT, "api", models.serve)))
+        software = engine.require(engine.default_version)
+        await runtime.start(ContainerSpec(AGENT, software, relays={model_port: "api"}))
         stack.push_async_callback(runtime.delete, AGENT)
         yield Place(engine, WardenClient(functools.partial(runtime.connect, AGENT)), models, model_port)

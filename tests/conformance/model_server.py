@@ -1,10 +1,7 @@
-"""A stand-in for the model gateway: OpenAI-compatible, answers every chat with one word, over any listening socket."""
+"""A stand-in for the model gateway: OpenAI-compatible, answers every chat with one word."""
 
 import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 ANSWER = "pong"
@@ -17,12 +14,7 @@ class ModelServer:
     def __init__(self) -> None:
         self.chats: list[dict[str, Any]] = []
 
-    @asynccontextmanager
-    async def on(self, listener: socket.socket) -> AsyncIterator["ModelServer"]:
-        async with await asyncio.start_server(self._serve, sock=listener):
-            yield self
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             lines = head.split("\r\n")

@@ -77,6 +77,11 @@ async def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
         await asyncio.sleep(0.01)
 
 
+def drop_stream(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close a stream of a relay at once."""
+    writer.close()
+
+
 def sleeper() -> str:
     """A duration for `sleep` that no other process has: it can be found on the host by it."""
     return f"1000.{int.from_bytes(os.urandom(6))}"

@@ -6,6 +6,7 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineFailed, EngineNotInstalled, InvalidVersionName
+from roost.drivers.runtime.contract import EngineVersion
 from roost.drivers.runtime.warden_client import DialRefused
 from tests.conformance.engines import CASES, TOKEN, Case, Place, place
 from tests.conformance.model_server import ANSWER, MODELS
@@ -30,14 +31,15 @@ async def fresh(
         yield request.param, made
 
 
-async def test_an_installed_version_is_listed_and_can_be_mounted(running: Place) -> None:
+async def test_an_installed_version_is_listed_and_has_its_folders(running: Place) -> None:
     engine = running.engine
     assert engine.default_version in engine.installed()
-    for mount in engine.mounts(engine.default_version):
-        assert mount.source.is_dir()
-        assert mount.target.startswith("/")
+    for path, folder in engine.folders(engine.default_version).items():
+        assert folder.is_dir()
+        assert path.startswith("/")
+    assert engine.require(engine.default_version) == EngineVersion(engine.id, engine.default_version)
     with pytest.raises(EngineNotInstalled):
-        engine.mounts("0.0.1")
+        engine.require("0.0.1")
 
 
 @pytest.mark.parametrize("version", ["", "-x", "../1", "1 2", "latest"])

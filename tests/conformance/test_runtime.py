@@ -7,12 +7,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from roost.core.unix_socket import StreamHandler
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Runtime, RuntimeFailed
-from tests.conformance.runtimes import AGENT, CASES, Ground, Make, ground, sleeper, sleeping, until
+from tests.conformance.runtimes import AGENT, CASES, Ground, Make, drop_stream, ground, sleeper, sleeping, until
 
 FETCH = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).makefile().read())"
 
@@ -231,16 +233,66 @@ async def test_an_id_that_is_no_name_is_refused(place: Ground, agent_id: str) ->
 
 
 async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> None:
-    first = place.runtime.relay(AGENT, "api")
-    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
-    async with await serve(first, b"first"):
+    with closing(await place.runtime.listen(AGENT, "api", saying(b"first"))):
+        box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
         assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
-    async with await serve(place.again().relay(AGENT, "api"), b"second"):
-        assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
+        with closing(await place.again().listen(AGENT, "api", saying(b"second"))):
+            assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
+
+
+async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
+    echo = "import socket; s = socket.create_connection(('127.0.0.1', 8799)); s.sendall(b'ping'); print(s.recv(4))"
+    opened, closed = asyncio.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.set()
+        await closed.wait()
+        writer.write(await reader.readexactly(4))
+        writer.close()
+
+    listener = await place.runtime.listen(AGENT, "api", answer)
+    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
+    running = asyncio.create_task(box.exec(["/usr/bin/python3", "-c", echo], timeout=10))
+    await opened.wait()
+    listener.close()
+    closed.set()
+    assert (await running).stdout == b"b'ping'\n"
+
+
+async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
+    """So that a server of another protocol can serve it: not a byte has been read when the handler is called."""
+    received = asyncio.get_running_loop().create_future()
+
+    class Receiver(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            received.set_result(data)
+
+    def take_over(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        writer.transport.set_protocol(Receiver())
+
+    writers: list[asyncio.StreamWriter] = []
+    with closing(await place.runtime.listen(AGENT, "api", take_over)):
+        box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
+        reader, writer = await box.dial(8799)
+        writer.write(b"all of it")
+        async with asyncio.timeout(10):
+            assert await received == b"all of it"
+        writers[0].transport.abort()
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_files_of_the_spec_are_in_the_container(place: Ground) -> None:
+    files = {"/run/trust/one.pem": b"first \0\xff", "/run/trust/two.pem": b"x" * 500_000}
+    env = {"ONE": "/run/trust/one.pem", "TWO": "/run/trust/two.pem"}
+    box = await place.box(ContainerSpec(AGENT, env=env, files=files))
+    read = await box.exec(["sh", "-c", 'cat "$ONE" && cat "$TWO"'], output_limit=1 << 20)
+    assert read.stdout == b"".join(files.values())
 
 
 async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
-    place.runtime.relay(AGENT, "api").close()
+    (await place.runtime.listen(AGENT, "api", drop_stream)).close()
     box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
     result = await box.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
     assert not result.timed_out
@@ -248,7 +300,7 @@ async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
 
 
 async def test_a_relay_is_open_to_one_user_alone(place: Ground) -> None:
-    with place.runtime.relay(AGENT, "api"):
+    with closing(await place.runtime.listen(AGENT, "api", drop_stream)):
         (path,) = place.folder.glob("run/*/out/api")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -270,13 +322,13 @@ async def test_a_probe_says_why_nothing_works(place: Ground, tmp_path: Path) -> 
     assert found.error
 
 
-def serve(listener: object, answer: bytes) -> "asyncio.Future[asyncio.Server]":
-    async def attend(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def saying(answer: bytes) -> StreamHandler:
+    async def say(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         writer.close()
         await writer.wait_closed()
 
-    return asyncio.ensure_future(asyncio.start_server(attend, sock=listener))
+    return say
 
 
 async def _ping_for_ever(place: Ground) -> None:

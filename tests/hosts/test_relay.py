@@ -1,6 +1,5 @@
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +9,8 @@ import pytest
 
 from roost.agents.egress.proxy import EgressProxy
 from roost.core import unix_socket
-from roost.drivers.runtime.contract import RuntimeFailed, Stream
+from roost.core.unix_socket import Stream, StreamHandler
+from roost.drivers.runtime.contract import RelayListener, RuntimeFailed
 from roost.hosts.relay import RelayServer
 from roost.net.dialer import PublicDialer
 from roost.net.policy import EgressPolicy
@@ -24,18 +24,18 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 class Sockets:
-    """The part of a runtime that relays need: a socket at a path per agent and name."""
+    """The part of a runtime that relays need: a socket at a path per agent and relay."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.asked: list[tuple[str, str]] = []
         self.broken: set[str] = set()
 
-    def relay(self, agent_id: str, name: str) -> socket.socket:
-        self.asked.append((agent_id, name))
-        if name in self.broken:
-            raise RuntimeFailed("no socket for you")
-        return unix_socket.listen_unix(self.path(agent_id, name))
+    async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        self.asked.append((agent_id, relay))
+        if relay in self.broken:
+            raise RuntimeFailed("the relay cannot be opened")
+        return await unix_socket.serve_unix(unix_socket.listen_unix(self.path(agent_id, relay)), handler)
 
     def path(self, agent_id: str, name: str) -> Path:
         return self.folder / f"{agent_id}.{name}"

@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -145,8 +146,7 @@ async def proxy() -> Proxy:
 @pytest.fixture
 async def box(tmp_path: Path, proxy: Proxy) -> AsyncIterator[WardenClient]:
     async with ground(FakeRuntime, tmp_path) as place:
-        listener = place.runtime.relay(AGENT, "proxy")
-        async with await asyncio.start_server(proxy.attend, sock=listener):
+        with closing(await place.runtime.listen(AGENT, "proxy", proxy.attend)):
             box = await place.box(ContainerSpec(AGENT, egress="proxy"))
             mine = (await box.exec(["readlink", "/proc/self/ns/net"])).stdout.decode().strip()
             if mine == str(Path("/proc/self/ns/net").readlink()):

@@ -8,7 +8,7 @@ from roost.agents.channels.model import ChannelRequest as ChannelOrder
 from roost.agents.registry.model import AgentProfile
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
-from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, ReadOnlyMount
+from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion
 
 API_PORT = 8799
 PROXY_PORT = 8798
@@ -35,9 +35,9 @@ class AgentRelays(Protocol):
 
 @dataclass(frozen=True)
 class TrustedAuthorities:
-    """The certificate authorities of a box where they are not the system's alone: folders and variables."""
+    """Certificate authorities that containers trust beside the system's: files by path, and variables."""
 
-    mounts: Sequence[ReadOnlyMount] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -86,13 +86,13 @@ def at_version(version: str) -> Mapping[str, object]:
     return {**NEW_BOX, "version": version}
 
 
-def box_spec(
+def container_spec(
     agent_id: str,
-    mounts: Sequence[ReadOnlyMount],
+    engine: EngineVersion | None,
     limits: ContainerLimits,
     trust: TrustedAuthorities = TrustedAuthorities(),
 ) -> ContainerSpec:
-    """The box of an agent: its engine's folders, the two relays, and the proxy variables for all that runs in it."""
+    """Return an agent's container: its engine, the two relays, and the proxy variables for all programs in it."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
     local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
     both_cases = {name.lower(): value for name, value in (proxies | local).items()}
@@ -100,8 +100,9 @@ def box_spec(
     base["NODE_USE_ENV_PROXY"] = "1"  # Node looks at the variables only when it is told to
     return ContainerSpec(
         agent_id=agent_id,
+        engine=engine,
         env={**base, **proxies, **local, **both_cases, **trust.env},
-        mounts=(*mounts, *trust.mounts),
+        files=trust.files,
         relays={API_PORT: API_RELAY, PROXY_PORT: PROXY_RELAY},
         egress=PROXY_RELAY,
         limits=limits,

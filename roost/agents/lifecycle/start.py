@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities, box_spec
+from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities, container_spec
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
@@ -75,11 +75,11 @@ class StartWorkflow:
 
     async def open(self, agent: Agent, *, fresh: bool) -> None:
         """The box alone; one that runs stays as it is unless it is to be fresh."""
-        mounts = self._reach.get_engine(agent.engine).mounts(agent.engine_version)
+        engine = self._reach.get_engine(agent.engine).require(agent.engine_version)
         if fresh:
             await self._runtime.stop(agent.id)
         await self._relays.open(agent.id)
-        await self._runtime.start(box_spec(agent.id, mounts, self._limits, self._trust))
+        await self._runtime.start(container_spec(agent.id, engine, self._limits, self._trust))
 
     def arrived(self, connection: Connection, agent_id: str) -> None:
         """The agent's gateway answers: it is running, and its scripts are next."""

@@ -12,6 +12,7 @@ attribute for each, None where it lacks it: what an engine can do is a type and 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from roost.core.problem import Problem, ProblemKind
@@ -20,7 +21,7 @@ from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
 from roost.drivers.engine.abilities.configuration import ConfigurationAbility
 from roost.drivers.engine.abilities.devices import DeviceAbility
 from roost.drivers.engine.abilities.tasks import TaskAbility
-from roost.drivers.runtime.contract import ReadOnlyMount, Stream
+from roost.drivers.runtime.contract import EngineVersion, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
 """Opens a byte stream to a TCP port on the box's loopback. Raises BoxGone, or DialRefused when nothing listens."""
@@ -142,8 +143,16 @@ class Engine(ABC):
         """Remove an installed version. Idempotent."""
 
     @abstractmethod
-    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
-        """The read-only folders that a box needs to run this version. Raises EngineMissing."""
+    def folders(self, version: str) -> Mapping[str, Path]:
+        """Return where an installed version is on this machine: path in the container -> folder.
+
+        For runtimes that run containers on this machine. Raises EngineNotInstalled.
+        """
+
+    def require(self, version: str) -> EngineVersion:
+        """Return the name of an installed version, for `ContainerSpec`. Raises EngineNotInstalled."""
+        self.folders(version)
+        return EngineVersion(self.id, version)
 
     @abstractmethod
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:

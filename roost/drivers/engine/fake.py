@@ -26,7 +26,6 @@ from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_tasks import FakeTasks
 from roost.drivers.engine.version_folder import newest_first
-from roost.drivers.runtime.contract import ReadOnlyMount
 
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
@@ -70,10 +69,10 @@ class FakeEngine(Engine):
     def remove(self, version: str) -> None:
         self._installed.discard(version)
 
-    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
+    def folders(self, version: str) -> Mapping[str, Path]:
         if version not in self._installed:
             raise EngineNotInstalled(f"fake {version} is not installed")
-        return ()
+        return {}
 
     def _settings(self, users: Mapping[str, Any], version: str, setup: GatewaySetup) -> dict[str, Any]:
         """The user's file with the platform's keys laid over it."""

@@ -1,55 +1,55 @@
-"""The contract of a runtime: it keeps one container ("box") per agent, with our warden as its pid 1.
+"""The contract of a runtime, which keeps one container per agent with our warden as its pid 1.
 
-A runtime knows nothing of engines, tenants or HTTP. It gives an agent a place (two folders that persist: the
-workspace and the home), starts a box around it, and hands out byte streams to the warden inside. Everything that
-happens *in* the box (exec, files, logs, ports) goes through `warden.Warden` over `Runtime.connect`, so it is one
-code path under every runtime.
+A runtime knows no tenants and no HTTP, and of an engine only its name and version. It gives an agent two folders that
+persist, the workspace and the home, starts a container around them, and opens byte streams to the warden inside and
+from the container to the server. Everything else in the container (commands, files, logs, ports) goes through
+`WardenClient` over `Runtime.connect`, so it is one code path under every runtime.
 
-What every box promises, whatever the runtime: uid 1000, `/workspace` (the working directory) and `/home/agent` are
-writable and persist, `/tmp` is writable and does not, all else is read-only; no network but its own loopback;
-the warden is pid 1 and serves on a socket whose path is not inside the box.
+Nothing here names a path, a socket or a process of a host: a container may run on another machine.
+
+Guarantees of every container: uid 1000; `/workspace` (the working directory) and `/home/agent` are writable and
+persist; `/tmp` is writable and does not persist; all else is read-only; its only network is its own loopback; the
+warden is pid 1 and serves on a socket that has no path in the container.
 """
 
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from roost.core.problem import Problem, ProblemKind
-from roost.core.unix_socket import Stream
+from roost.core.unix_socket import Stream, StreamHandler
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
 
 
 class RuntimeFailed(Problem):
-    """The runtime could not do what it was asked; `message` says what and why, in one line."""
+    """The runtime could not do what was asked; `message` gives the reason in one line."""
 
     kind = ProblemKind.FAILED
     message = "The container runtime failed"
 
 
 class ContainerNotRunning(Problem):
-    """No box of that agent is running."""
+    """The agent has no running container."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The agent's container is not running"
 
 
 @dataclass(frozen=True)
-class ReadOnlyMount:
-    """A folder of the host that the box sees read-only at `target`."""
+class EngineVersion:
+    """Name of an engine's software. The runtime finds it: installed folders on this machine, an image elsewhere."""
 
-    source: Path
-    target: str
+    id: str
+    version: str
 
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """What one box may use. Enforced where `Capabilities` says so."""
+    """Resource limits of one container. Enforced where `Capabilities` says so."""
 
     memory_bytes: int = 2 * 1024**3
     cpus: float = 2.0
@@ -61,17 +61,20 @@ class ContainerLimits:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """All that a box needs. Pure data: the same spec gives the same box under every runtime.
+    """Everything that a container needs, as plain data: the same spec gives the same container under every runtime.
 
-    relays: TCP port on the box's loopback -> name of the relay socket (see `Runtime.relay`) that it leads to.
-    egress: name of the relay socket that speaks HTTP CONNECT; given, the box also answers DNS on its loopback and
-        relays connections of programs that ignore the proxy variables through it.
-    env: environment of pid 1 and so of everything in the box; never a secret of the platform.
+    engine: its software is in the container, read-only, at the paths that the engine's plans name.
+    env: environment of pid 1 and so of every process in the container; never a secret of the platform.
+    files: absolute path in the container -> content of a read-only file.
+    relays: TCP port on the container's loopback -> name of the relay (see `Runtime.listen`) that it leads to.
+    egress: name of the relay that speaks HTTP CONNECT. With it the container answers DNS on its loopback and relays
+        connections of programs that ignore the proxy variables.
     """
 
     agent_id: str
+    engine: EngineVersion | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    mounts: Sequence[ReadOnlyMount] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     relays: Mapping[int, str] = field(default_factory=dict[int, str])
     egress: str | None = None
     limits: ContainerLimits = field(default_factory=ContainerLimits)
@@ -79,7 +82,7 @@ class ContainerSpec:
 
 @dataclass(frozen=True)
 class Container:
-    """A running box. `pid` is the warden's pid as the host sees it (None where the runtime does not tell)."""
+    """A running container. `pid` is the warden's on this machine; None where it runs on another."""
 
     agent_id: str
     pid: int | None
@@ -88,7 +91,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Enforcement:
-    """One thing that a runtime may or may not enforce on this machine; `reason` says why not, or how."""
+    """One restriction that a runtime may or may not enforce on this machine; `reason` says how, or why not."""
 
     name: str
     enforced: bool
@@ -97,7 +100,7 @@ class Enforcement:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a probe found by really running a box. `usable` False means that no box can be started; `error` says why."""
+    """Result of a probe that ran a container. When `usable` is False no container can be started; `error` says why."""
 
     usable: bool
     error: str = ""
@@ -107,52 +110,61 @@ class Capabilities:
         return any(item.enforced for item in self.enforcement if item.name == name)
 
 
+class RelayListener(Protocol):
+    """An open relay."""
+
+    def close(self) -> None:
+        """Accept no more streams; open ones go on. A stream that a container opens later ends at once."""
+
+
 class Runtime(ABC):
-    """One instance serves one data folder; its boxes outlive the process that started them."""
+    """Containers of one data folder; they outlive the process that started them."""
 
     name: ClassVar[str]
 
     @abstractmethod
     async def probe(self) -> Capabilities:
-        """Start and remove a real box under a deadline of 10 s, and tell what held. Never raises."""
+        """Start and remove a real container within 10 s, and report what was enforced. Never raises."""
 
     @abstractmethod
     async def start(self, spec: ContainerSpec) -> Container:
-        """Start the agent's box and return once its warden answers.
+        """Start the agent's container and return once its warden answers.
 
-        Idempotent by agent id: a running box is returned as it is, whatever the spec. The folders of the agent are
-        made when they are missing and kept when they exist. A failure leaves no process behind. Raises RuntimeFailed.
+        Idempotent by agent id: a running container is returned as it is, whatever the spec. The folders of the agent
+        are created when they are missing and kept when they exist. A failure leaves no process behind. Raises
+        RuntimeFailed, and a Problem of the engine when its software is not there.
         """
 
     @abstractmethod
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
-        """End the box with all its processes; SIGTERM first, SIGKILL after `grace` seconds.
+        """End the container with all its processes; SIGTERM first, SIGKILL after `grace` seconds.
 
-        Returns when the last process is gone. A box that is not running is not an error. The folders stay.
+        Returns when the last process is gone. The folders stay. Idempotent.
         """
 
     @abstractmethod
     async def delete(self, agent_id: str) -> None:
-        """Stop the box without grace and remove all that the runtime keeps of the agent, its folders among it.
+        """Stop the container without grace and remove everything that the runtime keeps of the agent.
 
-        Never follows a link out of those folders. Idempotent.
+        Removes the agent's folders and never follows a link out of them. Idempotent.
         """
 
     @abstractmethod
     async def list(self) -> Sequence[Container]:
-        """Every running box of this data folder, those started by an earlier process of the server among them.
+        """Return every running container of this data folder, including those that an earlier server started.
 
-        A box whose start was cut off by a crash before it was recorded is ended by this call, not listed.
+        Ends a container whose start was cut off by a crash before it was recorded.
         """
 
     @abstractmethod
     async def connect(self, agent_id: str) -> Stream:
-        """A new connection to the box's warden, at most 1 s. Raises BoxGone."""
+        """Open a connection to the container's warden within 5 s. Raises ContainerNotRunning."""
 
     @abstractmethod
-    def relay(self, agent_id: str, name: str) -> socket.socket:
-        """A listening stream socket that the box can reach and no other box, user or agent can.
+    async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        """Accept the streams that the agent's container opens on a relay. No other container, user or agent can.
 
-        Works before `start` and while the box runs; asked again (after a restart of the server) it replaces
-        the former socket of that name. The caller accepts on it and closes it.
+        Works before `start` and while the container runs; a second call, for instance after a restart of the server,
+        replaces the first. The handler is called for each stream before a byte is read from it, and closes the writer.
+        Raises RuntimeFailed.
         """

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from roost import warden
 from roost.core import clock, ids, unix_socket
 from roost.core.problem import Problem
+from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime import loopback_namespace
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
@@ -32,9 +33,9 @@ from roost.drivers.runtime.contract import (
     ContainerNotRunning,
     ContainerSpec,
     Enforcement,
+    RelayListener,
     Runtime,
     RuntimeFailed,
-    Stream,
 )
 from roost.drivers.runtime.warden_client import WardenClient
 
@@ -103,8 +104,12 @@ class FakeRuntime(Runtime):
         except OSError:
             raise ContainerNotRunning from None
 
-    def relay(self, agent_id: str, name: str) -> socket.socket:
-        return unix_socket.listen_unix(_made(self._run(agent_id) / "out") / _checked(name))
+    async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        try:
+            listener = unix_socket.listen_unix(_made(self._run(agent_id) / "out") / _checked(relay))
+            return await unix_socket.serve_unix(listener, handler)
+        except OSError as error:
+            raise RuntimeFailed(f"The agent's relay {relay} cannot be opened: {error}") from error
 
     async def _start(self, spec: ContainerSpec) -> Container:
         pid = self._spawn(spec)
@@ -132,6 +137,8 @@ class FakeRuntime(Runtime):
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
         place, relays = self._place(spec.agent_id), f"/proc/self/fd/{_RELAYS_FD}"  # a path there is always short enough
+        files = self._write_files(spec)
+        env = {name: files.get(value, value) for name, value in spec.env.items()}
         return {
             "agent": spec.agent_id,
             "listen_fd": _LISTEN_FD,
@@ -139,8 +146,16 @@ class FakeRuntime(Runtime):
             "home": str(_made(place / "home")),
             "relays": {str(port): f"{relays}/{name}" for port, name in spec.relays.items()},
             "egress": f"{relays}/{spec.egress}" if spec.egress else None,
-            "env": {"PATH": _PATH, "HOME": str(place / "home"), **spec.env},
+            "env": {"PATH": _PATH, "HOME": str(place / "home"), **env},
         }
+
+    def _write_files(self, spec: ContainerSpec) -> Mapping[str, str]:
+        """Write the spec's files; return their paths on this machine by those in the container."""
+        paths = {path: self._run(spec.agent_id) / "files" / path.lstrip("/") for path in spec.files}
+        for path, content in spec.files.items():
+            _made(paths[path].parent)
+            paths[path].write_bytes(content)
+        return {path: str(written) for path, written in paths.items()}
 
     def _record(self, agent_id: str, pid: int) -> Container:
         box = Container(agent_id, pid, clock.utc_now())

@@ -15,7 +15,7 @@ def test_versions_come_and_go() -> None:
     engine.remove("1.1.0")
     engine.remove("1.1.0")
     with pytest.raises(EngineNotInstalled):
-        engine.mounts("1.1.0")
+        engine.require("1.1.0")
     with pytest.raises(InvalidVersionName):
         engine.install("2.0.0", lambda _text, _done: None)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,13 @@ async def test_two_boxes_may_use_one_port_where_the_kernel_lets_them(place: Grou
     if len(spaces) == 1:
         pytest.skip("the kernel allows no network of one's own here")
     for name, warden in zip(("one", "two"), wardens, strict=True):
-        listener = place.runtime.relay(name, "api")
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str = name) -> None:
             writer.write(name.encode())
             writer.close()
             await writer.wait_closed()
 
-        async with await asyncio.start_server(answer, sock=listener):
+        with closing(await place.runtime.listen(name, "api", answer)):
             reader, writer = await warden.dial(8799)
             assert await reader.read() == name.encode()
             writer.close()

@@ -8,7 +8,7 @@ keeps a gateway from starting is set aside.
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,7 +30,7 @@ from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
 from roost.drivers.engine.install_staging import InstallStaging, ask
 from roost.drivers.engine.version_folder import VersionFolder, check_version
-from roost.drivers.runtime.contract import HOME, WORKSPACE, ReadOnlyMount
+from roost.drivers.runtime.contract import HOME, WORKSPACE
 
 _LOCK = Path(__file__).with_name("requirements.txt")
 _MANAGED = ".roost/hermes"
@@ -85,11 +85,11 @@ class Hermes(Engine):
     def remove(self, version: str) -> None:
         self._folder.remove(version)
 
-    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
+    def folders(self, version: str) -> Mapping[str, Path]:
         path = self._folder.get(version)
         if not environment.usable(path):
             raise EngineNotInstalled(f"The Python that Hermes {version} was installed for is gone; install it again")
-        return environment.mounts(path, self.target)
+        return environment.folders(path, self.target)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
         files = _files(setup, self.port)

@@ -7,12 +7,11 @@ may not, and are not kept. It decides which Python, and leaves what is installed
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.install_staging import InstallStaging
-from roost.drivers.runtime.contract import ReadOnlyMount
 
 _SYSTEM = Path("/usr")
 _USABLE = "import sys, ctypes, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))"
@@ -46,11 +45,10 @@ def usable(path: Path) -> bool:
     return (path / "bin/python3").exists()
 
 
-def mounts(path: Path, target: str) -> Sequence[ReadOnlyMount]:
-    """The environment at `target`, and its Python at its own path unless the box has that anyway."""
+def folders(path: Path, target: str) -> Mapping[str, Path]:
+    """Return the environment at `target`, and its Python at its own path unless containers have that anyway."""
     prefix = (path / "bin/python3").resolve().parent.parent
-    own = () if prefix.is_relative_to(_SYSTEM) else (ReadOnlyMount(prefix, str(prefix)),)
-    return (ReadOnlyMount(path, target), *own)
+    return {target: path} if prefix.is_relative_to(_SYSTEM) else {target: path, str(prefix): prefix}
 
 
 def _counter(expected: int, progress: Progress) -> Callable[[str], None]:

@@ -35,10 +35,10 @@ _ANSWER = (
 async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
     """The cache as a tar. The box and all that it wrote are gone afterwards. Raises Problem."""
     agent_id = f"bake-{ids.host_label()}"
-    spec = ContainerSpec(agent_id, mounts=engine.mounts(version), relays={_MODEL_PORT: "api"})
+    spec = ContainerSpec(agent_id, engine.require(version), relays={_MODEL_PORT: "api"})
     warden = WardenClient(functools.partial(runtime.connect, agent_id))
     try:
-        async with await asyncio.start_server(_say_one_word, sock=runtime.relay(agent_id, "api")):
+        with contextlib.closing(await runtime.listen(agent_id, "api", _say_one_word)):
             await runtime.start(spec)
             await _use(engine, version, warden)
         packed = await warden.exec(["tar", "-cC", _CACHE, "."], timeout=60, output_limit=_LARGEST)

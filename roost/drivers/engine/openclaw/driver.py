@@ -29,7 +29,7 @@ from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.runtime.contract import HOME, ReadOnlyMount, Runtime
+from roost.drivers.runtime.contract import HOME, Runtime
 
 _NODE = "/engine/node"
 _PROGRAM = "/engine/oc"
@@ -89,15 +89,14 @@ class OpenClaw(Engine):
             self._caches.put, _cache_name(version), lambda staging: compile_cache.unpack(packed, staging.path)
         )
 
-    def mounts(self, version: str) -> Sequence[ReadOnlyMount]:
-        path = self._folder.get(version)
-        return (ReadOnlyMount(node.folder(self._root), _NODE), ReadOnlyMount(path, _PROGRAM), *self._cached(version))
+    def folders(self, version: str) -> Mapping[str, Path]:
+        return {_PROGRAM: self._folder.get(version), _NODE: node.folder(self._root), **self._cached(version)}
 
-    def _cached(self, version: str) -> Sequence[ReadOnlyMount]:
+    def _cached(self, version: str) -> Mapping[str, Path]:
         try:
-            return (ReadOnlyMount(self._caches.get(_cache_name(version)), _CACHE),)
+            return {_CACHE: self._caches.get(_cache_name(version))}
         except EngineNotInstalled:
-            return ()
+            return {}
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
         written = setup.existing.get(_CONFIG)

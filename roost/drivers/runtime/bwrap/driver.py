@@ -8,27 +8,27 @@ without being on record was cut off in its start, and is ended.
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from roost.core import log, unix_socket
+from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.probe import examine
 from roost.drivers.runtime.bwrap.record import ContainerRecord
-from roost.drivers.runtime.bwrap.start import ContainerStarter
+from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, no_engine_folders
 from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
 from roost.drivers.runtime.contract import (
     Capabilities,
     Container,
     ContainerNotRunning,
     ContainerSpec,
+    RelayListener,
     Runtime,
     RuntimeFailed,
-    Stream,
 )
 
 _START_SECONDS = 10.0
@@ -51,13 +51,14 @@ class BwrapRuntime(Runtime):
     def __init__(
         self,
         folder: Path,
+        engine_folders: EngineFolders = no_engine_folders,
         *,
         bwrap: Path | None = None,
         claims: Path | None = None,
         system_python: Path = SYSTEM_PYTHON,
     ) -> None:
         self._places = AgentPaths(folder, claims)
-        self._starter = ContainerStarter(self._places, self.connect, bwrap, system_python)
+        self._starter = ContainerStarter(self._places, self.connect, engine_folders, bwrap, system_python)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
 
@@ -108,16 +109,16 @@ class BwrapRuntime(Runtime):
         except OSError:  # a time-out is one
             raise ContainerNotRunning from None
 
-    def relay(self, agent_id: str, name: str) -> socket.socket:
-        path = self._places.relay(agent_id, name)
+    async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        path = self._places.relay(agent_id, relay)
         try:
             uid = self._places.prepare(agent_id)
             listener = unix_socket.listen_unix(path)
             if uid is not None:
                 os.chown(path, uid, uid, follow_symlinks=False)
+            return await unix_socket.serve_unix(listener, handler)
         except OSError as error:
-            raise RuntimeFailed(f"The agent's socket could not be made: {error}") from error
-        return listener
+            raise RuntimeFailed(f"The agent's relay {relay} cannot be opened: {error}") from error
 
     async def _start(self, spec: ContainerSpec) -> Container:
         try:

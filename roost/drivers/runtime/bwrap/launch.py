@@ -11,7 +11,7 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +69,13 @@ class LaunchedBwrap:
 
 
 def launch(
-    command: Callable[[plan.InheritedDescriptors], list[str]], socket: Path, uid: int | None, limits: ContainerLimits
+    command: Callable[[plan.InheritedDescriptors], list[str]],
+    files: Mapping[str, bytes],
+    socket: Path,
+    uid: int | None,
+    limits: ContainerLimits,
 ) -> LaunchedBwrap:
-    """Blocking, a few milliseconds. Raises OSError and RuntimeFailed."""
+    """Start bwrap with a descriptor for each of `files`. Blocks for milliseconds. Raises OSError and RuntimeFailed."""
     with ExitStack() as theirs, ExitStack() as ours:
         listener = theirs.enter_context(unix_socket.listen_unix(socket))
         info, info_end = _pipe()
@@ -82,12 +86,12 @@ def launch(
         theirs.callback(os.close, block_end)
         errors = _bounded_file()
         ours.callback(os.close, errors)
-        files = {name: _file(content) for name, content in {"seccomp": _filter(), **plan.ETC}.items()}
-        for fd in files.values():
-            theirs.callback(os.close, fd)
-        fds = plan.InheritedDescriptors(listener.fileno(), info_end, block_end, files.pop("seccomp"), files)
+        contents = [_filter(), *files.values()]
+        seccomp_fd, *file_fds = memory = [_file(content, theirs) for content in contents]
+        descriptors = dict(zip(files, file_fds, strict=True))
+        fds = plan.InheritedDescriptors(listener.fileno(), info_end, block_end, seccomp_fd, descriptors)
         argv = command(fds)
-        inherited = (fds.listener, fds.info, fds.block, fds.seccomp, *fds.etc.values())
+        inherited = (fds.listener, fds.info, fds.block, *memory)
         monitor = _spawn(argv if uid is None else [*_limited(limits), *argv], inherited, errors, uid)
         ours.pop_all()
     return LaunchedBwrap(monitor, info, block, errors)
@@ -154,8 +158,9 @@ def _pipe() -> tuple[int, int]:
     return os.pipe2(os.O_CLOEXEC)
 
 
-def _file(content: bytes) -> int:
+def _file(content: bytes, closing: ExitStack) -> int:
     fd = os.memfd_create("roost")
+    closing.callback(os.close, fd)
     os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -4,24 +4,24 @@ only at how the host's `/` is laid out.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from roost.drivers.runtime.contract import HOME, WORKSPACE, ContainerSpec, ReadOnlyMount
+from roost.drivers.runtime.contract import HOME, WORKSPACE, ContainerSpec
 
 SOCKETS = "/run/roost"
 WARDEN = "/run/warden"
 USER = 1000
 
 ETC: Mapping[str, bytes] = {
-    "passwd": b"root:x:0:0:root:/root:/usr/sbin/nologin\n"
+    "/etc/passwd": b"root:x:0:0:root:/root:/usr/sbin/nologin\n"
     b"agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
     b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    "group": b"root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
-    "hosts": b"127.0.0.1 localhost agent\n::1 localhost ip6-localhost\n",
-    "resolv.conf": b"nameserver 127.0.0.1\noptions timeout:1 attempts:2\n",
-    "nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
+    "/etc/group": b"root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": b"127.0.0.1 localhost agent\n::1 localhost ip6-localhost\n",
+    "/etc/resolv.conf": b"nameserver 127.0.0.1\noptions timeout:1 attempts:2\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
 }
 """Files that are the same in every box."""
 
@@ -55,19 +55,19 @@ class HostLayout:
     workspace: Path
     home: Path
     sockets: Path
-    mounts: Sequence[ReadOnlyMount] = ()
+    folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     system: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class InheritedDescriptors:
-    """The numbers of the inherited descriptors; `etc` is keyed like `ETC`."""
+    """Numbers of the inherited descriptors; `files` by path in the container."""
 
     listener: int
     info: int
     block: int
     seccomp: int
-    etc: Mapping[str, int]
+    files: Mapping[str, int]
 
 
 def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
@@ -77,9 +77,10 @@ def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
         *layout.system,
-        *_etc(fds.etc),
-        *_own_places(spec),
+        *_etc(),
+        *_own_folders(spec),
         *_shared(layout),
+        *_files(fds.files),
         # Both are tmpfs of half the memory unless nobody can write to them.
         "--remount-ro", "/dev", "--remount-ro", "/",
         "--chdir", WORKSPACE, "--clearenv",
@@ -111,16 +112,18 @@ def owner(config: str) -> tuple[str, str] | None:
     return (mark, agent) if isinstance(mark, str) and isinstance(agent, str) else None
 
 
-def _etc(fds: Mapping[str, int]) -> list[str]:
+def _etc() -> list[str]:
     made = [part for place in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", place)]
     for name in HOST_ETC:
         made += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for name, fd in fds.items():
-        made += ["--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}"]
     return made
 
 
-def _own_places(spec: ContainerSpec) -> list[str]:
+def _files(fds: Mapping[str, int]) -> list[str]:
+    return [part for path, fd in fds.items() for part in ("--perms", "0644", "--ro-bind-data", str(fd), path)]
+
+
+def _own_folders(spec: ContainerSpec) -> list[str]:
     limit = spec.limits.tmp_bytes
     return [
         "--proc", "/proc", "--dev", "/dev",
@@ -133,9 +136,8 @@ def _own_places(spec: ContainerSpec) -> list[str]:
 
 def _shared(layout: HostLayout) -> list[str]:
     made = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
-    read_only = (ReadOnlyMount(layout.sockets, SOCKETS), ReadOnlyMount(layout.warden, WARDEN), *layout.mounts)
-    for mount in read_only:
-        made += ["--ro-bind", str(mount.source), mount.target]
+    for target, folder in {SOCKETS: layout.sockets, WARDEN: layout.warden, **layout.folders}.items():
+        made += ["--ro-bind", str(folder), target]
     return made
 
 

@@ -6,7 +6,7 @@ fails.
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
@@ -18,10 +18,13 @@ from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.bind_stage import BindStage
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, ReadOnlyMount, RuntimeFailed, Stream
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, EngineVersion, RuntimeFailed, Stream
 from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
+
+EngineFolders = Callable[[EngineVersion], Mapping[str, Path]]
+"""Finds the folders of an installed engine by their path in the container. Raises Problem."""
 
 _log = log.get_logger("bwrap")
 
@@ -29,14 +32,24 @@ controllers = cache(cgroup.claim)
 """The control groups that this process may make, found once."""
 
 
+def no_engine_folders(engine: EngineVersion) -> Mapping[str, Path]:
+    raise RuntimeFailed(f"This runtime knows no engines, so it cannot find {engine.id} {engine.version}")
+
+
 class ContainerStarter:
     """Starts the boxes of one data folder, one at a time up to the moment when bwrap runs."""
 
     def __init__(
-        self, places: AgentPaths, connect: Callable[[str], Awaitable[Stream]], bwrap: Path | None, system_python: Path
+        self,
+        places: AgentPaths,
+        connect: Callable[[str], Awaitable[Stream]],
+        engine_folders: EngineFolders,
+        bwrap: Path | None,
+        system_python: Path,
     ) -> None:
         self._places = places
         self._connect = connect
+        self._engine_folders = engine_folders
         self._bwrap = bwrap
         self._system_python = system_python
         self.tools_folder = places.tools
@@ -91,7 +104,9 @@ class ContainerStarter:
             inside = path.relative_to(self._places.folder)
             return reach(self._places.folder / inside.parts[0]) / Path(*inside.parts[1:])
 
-        mounts = [*spec.mounts, *([ReadOnlyMount(found.prefix, str(found.prefix))] if found.prefix else [])]
+        folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
+        if found.prefix:
+            folders[str(found.prefix)] = found.prefix
         layout = plan.HostLayout(
             bwrap=ours(found.bwrap),
             warden=ours(found.warden),
@@ -99,14 +114,16 @@ class ContainerStarter:
             workspace=ours(self._places.workspace(spec.agent_id)),
             home=ours(self._places.home(spec.agent_id)),
             sockets=ours(self._places.relays(spec.agent_id)),
-            mounts=[ReadOnlyMount(reach(mount.source), mount.target) for mount in mounts],
+            folders={target: reach(folder) for target, folder in folders.items()},
             system=plan.system(),
         )
         command = partial(plan.arguments, spec, layout, mark=self._places.mark)
         group = self._group(spec.agent_id)
         controllers().create(group, spec.limits)
         with controllers().birthplace(group):
-            return launch.launch(command, self._places.socket(spec.agent_id), uid, spec.limits)
+            return launch.launch(
+                command, {**plan.ETC, **spec.files}, self._places.socket(spec.agent_id), uid, spec.limits
+            )
 
     async def _answer(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:

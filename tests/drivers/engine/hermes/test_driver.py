@@ -54,11 +54,11 @@ def test_a_version_whose_python_is_gone_does_not_count_as_installed(tmp_path: Pa
     hermes = Hermes(tmp_path)
     assert hermes.installed() == ["0.19.0"]
     with pytest.raises(EngineNotInstalled, match="install it again"):
-        hermes.mounts("0.20.0")
+        hermes.require("0.20.0")
     hermes.remove("0.20.0")
     hermes.remove("0.20.0")
     with pytest.raises(EngineNotInstalled, match=r"hermes 0.20.0 is not installed"):
-        hermes.mounts("0.20.0")
+        hermes.require("0.20.0")
 
 
 @pytest.mark.parametrize("version", ["0.16.9", "0.1", "0", "x", "-r", ""])

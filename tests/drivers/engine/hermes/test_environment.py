@@ -10,7 +10,6 @@ from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.hermes import driver, environment
 from roost.drivers.engine.install_staging import InstallStaging
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.runtime.contract import ReadOnlyMount
 
 LOCK = Path(driver.__file__).with_name("requirements.txt").read_text()
 
@@ -60,13 +59,14 @@ def test_what_cannot_be_installed_is_told(tmp_path: Path) -> None:
         VersionFolder(tmp_path / "thing").put("1.0", fill)
 
 
-def test_the_systems_python_needs_no_mount_and_another_does(tmp_path: Path) -> None:
+def test_the_systems_python_needs_no_folder_and_another_does(tmp_path: Path) -> None:
     for name, python in (("system", "/usr/bin/python3.11"), ("own", str(tmp_path / "opt/bin/python3.11"))):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/python3").symlink_to(python)
-    assert environment.mounts(tmp_path / "system", "/engine/x") == (ReadOnlyMount(tmp_path / "system", "/engine/x"),)
+    assert environment.folders(tmp_path / "system", "/engine/x") == {"/engine/x": tmp_path / "system"}
     prefix = (tmp_path / "opt").resolve()
-    assert environment.mounts(tmp_path / "own", "/engine/x")[1] == ReadOnlyMount(prefix, str(prefix))
+    own = tmp_path / "own"
+    assert environment.folders(own, "/engine/x") == {"/engine/x": own, str(prefix): prefix}
 
 
 def test_an_environment_whose_python_is_gone_is_not_usable(tmp_path: Path) -> None:

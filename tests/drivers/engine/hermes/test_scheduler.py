@@ -45,7 +45,7 @@ CASES = [
 @pytest.mark.engine
 def test_the_next_time_by_a_zones_clock(tmp_path: Path) -> None:
     engine = Hermes(config.load_settings().engines)
-    (program, *_) = (mount.source for mount in engine.mounts(engine.default_version) if mount.target == engine.target)
+    program = engine.folders(engine.default_version)[engine.target]
     asked = json.dumps([(expr, zone, begin, len(times)) for expr, zone, begin, times in CASES])
     told = subprocess.run(
         [program / "bin/python3", "-c", ASK, PLUGIN, asked],

@@ -58,8 +58,8 @@ def test_what_is_no_tar_is_told(tmp_path: Path) -> None:
 @pytest.mark.engine
 @pytest.mark.container
 async def test_a_run_in_a_box_gives_a_cache_for_the_agents_uid_and_leaves_no_box(tmp_path: Path) -> None:
-    runtime = BwrapRuntime(tmp_path / "data")
     engine = OpenClaw(config.load_settings().engines)
+    runtime = BwrapRuntime(tmp_path / "data", lambda found: engine.folders(found.version))
     engine.install(engine.default_version, lambda _text, _done: None)
     compile_cache.unpack(await compile_cache.run(engine, engine.default_version, runtime), tmp_path / "cache")
     (folder,) = (tmp_path / "cache").iterdir()

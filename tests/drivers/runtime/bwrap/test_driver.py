@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.record import HostProcess, load
 from roost.drivers.runtime.bwrap.start import controllers
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, RuntimeFailed
-from tests.conformance.runtimes import until
+from tests.conformance.runtimes import drop_stream, until
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start, boxes
 
 pytestmark = pytest.mark.container
@@ -75,7 +76,7 @@ async def test_a_failed_start_says_what_bwrap_said_and_leaves_no_group(tmp_path:
 
 
 async def test_sockets_are_for_the_server_and_relays_for_the_agent(box: Inside, tmp_path: Path) -> None:
-    with box.runtime.relay("one", "api"):
+    with closing(await box.runtime.listen("one", "api", drop_stream)):
         ours, theirs = (tmp_path / "data/run/one" / name for name in ("w.sock", "out/api"))
         assert stat.S_IMODE(ours.stat().st_mode) == stat.S_IMODE(theirs.stat().st_mode) == 0o600
         assert ours.stat().st_uid == os.geteuid()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -32,7 +32,7 @@ async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]
         writer.close()
         await writer.wait_closed()
 
-    async with await asyncio.start_unix_server(serve, sock=runtime.relay(agent_id, "proxy")):
+    with closing(await runtime.listen(agent_id, "proxy", serve)):
         yield asked
 
 

@@ -24,7 +24,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             names = f"INFO={fds.info}; BLOCK={fds.block}; LISTENER={fds.listener}; SECCOMP={fds.seccomp};"
             return ["/bin/bash", "-c", names + script]
 
-        launched.append(launch.launch(command, tmp_path / "w.sock", None, ContainerLimits()))
+        launched.append(launch.launch(command, plan.ETC, tmp_path / "w.sock", None, ContainerLimits()))
         return launched[-1]
 
     yield start
@@ -93,5 +93,5 @@ def test_limits_are_set_on_a_process_of_ours() -> None:
 def test_no_program_no_leak(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
     with pytest.raises(FileNotFoundError):
-        launch.launch(lambda _: ["/missing/bwrap"], tmp_path / "w.sock", None, ContainerLimits())
+        launch.launch(lambda _: ["/missing/bwrap"], {}, tmp_path / "w.sock", None, ContainerLimits())
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count

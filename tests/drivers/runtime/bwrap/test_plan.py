@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import plan
-from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, ReadOnlyMount
+from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec
 
-FDS = plan.InheritedDescriptors(listener=11, info=12, block=13, seccomp=14, etc={"passwd": 15})
+FDS = plan.InheritedDescriptors(listener=11, info=12, block=13, seccomp=14, files={"/etc/passwd": 15})
 LAYOUT = plan.HostLayout(
     bwrap=Path("/t/bwrap"),
     warden=Path("/t/warden"),
@@ -14,7 +14,7 @@ LAYOUT = plan.HostLayout(
     workspace=Path("/a/workspace"),
     home=Path("/a/home"),
     sockets=Path("/r/out"),
-    mounts=[ReadOnlyMount(Path("/engines/hermes"), "/engine/hermes")],
+    folders={"/engine/hermes": Path("/engines/hermes")},
     system=["--ro-bind", "/usr", "/usr"],
 )
 SPEC = ContainerSpec("one", env={"LANG": "de", "KEY": "v"}, relays={8799: "api"}, egress="proxy")
@@ -43,6 +43,7 @@ def test_only_two_places_are_bound_for_writing() -> None:
     assert [argv[at + 2] for at, word in enumerate(argv) if word == "--bind"] == ["/home/agent", "/workspace"]
     assert has(argv, "--ro-bind", "/r/out", "/run/roost")
     assert has(argv, "--ro-bind", "/engines/hermes", "/engine/hermes")
+    assert has(argv, "--perms", "0644", "--ro-bind-data", "15", "/etc/passwd")
     # Nothing is made in them after they were closed.
     last = max(
         at for at, word in enumerate(argv) if word in {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--bind"}

@@ -7,7 +7,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import controllers
-from roost.drivers.runtime.contract import ContainerSpec, ReadOnlyMount, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed
 from tests.drivers.runtime.bwrap.boxes import Inside, Start, boxes
 
 pytestmark = pytest.mark.container
@@ -41,9 +41,14 @@ async def test_many_start_at_once(tmp_path: Path) -> None:
         assert len(await started[0].runtime.list()) == 12
 
 
-async def test_a_mount_that_is_missing_is_told(start: Start, tmp_path: Path) -> None:
+async def test_an_engine_whose_folder_is_missing_is_told(start: Start, tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailed, match="missing"):
-        await start(mounts=[ReadOnlyMount(tmp_path / "missing", "/engine/x")])
+        await start(engine=EngineVersion("x", str(tmp_path / "missing")))
+
+
+async def test_an_engine_that_nobody_can_find_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeFailed, match=r"hermes 1\.0"):
+        await BwrapRuntime(tmp_path / "data").start(ContainerSpec("one", EngineVersion("hermes", "1.0")))
 
 
 async def test_a_cancelled_start_leaves_nothing(tmp_path: Path) -> None:

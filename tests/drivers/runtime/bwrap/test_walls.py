@@ -2,12 +2,14 @@
 
 import os
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from roost.drivers.runtime.bwrap import plan
-from roost.drivers.runtime.contract import ReadOnlyMount
+from roost.drivers.runtime.contract import EngineVersion
+from tests.conformance.runtimes import drop_stream
 from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start
 
 pytestmark = pytest.mark.container
@@ -26,9 +28,9 @@ async def test_the_root_holds_nothing_else(box: Inside) -> None:
 
 async def test_of_etc_it_sees_what_is_listed(box: Inside) -> None:
     host = {name.split("/")[0] for name in plan.HOST_ETC if Path("/etc", name).exists()}
-    assert set((await box.sh("ls -A /etc")).split()) == host | set(plan.ETC) | {"ssl", "pki"}
+    assert set((await box.sh("ls -A /etc")).split()) == host | {Path(path).name for path in plan.ETC} | {"ssl", "pki"}
     assert "private" not in await box.sh("ls /etc/ssl")
-    assert await box.sh("cat /etc/passwd") == plan.ETC["passwd"].decode()
+    assert await box.sh("cat /etc/passwd") == plan.ETC["/etc/passwd"].decode()
     assert await box.sh("hostname") == "agent\n"
 
 
@@ -69,14 +71,21 @@ async def test_own_places_can_be_written(box: Inside) -> None:
     await box.sh("touch /workspace/a /home/agent/a /tmp/a /var/tmp/b /dev/shm/a && echo x > /dev/null")
 
 
-async def test_a_mount_is_read_only_and_the_same_file(start: Start, tmp_path: Path) -> None:
+async def test_the_engine_is_read_only_and_the_same_file(start: Start, tmp_path: Path) -> None:
     engine = tmp_path / "closed" / "engine"
     engine.mkdir(parents=True)
     engine.parent.chmod(0o700)
     (engine / "file").write_text("content")
-    box = await start(mounts=[ReadOnlyMount(engine, "/engine/it")])
+    box = await start(engine=EngineVersion("it", str(engine)))
     assert await box.sh("cat /engine/it/file") == "content"
     assert (await box.run("touch", "/engine/it/file")).exit_code != 0
+
+
+async def test_a_file_of_the_spec_is_readable_and_nothing_more(start: Start) -> None:
+    box = await start(files={"/run/trust/one.pem": b"content"})
+    assert await box.sh("cat /run/trust/one.pem") == "content"
+    for attempt in ("echo x >> /run/trust/one.pem", "rm -f /run/trust/one.pem", "touch /run/trust/two.pem"):
+        assert (await box.run("sh", "-c", attempt)).exit_code != 0
 
 
 async def test_it_has_no_network(box: Inside) -> None:
@@ -90,14 +99,17 @@ tell([fails(("127.0.0.1", {listener.getsockname()[1]})), fails(("169.254.169.254
     assert facts == ["ECONNREFUSED", "ENETUNREACH", "ENETUNREACH", ["lo"], 1]
 
 
-async def test_it_reaches_its_own_sockets_alone(start: Start) -> None:
+async def test_it_reaches_its_own_sockets_alone(start: Start, tmp_path: Path) -> None:
     one, two = await start("one"), await start("two")
     connect = "import sys, socket; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
-    with one.runtime.relay("one", "api") as mine, one.runtime.relay("two", "other"):
+    with (
+        closing(await one.runtime.listen("one", "api", drop_stream)),
+        closing(await two.runtime.listen("two", "o", drop_stream)),
+    ):
         assert (await one.run("python3", "-c", connect, "/run/roost/api")).exit_code == 0
-        assert (await two.run("python3", "-c", connect, "/run/roost/other")).exit_code == 0
+        assert (await two.run("python3", "-c", connect, "/run/roost/o")).exit_code == 0
         assert (await two.run("python3", "-c", connect, "/run/roost/api")).exit_code != 0
-        assert (await one.run("ls", str(Path(mine.getsockname()).parent))).exit_code != 0
+        assert (await one.run("ls", str(tmp_path / "data/run/one/out"))).exit_code != 0
 
 
 async def test_sockets_go_by_an_allow_list(box: Inside) -> None:
