@@ -1,10 +1,10 @@
 """`roost` and `python -m roost`."""
 
-from roost.cli.main import app
+from roost.cli.main import run_cli
 
 
 def main() -> None:
-    app()
+    run_cli()
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The command line: noun first, then verb; `-o json` on all that print records; exit codes that tell."""
+"""Command line: noun first, then verb; `-o json` prints records as JSON; exit codes name the kind of error."""

@@ -4,82 +4,82 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, Name, session
-from roost.cli.execute import AS_TYPED, execute
-from roost.cli.logs import logs
-from roost.cli.output import Output, OutputFormat, errors, say, show_record, show_rows
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.execute import PASS_THROUGH, exec_command
+from roost.cli.logs import print_logs
+from roost.cli.output import Output, OutputFormat, error_console, print_line, print_record, print_rows
 
-nouns = typer.Typer(help="Assistants, each in its own container.", no_args_is_help=True)
+commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
 
 
-@nouns.command("list")
+@commands.command("list")
 def list_agents(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your agents."""
-    show_rows(session(data).call("GET", "/v0/agents")["agents"], _COLUMNS, output)
+    print_rows(load_session(data).call("GET", "/v0/agents")["agents"], _COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="At most 100 characters.")],
     engine: Annotated[
-        str | None, typer.Option(help="`openclaw` or `hermes`; the first that is installed by default.")
+        str | None, typer.Option(help="`openclaw` or `hermes` (default: the first installed engine).")
     ] = None,
-    description: Annotated[str | None, typer.Option(help="What it is for, in your words.")] = None,
-    emoji: Annotated[str | None, typer.Option(help="A sign to know it by.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the agent.")] = None,
+    emoji: Annotated[str | None, typer.Option(help="An emoji shown next to the name.")] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Create an agent; returns when it answers."""
+    """Create an agent and wait until it answers."""
     body = {"name": name, "engine": engine, "description": description, "emoji": emoji}
-    here = session(data)
-    with errors.status("Starting the agent ..."):
-        answer = here.call("POST", "/v0/agents", {key: value for key, value in body.items() if value is not None})
-    show_record(_without_token(answer["agent"]), output)
+    server = load_session(data)
+    with error_console.status("Starting the agent ..."):
+        answer = server.call("POST", "/v0/agents", {key: value for key, value in body.items() if value is not None})
+    print_record(_without_token(answer["agent"]), output)
 
 
-@nouns.command()
-def show(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+@commands.command()
+def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one agent."""
-    here = session(data)
-    detail = here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}")
+    server = load_session(data)
+    detail = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}")
     record = _without_token(detail["agent"])
     rest = {key: value for key, value in detail.items() if key != "agent"}
-    show_record(record | rest, output)
+    print_record(record | rest, output)
 
 
-@nouns.command()
+@commands.command()
 def delete(
-    agent: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    agent: AgentName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     data: Data = None,
 ) -> None:
     """Delete an agent with its container and files."""
-    here = session(data)
-    found = here.agent(agent)
+    server = load_session(data)
+    found = server.find_agent(agent)
     if not yes:
         typer.confirm(f"Delete {found['name']} ({found['agentId']}) with all its files?", abort=True)
-    say(here.call("DELETE", f"/v0/agents/{found['agentId']}")["message"])
+    print_line(server.call("DELETE", f"/v0/agents/{found['agentId']}")["message"])
 
 
-@nouns.command()
+@commands.command()
 def restart(
-    agent: Name,
-    version: Annotated[str | None, typer.Option(help="Restart at this version of the engine.")] = None,
+    agent: AgentName,
+    version: Annotated[str | None, typer.Option(help="Engine version to restart with.")] = None,
     data: Data = None,
 ) -> None:
-    """Restart an agent's gateway; returns when it answers again."""
-    here = session(data)
-    agent_id = here.agent(agent)["agentId"]
-    with errors.status("Restarting ..."):
-        answer = here.call("POST", f"/v0/agents/{agent_id}/restart", {"version": version} if version else {})
-    say(answer["message"])
+    """Restart an agent's gateway and wait until it answers."""
+    server = load_session(data)
+    agent_id = server.find_agent(agent)["agentId"]
+    with error_console.status("Restarting ..."):
+        answer = server.call("POST", f"/v0/agents/{agent_id}/restart", {"version": version} if version else {})
+    print_line(answer["message"])
 
 
-nouns.command()(logs)
-nouns.command(name="exec", context_settings=AS_TYPED)(execute)
+commands.command("logs")(print_logs)
+commands.command("exec", context_settings=PASS_THROUGH)(exec_command)
 
 
 def _without_token(record: dict[str, object]) -> dict[str, object]:
-    """A credential is not printed in passing, where scrollback and logs keep it; nor is what `lifecycle` says too."""
+    """Remove the gateway token, which scrollback and logs would keep, and the duplicate of `lifecycle`."""
     return {key: value for key, value in record.items() if key not in {"gatewayToken", "lifecycleJson"}}

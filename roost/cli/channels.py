@@ -1,4 +1,4 @@
-"""`roost channels ...`: list, set, remove. Tokens come from a prompt, a pipe or a file, never from the command line."""
+"""`roost channels ...`: list, set, remove. Tokens come from a prompt, a pipe or a file, never from an argument."""
 
 import sys
 from pathlib import Path
@@ -6,84 +6,97 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.agents import Name
-from roost.cli.client import Data, session
-from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_json, show_record, show_rows
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    error_console,
+    exit_with_error,
+    print_json,
+    print_line,
+    print_record,
+    print_rows,
+)
 
-nouns = typer.Typer(help="Chat channels of an agent: telegram, slack, discord, whatsapp.", no_args_is_help=True)
+commands = typer.Typer(
+    help="Manage an agent's chat channels: telegram, slack, discord, whatsapp.", no_args_is_help=True
+)
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
-TokenFile = Annotated[Path | None, typer.Option(help="A file with the token; `-` reads a line of standard input.")]
+TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
 _COLUMNS = ("channel", "enabled", "botUsername", "dmPolicy", "allowFrom", "botTokenHint", "connected", "lastError")
 
 
-@nouns.command("list")
-def list_channels(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """List an agent's channels, and how they fare."""
-    here = session(data)
-    answer = here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}/channels")
+@commands.command("list")
+def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List an agent's channels and their status."""
+    server = load_session(data)
+    answer = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/channels")
     if output is OutputFormat.JSON:
-        show_json(answer)
+        print_json(answer)
         return
-    show_rows([{"channel": name, **row} for name, row in answer.items() if isinstance(row, dict)], _COLUMNS, output)
+    print_rows([{"channel": name, **row} for name, row in answer.items() if isinstance(row, dict)], _COLUMNS, output)
 
 
-@nouns.command("set")
+@commands.command("set")
 def set_channel(
-    agent: Name,
+    agent: AgentName,
     channel: Channel,
     bot_token_file: TokenFile = None,
     app_token_file: TokenFile = None,
-    keep_tokens: Annotated[bool, typer.Option("--keep-tokens", help="Change the rest, and ask for no token.")] = False,
+    keep_tokens: Annotated[
+        bool, typer.Option("--keep-tokens", help="Keep the tokens and change only the rest.")
+    ] = False,
     dm_policy: Annotated[str | None, typer.Option(help="`open` or `pairing`.")] = None,
     allow_from: Annotated[
-        list[str] | None, typer.Option("--allow-from", help="A user id that may write to the bot; repeat it.")
+        list[str] | None, typer.Option("--allow-from", help="Id of a user who may write to the bot; can be repeated.")
     ] = None,
-    anyone: Annotated[bool, typer.Option("--allow-anyone", help="Empty the list of user ids.")] = False,
-    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Without losing what is set.")] = None,
+    anyone: Annotated[bool, typer.Option("--allow-anyone", help="Clear the list of user ids.")] = False,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Turn the channel on or off.")] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Configure a channel. Tokens are asked for where no file is named; an empty answer keeps the present one."""
-    here = session(data)
+    """Configure a channel. Prompts for tokens without a file; an empty answer keeps the present token."""
+    server = load_session(data)
     body: dict[str, Any] = {
         "dmPolicy": dm_policy,
         "allowFrom": [] if anyone else allow_from or None,
         "enabled": enabled,
     }
     if not keep_tokens:
-        body["botToken"] = _token("bot token", bot_token_file)
-        body["appToken"] = _token("app-level token", app_token_file) if channel == "slack" else None
-    agent_id = here.agent(agent)["agentId"]
-    order = {key: value for key, value in body.items() if value is not None}
-    with errors.status("Configuring ..."):
-        answer = here.call("POST", f"/v0/agents/{agent_id}/channels/{channel}", order, patience=400)
-    show_record({key: value for key, value in answer.items() if key != "success"}, output)
+        body["botToken"] = _read_token("bot token", bot_token_file)
+        body["appToken"] = _read_token("app-level token", app_token_file) if channel == "slack" else None
+    agent_id = server.find_agent(agent)["agentId"]
+    request = {key: value for key, value in body.items() if value is not None}
+    with error_console.status("Configuring ..."):
+        answer = server.call("POST", f"/v0/agents/{agent_id}/channels/{channel}", request, timeout_seconds=400)
+    print_record({key: value for key, value in answer.items() if key != "success"}, output)
 
 
-@nouns.command()
+@commands.command()
 def remove(
-    agent: Name,
+    agent: AgentName,
     channel: Channel,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     data: Data = None,
 ) -> None:
-    """Remove a channel with its tokens."""
-    here = session(data)
-    found = here.agent(agent)
+    """Remove a channel and its tokens."""
+    server = load_session(data)
+    found = server.find_agent(agent)
     if not yes:
         typer.confirm(f"Remove {channel} from {found['name']} ({found['agentId']})?", abort=True)
-    with errors.status("Removing ..."):
-        answer = here.call("DELETE", f"/v0/agents/{found['agentId']}/channels/{channel}", patience=400)
-    say(answer["message"])
+    with error_console.status("Removing ..."):
+        answer = server.call("DELETE", f"/v0/agents/{found['agentId']}/channels/{channel}", timeout_seconds=400)
+    print_line(answer["message"])
 
 
-def _token(what: str, file: Path | None) -> str:
-    """Without the white space around it. A terminal is asked, and does not show what is typed."""
+def _read_token(label: str, file: Path | None) -> str:
+    """Read a token from the file, a hidden prompt or standard input, without surrounding white space."""
     if file is not None and str(file) != "-":
         try:
             return file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{file} could not be read: {error}", ExitCode.USAGE)
+            exit_with_error(f"{file} could not be read: {error}", ExitCode.USAGE)
     if sys.stdin.isatty():
-        return str(typer.prompt(what.capitalize(), hide_input=True, default="", show_default=False)).strip()
+        return str(typer.prompt(label.capitalize(), hide_input=True, default="", show_default=False)).strip()
     return sys.stdin.readline(4096).strip()

@@ -1,6 +1,6 @@
-"""`roost chat`: a conversation with an agent, one message or a prompt, streamed as the answer is written.
+"""`roost chat`: sends one message to an agent, or opens a prompt, and streams the answer.
 
-The answers come from a program in the agent's box: whatever it sends, it is shown as text or ends in an error.
+The answers come from a program in the agent's container and are not trusted: malformed ones end in an error.
 """
 
 import json
@@ -12,119 +12,131 @@ from typing import Annotated, Any
 import httpx2 as httpx
 import typer
 
-from roost.cli.client import Data, Name, ServerSession, refuse, session, told, unreachable
-from roost.cli.output import errors, fail, say, write
+from roost.cli.client import (
+    AgentName,
+    Data,
+    ServerSession,
+    connection_errors,
+    error_text,
+    exit_with_response,
+    load_session,
+)
+from roost.cli.output import error_console, exit_with_error, print_line, write_output
 from roost.core import clock
 
-_PATIENCE, _LOOK = 120.0, 0.25  # seconds: for an agent that is starting, and between two looks at it
-_TIMEOUT = httpx.Timeout(300.0, connect=5.0)
-_SHAPELESS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_START_TIMEOUT_SECONDS, _POLL_SECONDS = 120.0, 0.25
+_ANSWER_TIMEOUT = httpx.Timeout(300.0, connect=5.0)
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class ChatConversation:
-    """All that was said goes along with every message: an agent's HTTP surface keeps nothing in between."""
+    """A conversation that sends its whole history with every message, because the agent's HTTP API is stateless."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
         self._url = str(client.base_url)
         self._model = self._first_model()
-        self._said: list[dict[str, str]] = []
+        self._history: list[dict[str, str]] = []
 
-    def say(self, text: str) -> Iterator[str]:
-        """The pieces of the answer, as they come. What was not answered counts as not said."""
+    def send(self, text: str) -> Iterator[str]:
+        """Yield the answer as it arrives. An unanswered message is not added to the history."""
         question = {"role": "user", "content": text}
-        body = {"model": self._model, "messages": [*self._said, question], "stream": True}
+        body = {"model": self._model, "messages": [*self._history, question], "stream": True}
         answer: list[str] = []
-        with unreachable(self._url), self._client.stream("POST", "/v1/chat/completions", json=body) as response:
+        with connection_errors(self._url), self._client.stream("POST", "/v1/chat/completions", json=body) as response:
             if response.status_code >= 400:
                 response.read()
-                refuse(response)
-            for piece in _pieces(response.iter_lines()):
+                exit_with_response(response)
+            for piece in _parse_stream(response.iter_lines()):
                 answer.append(piece)
                 yield piece
         if not answer:
-            fail("The agent answered nothing; `roost agents logs` may say why.")
-        self._said += [question, {"role": "assistant", "content": "".join(answer)}]
+            exit_with_error("The agent's answer is empty; `roost agents logs` may show the reason.")
+        self._history += [question, {"role": "assistant", "content": "".join(answer)}]
 
     def _first_model(self) -> str:
-        with unreachable(self._url):
+        with connection_errors(self._url):
             response = self._client.get("/v1/models")
         if response.status_code >= 400:
-            refuse(response)
+            exit_with_response(response)
         try:
             return str(response.json()["data"][0]["id"])
-        except _SHAPELESS:
-            fail("The agent names no model to talk to; `roost agents logs` may say why.")
+        except _MALFORMED:
+            exit_with_error("The agent offers no model; `roost agents logs` may show the reason.")
 
 
-def chat(
-    agent: Name,
-    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", help="Without it, a prompt.")] = None,
+def chat_with_agent(
+    agent: AgentName,
+    message: Annotated[
+        str | None, typer.Argument(metavar="[MESSAGE]", help="Message to send (default: open a prompt).")
+    ] = None,
     data: Data = None,
 ) -> None:
     """Talk to an agent."""
-    here = session(data)
-    found = _settled(here, agent)
-    with _client(here, found["agentId"]) as client:
+    server = load_session(data)
+    found = _wait_until_ready(server, agent)
+    with _agent_client(server, found["agentId"]) as client:
         conversation = ChatConversation(client)
         if message is not None:
-            _print(conversation.say(message))
+            _print_answer(conversation.send(message))
             return
-        say(f"Talking to {found['name']}. Ctrl-D ends.", errors)
-        while (line := _ask()) is not None:
+        print_line(f"Chat with {found['name']}. Press Ctrl-D to end.", error_console)
+        while (line := _read_line()) is not None:
             if line.strip():
-                _answer(conversation, line)
+                _reply(conversation, line)
 
 
-def _settled(here: ServerSession, name: str) -> Mapping[str, Any]:
-    """The agent, once it is not starting any more."""
-    found = here.agent(name)
-    last = clock.monotonic_seconds() + _PATIENCE
-    with errors.status("The agent is starting ..."):
-        while found["status"] == "starting" and clock.monotonic_seconds() < last:
-            time.sleep(_LOOK)
-            found = here.agent(found["agentId"])
+def _wait_until_ready(server: ServerSession, name: str) -> Mapping[str, Any]:
+    """Wait until the agent has started and return it. Exits if it does not run."""
+    found = server.find_agent(name)
+    deadline = clock.monotonic_seconds() + _START_TIMEOUT_SECONDS
+    with error_console.status("The agent is starting ..."):
+        while found["status"] == "starting" and clock.monotonic_seconds() < deadline:
+            time.sleep(_POLL_SECONDS)
+            found = server.find_agent(found["agentId"])
     if found["status"] == "failed":
-        fail(f"The agent failed: {found['statusReason']}")
+        exit_with_error(f"The agent failed: {found['statusReason']}")
     if found["status"] != "running":
-        fail("The agent is still starting." if found["status"] == "starting" else "The agent is not running.")
+        exit_with_error(
+            "The agent is still starting." if found["status"] == "starting" else "The agent is not running."
+        )
     return found
 
 
-def _client(here: ServerSession, agent_id: str) -> httpx.Client:
-    """A client of the agent's own address, with its gateway token."""
-    detail = here.call("GET", f"/v0/agents/{agent_id}")["agent"]
-    token = detail["gatewayToken"] or here.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
-    headers = {"Host": here.host_of(f"{agent_id}.agents"), "Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=here.url, headers=headers, timeout=_TIMEOUT, trust_env=False)
+def _agent_client(server: ServerSession, agent_id: str) -> httpx.Client:
+    """Create a client for the agent's own address, with its gateway token."""
+    detail = server.call("GET", f"/v0/agents/{agent_id}")["agent"]
+    token = detail["gatewayToken"] or server.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
+    headers = {"Host": server.host_name(f"{agent_id}.agents"), "Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=_ANSWER_TIMEOUT, trust_env=False)
 
 
-def _ask() -> str | None:
+def _read_line() -> str | None:
     try:
         return input("> " if sys.stdin.isatty() else "")
     except (EOFError, KeyboardInterrupt):
         return None
 
 
-def _answer(conversation: ChatConversation, line: str) -> None:
-    """At a prompt a failure is told and the conversation goes on; a script is left with its exit code."""
+def _reply(conversation: ChatConversation, line: str) -> None:
+    """Print the answer. After an error an interactive conversation continues; a script exits."""
     try:
-        _print(conversation.say(line))
+        _print_answer(conversation.send(line))
     except typer.Exit:
         if not sys.stdin.isatty():
             raise
 
 
-def _print(pieces: Iterator[str]) -> None:
+def _print_answer(pieces: Iterator[str]) -> None:
     try:
         for piece in pieces:
-            write(piece, sys.stdout)
+            write_output(piece, sys.stdout)
     finally:
-        write("\n", sys.stdout)
+        write_output("\n", sys.stdout)
 
 
-def _pieces(lines: Iterator[str]) -> Iterator[str]:
-    """The text in a stream of chat completion chunks (server-sent events)."""
+def _parse_stream(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the text of a stream of chat completion chunks (server-sent events)."""
     for line in lines:
         content = line.removeprefix("data:").strip()
         if not line.startswith("data:") or content == "[DONE]":
@@ -134,9 +146,9 @@ def _pieces(lines: Iterator[str]) -> Iterator[str]:
             failure = event.get("error")
             deltas: list[dict[str, str]] = [choice.get("delta") or {} for choice in event.get("choices") or ()]
             text = "".join(delta.get("content") or "" for delta in deltas)
-        except _SHAPELESS:
-            fail("The agent's answer cannot be read: it is no stream of chat completions.")
+        except _MALFORMED:
+            exit_with_error("The agent's answer is not a stream of chat completions.")
         if failure:
-            fail(told(failure))
+            exit_with_error(error_text(failure))
         if text:
             yield text

@@ -1,7 +1,7 @@
-"""The command line's way to a server: which one, with which token, and what its refusals mean as exit codes.
+"""Sessions of the command line with a server: address, token, requests, and exit codes for its errors.
 
-`ROOST_URL` and `ROOST_TOKEN` name any server; without them, the one that runs on the data folder here is used, whose
-address and key it left in `cli.json` (readable by its owner only).
+`ROOST_URL` and `ROOST_TOKEN` name any server. Without them, the server of the local data folder is used, which wrote
+its address and key to `cli.json` (readable by its owner only).
 """
 
 import json
@@ -16,23 +16,23 @@ from urllib.parse import quote
 import httpx2 as httpx
 import typer
 
-from roost.cli.output import ExitCode, fail
+from roost.cli.output import ExitCode, exit_with_error
 from roost.core.sensitive import Sensitive
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
-Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
 
-_CODES = {400: ExitCode.USAGE, 401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}
+_EXIT_CODES = {400: ExitCode.USAGE, 401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}
 _CONNECT_SECONDS = 5.0
-_LINE = 500
-_SLOW_SECONDS = 600.0  # between two signs of life while much is sent, or hashed at the other end
+_MAX_LINE = 500
+_TRANSFER_TIMEOUT_SECONDS = 600.0  # between two chunks; the server hashes large content before it answers
 
 
 @dataclass(frozen=True)
 class ServerSession:
-    """`url` is where to connect; `domain` forms host names; the key stays on this side of the socket.
+    """The server to connect to, with its API key.
 
-    host: the name that requests are for, where it is not that of `url`.
+    domain: forms the host names of its addresses. host: the Host header, if not the host of `url`.
     """
 
     url: str
@@ -41,130 +41,130 @@ class ServerSession:
     host: str | None = None
 
     def call(
-        self, method: str, path: str, body: Any = None, *, patience: float = 180.0, missing: str | None = None
+        self, method: str, path: str, body: Any = None, *, timeout_seconds: float = 180.0, not_found: str | None = None
     ) -> Any:
-        """The JSON answer to one request of the management API, waited for `patience` seconds.
+        """Send one request and return its JSON answer. Exits on an error status.
 
-        Leaves the program with a message on a refusal; `missing` is what to say in place of a bare 404.
+        not_found: the error message for a 404, instead of the server's own.
         """
-        with unreachable(self.url), _client(self, patience) as client:
+        with connection_errors(self.url), _http_client(self, timeout_seconds) as client:
             response = client.request(method, path, json=body)
-        if missing and response.status_code == 404:
-            fail(missing, ExitCode.NOT_FOUND)
-        return self._read(response)
+        if not_found and response.status_code == 404:
+            exit_with_error(not_found, ExitCode.NOT_FOUND)
+        return self._parse_response(response)
 
     def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
-        """The JSON answer to content that is sent as it is read. Leaves the program with a message on a refusal."""
-        with unreachable(self.url), _client(self, _SLOW_SECONDS) as client:
+        """Stream content to the server and return its JSON answer. Exits on an error status."""
+        with connection_errors(self.url), _http_client(self, _TRANSFER_TIMEOUT_SECONDS) as client:
             response = client.post(path, content=content, headers=headers)
-        return self._read(response)
+        return self._parse_response(response)
 
     @contextmanager
     def stream(self, host: str, path: str) -> Generator[httpx.Response]:
-        """The answer of one of the server's addresses, without a credential. Leaves the program on a refusal."""
-        with unreachable(self.url), _client(replace(self, host=host), _SLOW_SECONDS) as client:
+        """Get `path` of another host name of the server, without a credential. Exits on an error status."""
+        with connection_errors(self.url), _http_client(replace(self, host=host), _TRANSFER_TIMEOUT_SECONDS) as client:
             del client.headers["Authorization"]
             with client.stream("GET", path) as response:
                 if response.status_code >= 400:
                     response.read()
-                    refuse(response)
+                    exit_with_response(response)
                 yield response
 
-    def storage(self) -> "ServerSession":
-        """The same server, asked for files."""
-        return replace(self, host=self.host_of("api"))
+    def storage_session(self) -> "ServerSession":
+        """Return a session with the storage API of the same server."""
+        return replace(self, host=self.host_name("api"))
 
-    def _read(self, response: httpx.Response) -> Any:
+    def _parse_response(self, response: httpx.Response) -> Any:
         if response.status_code >= 400:
-            refuse(response)
+            exit_with_response(response)
         try:
             return response.json()
         except ValueError:
-            fail(f"What answers at {self.url} is not Roost.", ExitCode.UNREACHABLE)
+            exit_with_error(f"The server at {self.url} is not Roost: its answer is not JSON.", ExitCode.UNREACHABLE)
 
-    def agent(self, name: str) -> Mapping[str, Any]:
-        """The agent with that id, or with that name if there is just one."""
+    def find_agent(self, name: str) -> Mapping[str, Any]:
+        """Return the agent with that id, or the only agent with that name. Exits if there is none or several."""
         agents = self.call("GET", "/v0/agents")["agents"]
         found = [agent for agent in agents if name in (agent["agentId"], agent["name"])]
         exact = [agent for agent in found if agent["agentId"] == name] or found
         if not exact:
-            fail(f"There is no agent {name!r}; `roost agents list` shows those that there are.", ExitCode.NOT_FOUND)
+            exit_with_error(f"There is no agent {name!r}; `roost agents list` shows all.", ExitCode.NOT_FOUND)
         if len(exact) > 1:
-            fail(f"{len(exact)} agents are called {name!r}: use the id.", ExitCode.USAGE)
+            exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id.", ExitCode.USAGE)
         return exact[0]
 
-    def host_of(self, name: str) -> str:
-        """The host name of an address below the domain, with the port: of `api`, of `<agent id>.agents`."""
+    def host_name(self, name: str) -> str:
+        """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
         port = httpx.URL(self.url).port
         return f"{name}.{self.domain}" + (f":{port}" if port else "")
 
 
-def segment(typed: str) -> str:
-    """What was typed, as one segment of a path: a parser of arguments."""
-    return quote(typed, safe="")
+def path_segment(value: str) -> str:
+    """Quote an argument as one segment of a path."""
+    return quote(value, safe="")
 
 
-def _client(here: ServerSession, patience: float) -> httpx.Client:
-    headers = {"Authorization": f"Bearer {here.token.reveal()}"} | ({"Host": here.host} if here.host else {})
-    timeout = httpx.Timeout(patience, connect=_CONNECT_SECONDS)
-    return httpx.Client(base_url=here.url, headers=headers, timeout=timeout, trust_env=False)
+def _http_client(server: ServerSession, timeout_seconds: float) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {server.token.reveal()}"} | ({"Host": server.host} if server.host else {})
+    timeout = httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS)
+    return httpx.Client(base_url=server.url, headers=headers, timeout=timeout, trust_env=False)
 
 
-def session(data: Path | None) -> ServerSession:
-    """The server to speak to. Leaves the program when there is none to be found."""
+def load_session(data: Path | None) -> ServerSession:
+    """Return the session that the environment or the data folder names. Exits if there is none."""
     url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
     if url and token:
         return ServerSession(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
     if url or token:
-        fail("ROOST_URL and ROOST_TOKEN name a server together: set both, or none.", ExitCode.USAGE)
-    from roost import config  # it brings half of the server with it, which most commands do without
+        exit_with_error("ROOST_URL and ROOST_TOKEN belong together: set both or neither.", ExitCode.USAGE)
+    from roost import config  # slow to import, and not needed when the environment names the server
 
     path = config.load_settings(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())
         return ServerSession(found["url"], Sensitive(found["token"]), found["domain"])
     except FileNotFoundError:
-        fail(f"No server has run on {path.parent} yet. Start one with `roost up`.", ExitCode.UNREACHABLE)
+        exit_with_error(f"No server has used {path.parent} yet. Start one with `roost up`.", ExitCode.UNREACHABLE)
     except OSError as error:
-        fail(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
+        exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
     except (ValueError, KeyError, TypeError):
-        fail(f"{path} is damaged; the next `roost up` writes it anew.", ExitCode.UNREACHABLE)
+        exit_with_error(f"{path} is damaged; the next `roost up` rewrites it.", ExitCode.UNREACHABLE)
 
 
-def refuse(response: httpx.Response) -> NoReturn:
-    """Leave the program with the server's own words; of an agent that failed, with the reason."""
+def exit_with_response(response: httpx.Response) -> NoReturn:
+    """Exit with the server's error message, and with the reason of a failed agent."""
     try:
         body = response.json()
-        message = told(body["error"])
+        message = error_text(body["error"])
         if reason := body.get("agent", {}).get("statusReason"):
             message = f"{message}. {reason}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        message = f"The server answered {response.status_code}{_plain(response)}."
-    fail(message, _CODES.get(response.status_code, ExitCode.FAILED))
+        message = f"The server answered {response.status_code}{_text_error(response)}."
+    exit_with_error(message, _EXIT_CODES.get(response.status_code, ExitCode.FAILED))
 
 
-def _plain(response: httpx.Response) -> str:
-    """What a storage gateway says of an error: a line of text."""
+def _text_error(response: httpx.Response) -> str:
+    """Return the first line of a plain-text error body, as storage gateways send it."""
     is_text = response.headers.get("Content-Type", "").startswith("text/plain")
     line, _, _ = response.text.partition("\n")
-    return f": {line[:_LINE]}" if is_text and line else ""
+    return f": {line[:_MAX_LINE]}" if is_text and line else ""
 
 
-def told(error: Any) -> str:
-    """The words of an error body: a text as Roost has it, or an object as OpenAI's clients know it."""
+def error_text(error: Any) -> str:
+    """Return the message of an error body: a string in Roost's API, an object in OpenAI's."""
     return str(cast("dict[str, Any]", error).get("message", error) if isinstance(error, dict) else error)
 
 
 @contextmanager
-def unreachable(url: str) -> Generator[None]:
-    """What goes wrong between here and the server, as an error message."""
+def connection_errors(url: str) -> Generator[None]:
+    """Exit with an error message when the connection to `url` fails."""
     try:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        fail(f"{url} is no address of a server.", ExitCode.USAGE)
+        exit_with_error(f"{url!r} is not an HTTP or HTTPS URL.", ExitCode.USAGE)
     except httpx.ConnectError:
-        fail(f"No server answers at {url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
+        exit_with_error(f"No server answers at {url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
     except httpx.TimeoutException:
-        fail(f"The server at {url} did not answer in time.", ExitCode.UNREACHABLE)
+        exit_with_error(f"The server at {url} did not answer in time.", ExitCode.UNREACHABLE)
     except httpx.HTTPError as error:
-        fail(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)
+        exit_with_error(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)

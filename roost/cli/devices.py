@@ -6,49 +6,59 @@ from urllib.parse import quote
 
 import typer
 
-from roost.cli.client import Data, session
-from roost.cli.output import ExitCode, Output, OutputFormat, complain, errors, say, show_json, show_rows
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    error_console,
+    print_error,
+    print_json,
+    print_line,
+    print_rows,
+)
 
-nouns = typer.Typer(help="Devices that want to talk to an agent, and those that may.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
+commands = typer.Typer(help="Manage the devices that are paired with an agent.", no_args_is_help=True)
 _COLUMNS = ("status", "requestId", "deviceId", "displayName", "platform", "clientId", "role", "remoteIp")
 
 
-@nouns.command("list")
-def list_devices(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """List the devices that wait for approval, and those that have it."""
-    server = session(data)
-    found = server.call("GET", _path(server.agent(agent)))
+@commands.command("list")
+def list_devices(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List pending and paired devices."""
+    server = load_session(data)
+    found = server.call("GET", _path(server.find_agent(agent)))
     if output is OutputFormat.JSON:
-        show_json(found)
+        print_json(found)
         return
     if not found["supported"]:
-        say(found["message"], errors)
-    show_rows([*found["pending"], *found["paired"]], _COLUMNS, output)
+        print_line(found["message"], error_console)
+    print_rows([*found["pending"], *found["paired"]], _COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def approve(
-    agent: Name,
-    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="As `roost devices list` shows it.")],
+    agent: AgentName,
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="Request id, as in `roost devices list`.")],
     data: Data = None,
 ) -> None:
-    """Let one device in."""
-    server = session(data)
-    say(server.call("POST", f"{_path(server.agent(agent))}/{quote(request_id, safe='')}/approve")["message"])
+    """Approve one device."""
+    server = load_session(data)
+    print_line(
+        server.call("POST", f"{_path(server.find_agent(agent))}/{quote(request_id, safe='')}/approve")["message"]
+    )
 
 
-@nouns.command("approve-all")
-def approve_all(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Let in every device that waits now."""
-    server = session(data)
-    done = server.call("POST", f"{_path(server.agent(agent))}/approve-all")
+@commands.command("approve-all")
+def approve_all(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Approve all pending devices."""
+    server = load_session(data)
+    done = server.call("POST", f"{_path(server.find_agent(agent))}/approve-all")
     if output is OutputFormat.JSON:
-        show_json(done)
+        print_json(done)
     else:
-        say(done["message"])
-        for one in done["failed"]:
-            complain(f"{one['requestId']}: {one['error']}")
+        print_line(done["message"])
+        for failure in done["failed"]:
+            print_error(f"{failure['requestId']}: {failure['error']}")
     if done["failed"]:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -1,4 +1,4 @@
-"""What `roost doctor` finds: each part tried on this machine, with what to do where it does not work."""
+"""Checks of `roost doctor`: tries each part of the system on this machine and names the remedy for a failure."""
 
 import asyncio
 import platform
@@ -10,11 +10,11 @@ from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
 from roost.storage.content import service as content
 
-Row = dict[str, str]
+CheckResult = dict[str, str]
 
 
-def examine(settings: config.Settings) -> Sequence[Row]:
-    """A row a part: `part`, `status` (`ok`, `no`: not enforced or not there, `fail`: agents cannot run), `detail`."""
+def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
+    """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
     runtime = app.runtime(settings, app.engines(settings))
     found = asyncio.run(runtime.probe())
     return [
@@ -29,76 +29,76 @@ def examine(settings: config.Settings) -> Sequence[Row]:
     ]
 
 
-def _python() -> Row:
-    return _row("roost", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")
+def _python() -> CheckResult:
+    return _check_result("roost", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")
 
 
-def _runtime(name: str, found: Capabilities) -> Sequence[Row]:
+def _runtime(name: str, found: Capabilities) -> Sequence[CheckResult]:
     status, detail = ("ok", "containers start") if found.usable else ("fail", found.error)
     return [
-        _row(f"runtime {name}", status, detail),
-        *(_row(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement),
+        _check_result(f"runtime {name}", status, detail),
+        *(_check_result(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement),
     ]
 
 
-def _engines(settings: config.Settings) -> Sequence[Row]:
-    rows: list[Row] = []
+def _engines(settings: config.Settings) -> Sequence[CheckResult]:
+    rows: list[CheckResult] = []
     for engine in app.engines(settings):
         versions = ", ".join(engine.installed())
-        hint = f"not installed; `roost engines install {engine.id}`"
-        rows.append(_row(f"engine {engine.id}", "ok" if versions else "no", versions or hint))
+        hint = f"not installed; run `roost engines install {engine.id}`"
+        rows.append(_check_result(f"engine {engine.id}", "ok" if versions else "no", versions or hint))
     if not any(row["status"] == "ok" for row in rows):
-        rows.append(_row("engines", "fail", "none is installed; `roost engines install`"))
+        rows.append(_check_result("engines", "fail", "none is installed; run `roost engines install`"))
     return rows
 
 
-def _database(settings: config.Settings) -> Row:
+def _database(settings: config.Settings) -> CheckResult:
     try:
         db = app.open_database(settings)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong is what the doctor is to say
-        return _row("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - every error is a finding
+        return _check_result("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
     kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
     db.close()
-    return _row("database", "ok", kind)
+    return _check_result("database", "ok", kind)
 
 
-def _blobs(settings: config.Settings) -> Row:
+def _blobs(settings: config.Settings) -> CheckResult:
     try:
-        remark = asyncio.run(app.blobs(settings).probe())
+        warning = asyncio.run(app.blobs(settings).probe())
     except (config.BadSettings, BlobStoreFailed) as error:
-        return _row("blobs", "fail", str(error))
-    return _row("blobs", "no" if remark else "ok", remark or f"objects are kept in {settings.blobs}")
+        return _check_result("blobs", "fail", str(error))
+    return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
 
 
-def _content(settings: config.Settings) -> Sequence[Row]:
+def _content(settings: config.Settings) -> Sequence[CheckResult]:
     try:
         db = app.open_database(settings)
-    except Exception:  # noqa: BLE001 - the database's own row says what is wrong
+    except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
     try:
         kept = db.run(content.kept)
     finally:
         db.close()
-    detail = f"{_mib(kept.size)} are stored, {_mib(kept.unheld)} of it were deleted and go within a day"
-    return (_row("content", "ok", detail),)
+    detail = f"{_mib(kept.size)} stored, of which {_mib(kept.unheld)} are deleted and freed within a day"
+    return (_check_result("content", "ok", detail),)
 
 
 def _mib(size: int) -> str:
     return f"{size / 1024**2:,.1f} MiB"
 
 
-def _network(settings: config.Settings) -> Row:
+def _network(settings: config.Settings) -> CheckResult:
     try:
-        return _row("public network", "ok", asyncio.run(app.describe_network(settings)))
+        return _check_result("public network", "ok", asyncio.run(app.describe_network(settings)))
     except (SourceFailed, NetworkRefused) as problem:
-        return _row("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
+        return _check_result("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
 
 
-def _models(settings: config.Settings) -> Sequence[Row]:
+def _models(settings: config.Settings) -> Sequence[CheckResult]:
     if not settings.upstreams:
-        return [_row("models", "ok", "scripted, a stand-in; set ROOST_MODEL_URL for a real one")]
-    return [_row("models", "ok", f"{upstream.api} at {upstream.url}") for upstream in settings.upstreams]
+        return [_check_result("models", "ok", "scripted stand-in; set ROOST_MODEL_URL for a real one")]
+    return [_check_result("models", "ok", f"{upstream.api} at {upstream.url}") for upstream in settings.upstreams]
 
 
-def _row(part: str, status: str, detail: str) -> Row:
+def _check_result(part: str, status: str, detail: str) -> CheckResult:
     return {"part": part, "status": status, "detail": detail}

@@ -1,4 +1,4 @@
-"""`roost exec`: a command in an agent's container, its output here, its exit code as ours."""
+"""`roost exec`: runs a command in an agent's container and exits with its exit code."""
 
 import shlex
 import sys
@@ -6,37 +6,37 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, Name, session
-from roost.cli.output import Output, OutputFormat, complain, show_json, write
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import Output, OutputFormat, print_error, print_json, write_output
 
-AS_TYPED = {"allow_interspersed_args": False}
-"""What follows the agent belongs to the command, options too."""
+PASS_THROUGH = {"allow_interspersed_args": False}
+"""Context settings that leave options after AGENT to the command."""
 
 
-def execute(
-    agent: Name,
+def exec_command(
+    agent: AgentName,
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="What follows the agent; a single word is a shell's line.")
+        list[str], typer.Argument(metavar="COMMAND...", help="The command; a single argument is run by a shell.")
     ],
-    cwd: Annotated[str | None, typer.Option(help="A folder of the workspace.")] = None,
-    timeout: Annotated[int, typer.Option(min=1, max=600, help="End it after so many seconds.")] = 60,
+    cwd: Annotated[str | None, typer.Option(help="Working folder in the workspace.")] = None,
+    timeout: Annotated[int, typer.Option(min=1, max=600, help="Stop the command after this many seconds.")] = 60,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Run a command in an agent's container and leave with its exit code. Options go before AGENT."""
-    here = session(data)
-    words = command[1:] if command[0] == "--" else command
-    line = words[0] if len(words) == 1 else shlex.join(words)
-    order = {"command": line, "cwd": cwd, "timeoutSeconds": timeout}
-    agent_id = here.agent(agent)["agentId"]
-    result = here.call("POST", f"/v0/agents/{agent_id}/console/exec", order, patience=timeout + 30)
+    """Run a command in an agent's container and exit with its exit code. Options go before AGENT."""
+    server = load_session(data)
+    arguments = command[1:] if command[0] == "--" else command
+    line = arguments[0] if len(arguments) == 1 else shlex.join(arguments)
+    request = {"command": line, "cwd": cwd, "timeoutSeconds": timeout}
+    agent_id = server.find_agent(agent)["agentId"]
+    result = server.call("POST", f"/v0/agents/{agent_id}/console/exec", request, timeout_seconds=timeout + 30)
     if output is OutputFormat.JSON:
-        show_json(result)
+        print_json(result)
     else:
-        write(result["stdout"], sys.stdout)
-        write(result["stderr"], sys.stderr)
+        write_output(result["stdout"], sys.stdout)
+        write_output(result["stderr"], sys.stderr)
         if result["timedOut"]:
-            complain(f"The command was ended after {timeout} s; `--timeout` gives it more.")
+            print_error(f"The command was stopped after {timeout} s; `--timeout` changes the limit.")
         if result["truncated"]:
-            complain("The output was cut: it is longer than 1 MiB.")
+            print_error("The output was truncated at 1 MiB.")
     raise typer.Exit(result["exitCode"])

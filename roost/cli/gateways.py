@@ -8,110 +8,110 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, session
-from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
+from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
 from roost.core import clock
 
-nouns = typer.Typer(help="Addresses at which files are served.", no_args_is_help=True)
+commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
 _Gateway = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
 
-@nouns.command("list")
+@commands.command("list")
 def list_gateways(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """List your gateways. There is one from the beginning."""
-    show_rows(rows(session(data).storage()), _COLUMNS, output)
+    """List your gateways. A new tenant has one."""
+    print_rows(fetch_gateways(load_session(data).storage_session()), _COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The first part of its address.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="First label of its host name.")],
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create a gateway."""
-    _show(session(data).storage().call("POST", "/v3/gateways", {"domain": name})["data"], output)
+    _print_gateway(load_session(data).storage_session().call("POST", "/v3/gateways", {"domain": name})["data"], output)
 
 
-@nouns.command()
+@commands.command()
 def show(gateway: _Gateway, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Show one gateway with what lets visitors in, and its plugins."""
-    here = session(data).storage()
-    found = find(here, gateway)
-    plugins = here.call("GET", f"/v3/gateways/plugins/{found['id']}")["data"]
-    _show({**found, "plugins": [one["plugin_id"] for one in plugins]}, output)
+    """Show one gateway with its access controls and plugins."""
+    server = load_session(data).storage_session()
+    found = find_gateway(server, gateway)
+    plugins = server.call("GET", f"/v3/gateways/plugins/{found['id']}")["data"]
+    _print_gateway({**found, "plugins": [plugin["plugin_id"] for plugin in plugins]}, output)
 
 
-@nouns.command()
+@commands.command()
 def delete(
     gateway: _Gateway,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     data: Data = None,
 ) -> None:
-    """Delete a gateway. Its name is never given again."""
-    here = session(data).storage()
-    found = find(here, gateway)
+    """Delete a gateway. Its name cannot be used again."""
+    server = load_session(data).storage_session()
+    found = find_gateway(server, gateway)
     if not yes:
-        typer.confirm(f"Delete {found['domain']}, for ever?", abort=True)
-    here.call("DELETE", f"/v3/gateways/{found['id']}")
-    say("Deleted.")
+        typer.confirm(f"Delete {found['domain']}? Its name cannot be used again.", abort=True)
+    server.call("DELETE", f"/v3/gateways/{found['id']}")
+    print_line("Deleted.")
 
 
-@nouns.command()
+@commands.command()
 def allow(
     gateway: _Gateway,
-    ip: Annotated[str | None, typer.Option(help="An address, or a range like 10.0.0.0/8.")] = None,
-    host: Annotated[str | None, typer.Option(help="A host whose pages may show what is served.")] = None,
-    token: Annotated[bool, typer.Option("--token", help="Whoever has a token, which is made and shown once.")] = False,
+    ip: Annotated[str | None, typer.Option(help="Allow an address or a range like 10.0.0.0/8.")] = None,
+    host: Annotated[str | None, typer.Option(help="Allow pages of this host to embed files.")] = None,
+    token: Annotated[bool, typer.Option("--token", help="Create a token, shown once, and allow its holders.")] = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Say who may use a gateway. One that lets nobody in by name serves your own files, to everybody."""
+    """Restrict who can use a gateway. Without restrictions it serves your own public files to everyone."""
     if [ip is not None, host is not None, token].count(True) != 1:
-        fail("Say who: one of --ip, --host and --token.", ExitCode.USAGE)
-    here = session(data).storage()
+        exit_with_error("Give exactly one of --ip, --host and --token.", ExitCode.USAGE)
+    server = load_session(data).storage_session()
     kind, body = ("ips", {"ip": ip}) if ip else ("hosts", {"host": host}) if host else ("access_tokens", None)
-    path = f"/v3/gateways/{find(here, gateway)['id']}/{kind}"
-    show_record(here.call("POST", path, body)["data"], output)
+    path = f"/v3/gateways/{find_gateway(server, gateway)['id']}/{kind}"
+    print_record(server.call("POST", path, body)["data"], output)
 
 
-@nouns.command()
+@commands.command()
 def refuse(
     gateway: _Gateway,
-    control: Annotated[str, typer.Argument(metavar="CONTROL", help="The address or host, or its id (`show -o json`).")],
+    control: Annotated[str, typer.Argument(metavar="CONTROL", help="Address, host, or id (from `show -o json`).")],
     data: Data = None,
 ) -> None:
-    """Take back what `allow` said."""
-    here = session(data).storage()
-    found = find(here, gateway)
-    for kind, policy in _KINDS.items():
-        for one in found["settings"]["restriction_policies"][policy]:
-            if control in (one["id"], one["value"]):
-                here.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{one['id']}")
-                say("Taken back.")
+    """Remove an access control that `allow` added."""
+    server = load_session(data).storage_session()
+    found = find_gateway(server, gateway)
+    for kind, policy in _POLICIES.items():
+        for entry in found["settings"]["restriction_policies"][policy]:
+            if control in (entry["id"], entry["value"]):
+                server.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{entry['id']}")
+                print_line("Removed.")
                 return
-    fail(f"{found['domain']} has no access control {control!r}.", ExitCode.NOT_FOUND)
+    exit_with_error(f"{found['domain']} has no access control {control!r}.", ExitCode.NOT_FOUND)
 
 
-@nouns.command()
+@commands.command()
 def install(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
     """Install a plugin on a gateway."""
-    here = session(data).storage()
-    here.call("POST", f"/v3/gateways/plugins/{find(here, gateway)['id']}", {"plugin_id": plugin})
-    say("Installed.")
+    server = load_session(data).storage_session()
+    server.call("POST", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}", {"plugin_id": plugin})
+    print_line("Installed.")
 
 
-@nouns.command()
+@commands.command()
 def uninstall(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
-    """Take a plugin off a gateway."""
-    here = session(data).storage()
-    here.call("DELETE", f"/v3/gateways/plugins/{find(here, gateway)['id']}/plugin/{plugin}")
-    say("Uninstalled.")
+    """Uninstall a plugin from a gateway."""
+    server = load_session(data).storage_session()
+    server.call("DELETE", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}/plugin/{plugin}")
+    print_line("Uninstalled.")
 
 
 class AnalyticsBreakdown(StrEnum):
-    """What `analytics` tells apart."""
+    """Keys by which `analytics` groups requests."""
 
     DAY = "day"
     WEEK = "week"
@@ -121,45 +121,47 @@ class AnalyticsBreakdown(StrEnum):
     REFERER = "referer"
 
 
-@nouns.command()
+@commands.command()
 def analytics(
     gateway: _Gateway,
-    by: Annotated[AnalyticsBreakdown, typer.Option(help="What is told apart.")] = AnalyticsBreakdown.DAY,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How far back.")] = 30,
+    by: Annotated[AnalyticsBreakdown, typer.Option(help="Key to group by.")] = AnalyticsBreakdown.DAY,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Number of days, today included.")] = 30,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show how often a gateway was asked, and how many bytes it sent."""
-    here = session(data).storage()
+    """Show the number of requests to a gateway and the bytes that it sent."""
+    server = load_session(data).storage_session()
     today = clock.utc_now().date()
-    asked = {"by": by.value, "start_date": today - timedelta(days=days - 1), "end_date": today, "limit": 1000}
+    query = {"by": by.value, "start_date": today - timedelta(days=days - 1), "end_date": today, "limit": 1000}
     path = f"/v3/analytics/gateways/{'time_series' if by in _PERIODS else 'top'}"
-    found = here.call("GET", f"{path}?{urlencode({**asked, 'gateway_domain': find(here, gateway)['domain']})}")["data"]
+    found = server.call(
+        "GET", f"{path}?{urlencode({**query, 'gateway_domain': find_gateway(server, gateway)['domain']})}"
+    )["data"]
     periods, column = (found["time_periods"], "period_start_time") if by in _PERIODS else (found, "value")
-    show_rows(periods, (column, "requests", "bandwidth"), output)
+    print_rows(periods, (column, "requests", "bandwidth"), output)
 
 
 _PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})
-_KINDS = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
+_POLICIES = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
 
 
-def rows(here: ServerSession) -> list[Mapping[str, Any]]:
-    """All gateways, the oldest first. There are never more than one page holds."""
-    return here.call("GET", "/v3/gateways?pageSize=100")["data"]["rows"]
+def fetch_gateways(server: ServerSession) -> list[Mapping[str, Any]]:
+    """Fetch all gateways, oldest first; they always fit on one page."""
+    return server.call("GET", "/v3/gateways?pageSize=100")["data"]["rows"]
 
 
-def find(here: ServerSession, gateway: str) -> Mapping[str, Any]:
-    found = [row for row in rows(here) if gateway in (row["domain"], row["id"])]
+def find_gateway(server: ServerSession, gateway: str) -> Mapping[str, Any]:
+    found = [row for row in fetch_gateways(server) if gateway in (row["domain"], row["id"])]
     if not found:
-        fail(f"There is no gateway {gateway!r}; `roost gateways list` shows those that there are.", ExitCode.NOT_FOUND)
+        exit_with_error(f"There is no gateway {gateway!r}; `roost gateways list` shows all.", ExitCode.NOT_FOUND)
     return found[0]
 
 
-def _show(record: Mapping[str, Any], output: OutputFormat) -> None:
+def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
-        show_record(record, output)
+        print_record(record, output)
         return
     policies = record["settings"]["restriction_policies"]
-    allowed = {kind: [one["value"] for one in policies[policy]] for kind, policy in _KINDS.items()}
+    allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
     plain = {name: value for name, value in record.items() if name not in {"settings", "custom_domains"}}
-    show_record(plain | {name: values or None for name, values in allowed.items()}, output)
+    print_record(plain | {name: values or None for name, values in allowed.items()}, output)

@@ -1,4 +1,4 @@
-"""`roost keys ...`: create, list, revoke. Speaks to the database itself, so it works with and without a server."""
+"""`roost keys ...`: create, list, revoke. Uses the database directly, so it works without a running server."""
 
 import sys
 from collections.abc import Generator
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roost.cli.client import Data
-from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_rows
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from roost.config import Settings
     from roost.core.db import Database
 
-nouns = typer.Typer(help="API keys: the service JWTs of a tenant.", no_args_is_help=True)
+commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is_help=True)
 Tenant = Annotated[str, typer.Option(help="The tenant's name.")]
 
 
-@nouns.command()
+@commands.command()
 def create(
-    tenant: Annotated[str, typer.Option(help="The tenant's name; made when it is new.")] = DEFAULT_TENANT,
-    name: Annotated[str, typer.Option(help="What the key is for.")] = "key",
-    scope: Annotated[list[str] | None, typer.Option(help="Limit the key to this scope; repeat for more.")] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant's name; created if it is new.")] = DEFAULT_TENANT,
+    name: Annotated[str, typer.Option(help="Name of the key.")] = "key",
+    scope: Annotated[list[str] | None, typer.Option(help="Limit the key to this scope; can be repeated.")] = None,
     plan: Annotated[Plan | None, typer.Option(help="Also set the tenant's plan.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it is good.")] = KEY_LIFETIME.days,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until it expires.")] = KEY_LIFETIME.days,
     data: Data = None,
 ) -> None:
-    """Create a key and print its JWT, alone, on standard output. It is not shown again."""
+    """Create a key and print only its JWT on standard output. It is not shown again."""
     from roost.identity import tenants
     from roost.identity.api_keys import ApiKeys
     from roost.keyring import load_sealer
@@ -49,7 +49,7 @@ def create(
         sys.stdout.write(db.run(issue) + "\n")
 
 
-@nouns.command("list")
+@commands.command("list")
 def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List a tenant's keys, without their tokens."""
     from roost.identity.api_keys import ApiKeys
@@ -67,21 +67,21 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
         }
         for key in keys
     ]
-    show_rows(rows, ("id", "name", "scopes", "expiresAt", "revoked"), output)
+    print_rows(rows, ("id", "name", "scopes", "expiresAt", "revoked"), output)
 
 
-@nouns.command()
+@commands.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `roost keys list` shows it.")], data: Data = None
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost keys list`.")], data: Data = None
 ) -> None:
-    """Revoke a key; a running server refuses it within a second."""
+    """Revoke a key; a running server rejects it within a second."""
     from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
         done = db.run(lambda connection: ApiKeys.delete(connection, key_id))
     if not done:
-        fail(f"There is no live key {key_id!r}.", ExitCode.NOT_FOUND)
-    say("Revoked.")
+        exit_with_error(f"There is no active key {key_id!r}.", ExitCode.NOT_FOUND)
+    print_line("Revoked.")
 
 
 @contextmanager

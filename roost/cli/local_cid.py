@@ -1,40 +1,40 @@
-"""The CID that a file or folder of this machine has under a profile: computed here, by the code that servers run."""
+"""Local computation of the CID of a file or folder, by the same code that servers run."""
 
 from collections.abc import Callable, Sequence
 
-from roost.cli.upload_form import LocalFile, content
+from roost.cli.upload_form import LocalFile, read_content
 from roost.storage.unixfs.directory import DirectoryEntry, folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import ImportProfile
 
-_Folder = dict[str, "DagTree | _Folder"]
+_FolderNode = dict[str, "DagTree | _FolderNode"]
 
 
-def root(files: Sequence[LocalFile], profile: ImportProfile, read: Callable[[int], None]) -> DagTree:
-    """The file, or the folder that all files are in. read: is told of bytes that were read."""
-    top: _Folder = {}
+def import_files(files: Sequence[LocalFile], profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
+    """Import the file, or the folder that contains all files. advance: called with the bytes of each chunk."""
+    top: _FolderNode = {}
     for file in files:
         *folders, name = file.name.split("/")
-        at = top
-        for below in folders:
-            inside = at.setdefault(below, {})
-            assert isinstance(inside, dict)  # a file system has no name twice
-            at = inside
-        at[name] = _file(file, profile, read)
+        parent = top
+        for segment in folders:
+            child = parent.setdefault(segment, {})
+            assert isinstance(child, dict)  # a file system has no name twice
+            parent = child
+        parent[name] = _import_file(file, profile, advance)
     (only,) = top.values()
-    return _tree(only, profile)
+    return _import_node(only, profile)
 
 
-def _file(file: LocalFile, profile: ImportProfile, read: Callable[[int], None]) -> DagTree:
+def _import_file(file: LocalFile, profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
     importer = UnixfsImporter(profile)
-    for piece in content(file):
-        importer.update(piece)
-        read(len(piece))
+    for chunk in read_content(file):
+        importer.update(chunk)
+        advance(len(chunk))
     return importer.finish()
 
 
-def _tree(found: "DagTree | _Folder", profile: ImportProfile) -> DagTree:
-    if isinstance(found, DagTree):
-        return found
-    inside = {name: _tree(below, profile) for name, below in found.items()}
-    return folder(profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in inside.items()))
+def _import_node(node: "DagTree | _FolderNode", profile: ImportProfile) -> DagTree:
+    if isinstance(node, DagTree):
+        return node
+    children = {name: _import_node(child, profile) for name, child in node.items()}
+    return folder(profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in children.items()))

@@ -1,4 +1,4 @@
-"""`roost logs`: the last lines of an agent's logs, or all as they come, over reconnections, until Ctrl-C."""
+"""`roost logs`: prints the last lines of an agent's logs, or follows them until Ctrl-C and reconnects as needed."""
 
 import json
 import sys
@@ -9,92 +9,90 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, Name, ServerSession, session
-from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, write
+from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.output import ExitCode, Output, OutputFormat, error_console, exit_with_error, print_line, write_output
 
-Level = Annotated[
-    str | None, typer.Option(help="This level and those above it: trace, debug, info, warn, error, fatal.")
-]
-Source = Annotated[str | None, typer.Option(help="This source and those under it: `gateway`, `script/build`.")]
-_INTERRUPTED = 130  # as a shell shows what SIGINT ended
-_WAIT = 1.0
-_NOT_ALLOWED = 1008
+Level = Annotated[str | None, typer.Option(help="Lowest level to show: trace, debug, info, warn, error, fatal.")]
+Source = Annotated[str | None, typer.Option(help="A source with its children: `gateway`, `script/build`.")]
+_SIGINT_EXIT_CODE = 130  # 128 + SIGINT, as shells report it
+_RECONNECT_SECONDS = 1.0
+_POLICY_VIOLATION = 1008  # WebSocket close code (RFC 6455)
 
 
-def logs(
-    agent: Name,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with each line as it is written.")] = False,
+def print_logs(
+    agent: AgentName,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they are written.")] = False,
     level: Level = None,
     source: Source = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Print the last 100 lines of an agent's logs; with -f, go on with those that come."""
-    here = session(data)
-    chosen = urlencode({name: value for name, value in (("level", level), ("source", source)) if value})
-    path = f"/v0/agents/{here.agent(agent)['agentId']}/logs" + (f"?{chosen}" if chosen else "")
+    """Print the last 100 lines of an agent's logs; with -f, follow them."""
+    server = load_session(data)
+    query = urlencode({name: value for name, value in (("level", level), ("source", source)) if value})
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/logs" + (f"?{query}" if query else "")
     if not follow:
-        if text := here.call("GET", path)["logs"]:
-            write(text + "\n", sys.stdout)
+        if text := server.call("GET", path)["logs"]:
+            write_output(text + "\n", sys.stdout)
         return
     try:
-        for message in _new(_messages(here, path)):
-            write(_line(message, output), sys.stdout)
+        for message in _skip_repeated(_messages(server, path)):
+            write_output(_format_line(message, output), sys.stdout)
     except KeyboardInterrupt:
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(_SIGINT_EXIT_CODE) from None
 
 
-def _messages(here: ServerSession, path: str) -> Generator[dict[str, Any]]:
-    """The messages of one connection after the other."""
+def _messages(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
+    """Yield log messages and reconnect when the stream ends."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
     from websockets.sync.client import connect
 
-    where = here.url.replace("http", "ws", 1) + path
-    headers = {"Authorization": f"Bearer {here.token.reveal()}"}
+    url = server.url.replace("http", "ws", 1) + path
+    headers = {"Authorization": f"Bearer {server.token.reveal()}"}
     is_open = False
     while True:
         try:
-            with connect(where, additional_headers=headers, proxy=None) as stream:
+            with connect(url, additional_headers=headers, proxy=None) as stream:
                 is_open = True
                 for text in stream:
                     yield json.loads(text)
         except InvalidStatus as refused:
             if refused.response.status_code < 500:
-                _refuse(refused.response.status_code, bytes(refused.response.body))
+                _exit_with_status(refused.response.status_code, bytes(refused.response.body))
         except ConnectionClosed as closed:
-            if closed.rcvd and closed.rcvd.code == _NOT_ALLOWED:
-                fail(closed.rcvd.reason, ExitCode.NOT_ALLOWED)
+            if closed.rcvd and closed.rcvd.code == _POLICY_VIOLATION:
+                exit_with_error(closed.rcvd.reason, ExitCode.NOT_ALLOWED)
         except (OSError, TimeoutError):
             if not is_open:
-                fail(f"No server answers at {here.url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
-        say("The stream broke off; trying again ...", errors)
-        time.sleep(_WAIT)
+                exit_with_error(f"No server answers at {server.url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
+        print_line("The log stream ended; reconnecting ...", error_console)
+        time.sleep(_RECONNECT_SECONDS)
 
 
-def _new(messages: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Without those that a new connection tells again: it begins with the last 100."""
+def _skip_repeated(messages: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Drop messages that were already shown: each connection starts with the last 100."""
     last, shown = "", list[dict[str, Any]]()
     for message in messages:
-        moment = str(message["timestamp"])
-        if moment < last or (moment == last and message in shown):
+        timestamp = str(message["timestamp"])
+        if timestamp < last or (timestamp == last and message in shown):
             continue
-        shown = [*shown, message] if moment == last else [message]
-        last = moment
+        shown = [*shown, message] if timestamp == last else [message]
+        last = timestamp
         yield message
 
 
-def _line(message: dict[str, Any], form: OutputFormat) -> str:
+def _format_line(message: dict[str, Any], form: OutputFormat) -> str:
     if form is OutputFormat.JSON:
         return json.dumps(message, ensure_ascii=sys.stdout.isatty()) + "\n"
     return "{timestamp}  {level:<5}  {source:<22}  {message}\n".format_map(message)
 
 
-def _refuse(status: int, body: bytes) -> None:
+def _exit_with_status(status: int, body: bytes) -> None:
     try:
-        told = str(json.loads(body)["error"])
+        message = str(json.loads(body)["error"])
     except (ValueError, LookupError, TypeError):
-        told = f"The server answered {status}."
-    fail(
-        told,
+        message = f"The server answered {status}."
+    exit_with_error(
+        message,
         {401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}.get(status, ExitCode.FAILED),
     )

@@ -1,4 +1,4 @@
-"""The `roost` program: its nouns and the few verbs without one."""
+"""The `roost` program: its command groups and top-level commands."""
 
 import sys
 from typing import Annotated
@@ -23,12 +23,12 @@ from roost.cli import (
     tasks,
     webhooks,
 )
-from roost.cli.chat import chat
-from roost.cli.execute import AS_TYPED, execute
-from roost.cli.logs import logs
-from roost.cli.output import ExitCode, complain
-from roost.cli.scrub import scrub
-from roost.cli.versions import update, versions
+from roost.cli.chat import chat_with_agent
+from roost.cli.execute import PASS_THROUGH, exec_command
+from roost.cli.logs import print_logs
+from roost.cli.output import ExitCode, print_error
+from roost.cli.scrub import scrub_content
+from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
 
 cli = typer.Typer(
@@ -37,50 +37,50 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command()(server.up)
-cli.command()(chat)
-cli.command()(logs)
-cli.command(name="exec", context_settings=AS_TYPED)(execute)
-cli.command()(versions)
-cli.command()(update)
-cli.command()(server.doctor)
-cli.command()(scrub)
-cli.command()(server.routes)
-cli.add_typer(agents.nouns, name="agents")
-cli.add_typer(channels.nouns, name="channels")
-cli.add_typer(devices.nouns, name="devices")
-cli.add_typer(runtime_config.nouns, name="config")
-cli.add_typer(engines.nouns, name="engines")
-cli.add_typer(keys.nouns, name="keys")
-cli.add_typer(tasks.nouns, name="tasks")
-cli.add_typer(secrets.nouns, name="secrets")
-cli.add_typer(scripts.nouns, name="scripts")
-cli.add_typer(files.nouns, name="files")
-cli.add_typer(groups.nouns, name="groups")
-cli.add_typer(gateways.nouns, name="gateways")
-cli.add_typer(signatures.nouns, name="signatures")
-cli.add_typer(webhooks.nouns, name="webhooks")
+cli.command("up")(server.start_server)
+cli.command("chat")(chat_with_agent)
+cli.command("logs")(print_logs)
+cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
+cli.command("versions")(list_versions)
+cli.command("update")(update_engine)
+cli.command("doctor")(server.run_doctor)
+cli.command("scrub")(scrub_content)
+cli.command("routes")(server.list_routes)
+cli.add_typer(agents.commands, name="agents")
+cli.add_typer(channels.commands, name="channels")
+cli.add_typer(devices.commands, name="devices")
+cli.add_typer(runtime_config.commands, name="config")
+cli.add_typer(engines.commands, name="engines")
+cli.add_typer(keys.commands, name="keys")
+cli.add_typer(tasks.commands, name="tasks")
+cli.add_typer(secrets.commands, name="secrets")
+cli.add_typer(scripts.commands, name="scripts")
+cli.add_typer(files.commands, name="files")
+cli.add_typer(groups.commands, name="groups")
+cli.add_typer(gateways.commands, name="gateways")
+cli.add_typer(signatures.commands, name="signatures")
+cli.add_typer(webhooks.commands, name="webhooks")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"roost {__version__}\n")
         raise typer.Exit
 
 
 @cli.callback()
-def root(
+def root_command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Roost: a self-hosted cloud for AI agents."""
 
 
-def app() -> None:
-    """Run the command line; expected problems end in one line and an exit code, not in a stack."""
+def run_cli() -> None:
+    """Run the command line; print an expected problem as one line and exit with its code."""
     try:
         cli()
     except Problem as problem:
-        complain(problem.message)
+        print_error(problem.message)
         sys.exit(ExitCode.USAGE if problem.kind is ProblemKind.INVALID else ExitCode.FAILED)

@@ -1,6 +1,6 @@
-"""How commands print: tables for people, JSON for scripts, errors on standard error with an exit code that tells.
+"""Output of commands: tables for people, JSON for scripts, errors on standard error with an exit code.
 
-Whatever is printed may have been written by an agent: it neither styles nor steers the terminal.
+An agent may have written any of the text, so control sequences are removed before it reaches a terminal.
 """
 
 import json
@@ -17,20 +17,20 @@ from rich.text import Text
 
 from roost.core.sanitize import sanitize_lines
 
-_WIDE = 1000  # what is no terminal gets whole lines, one a record
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d+Z")
+_PIPE_WIDTH = 1000  # columns, so that a script gets one line per record
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d+Z")
 
 
 def _console(stream: TextIO, *, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else _WIDE)
+    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else _PIPE_WIDTH)
 
 
-screen = _console(sys.stdout)
-errors = _console(sys.stderr, stderr=True)
+console = _console(sys.stdout)
+error_console = _console(sys.stderr, stderr=True)
 
 
 class ExitCode(IntEnum):
-    """0 is success; these are the others."""
+    """Exit codes of failed commands; 0 is success."""
 
     FAILED = 1
     USAGE = 2
@@ -47,69 +47,71 @@ class OutputFormat(StrEnum):
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print records.")]
 
 
-def fail(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-    """Leave the program with an error message."""
-    complain(message)
+def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
+    """Print an error message and exit."""
+    print_error(message)
     raise typer.Exit(code)
 
 
-def complain(message: str) -> None:
-    errors.print(Text.assemble(("Error: ", "red"), sanitize_lines(message)))
+def print_error(message: str) -> None:
+    error_console.print(Text.assemble(("Error: ", "red"), sanitize_lines(message)))
 
 
-def say(text: str, console: Console = screen) -> None:
-    """A line for people."""
+def print_line(text: str, console: Console = console) -> None:
+    """Print sanitized text."""
     console.print(Text(sanitize_lines(text)))
 
 
-def say_field(name: str, value: str, width: int = 0, style: str = "bold") -> None:
-    """A name in a column of its own, and what it stands for beside it, all its lines."""
+def print_field(name: str, value: str, width: int = 0, style: str = "bold") -> None:
+    """Print a name and its value in two columns; further lines of the value are indented."""
     column = f"{name:<{width}}  "
-    screen.print(Text.assemble((column, style), sanitize_lines(value).replace("\n", "\n" + " " * len(column))))
+    console.print(Text.assemble((column, style), sanitize_lines(value).replace("\n", "\n" + " " * len(column))))
 
 
-def write(text: str, stream: TextIO) -> None:
-    """What an agent or its commands wrote: to the byte for a pipe or a file, harmless on a terminal."""
+def write_output(text: str, stream: TextIO) -> None:
+    """Write an agent's output: unchanged to a pipe or a file, sanitized to a terminal."""
     stream.write(sanitize_lines(text) if stream.isatty() else text)
     stream.flush()
 
 
-def show_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
-def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
-    """Records as a table of some of their fields, or whole as JSON."""
+def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
+    """Print records as a table of the given columns, or all fields as JSON."""
     if form is OutputFormat.JSON:
-        show_json(list(rows))
+        print_json(list(rows))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(_heading(column), overflow="fold")
+        table.add_column(_format_heading(column), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(sanitize_lines(_MOMENT.sub(r"\1 \2", _cell(row.get(column))))) for column in columns))
-    screen.print(table)
+        table.add_row(
+            *(Text(sanitize_lines(_TIMESTAMP.sub(r"\1 \2", _format_cell(row.get(column))))) for column in columns)
+        )
+    console.print(table)
 
 
-def show_record(record: Mapping[str, Any], form: OutputFormat) -> None:
-    """One record, a line a field; empty ones are left out."""
+def print_record(record: Mapping[str, Any], form: OutputFormat) -> None:
+    """Print one record, one line per field that is not empty."""
     if form is OutputFormat.JSON:
-        show_json(record)
+        print_json(record)
         return
-    fields = {name: text for name, value in record.items() if (text := _cell(value))}
+    fields = {name: text for name, value in record.items() if (text := _format_cell(value))}
     width = max(map(len, fields), default=0)
     for name, text in fields.items():
-        say_field(name, text, width)
+        print_field(name, text, width)
 
 
-def _heading(field: str) -> str:
-    """`createdAt` and `created_at` -> `CREATED AT`."""
+def _format_heading(field: str) -> str:
+    """Turn `createdAt` or `created_at` into `CREATED AT`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", field).upper()
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return ", ".join(map(_cell, value))  # pyright: ignore[reportUnknownArgumentType] - JSON
+        return ", ".join(map(_format_cell, value))  # pyright: ignore[reportUnknownArgumentType] - JSON
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

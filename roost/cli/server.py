@@ -1,4 +1,4 @@
-"""The verbs about this machine: `up`, `doctor`, `routes`. What they need is loaded when they are called."""
+"""The commands `up`, `doctor` and `routes`. They import the server when they are called, so that others start fast."""
 
 import sys
 from typing import Annotated
@@ -6,47 +6,47 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data
-from roost.cli.output import ExitCode, Output, OutputFormat, say_field, show_json, show_rows, write
+from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_json, print_rows, write_output
 
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
 
-def up(
-    host: Annotated[str | None, typer.Option(help="The address to listen on (default 127.0.0.1).")] = None,
-    port: Annotated[int | None, typer.Option(help="The port (default 8642; 0 takes a free one).")] = None,
+def start_server(
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on (default 8642; 0 for a free one).")] = None,
     data: Data = None,
-    domain: Annotated[str | None, typer.Option(help="The domain of all addresses (default localhost).")] = None,
-    no_first_agent: Annotated[
-        bool, typer.Option("--no-first-agent", help="Do not create an agent to begin with.")
-    ] = False,
+    domain: Annotated[str | None, typer.Option(help="Domain of all addresses (default localhost).")] = None,
+    no_first_agent: Annotated[bool, typer.Option("--no-first-agent", help="Do not create a first agent.")] = False,
 ) -> None:
-    """Start the server. On a new data folder it also creates a first agent."""
+    """Start the server. In a new data folder it also creates a first agent."""
     from roost import app, config
-    from roost.cli.up import serve
+    from roost.cli.up import run_server
 
     settings = config.load_settings(data=data, host=host, port=port, domain=domain)
-    serve(settings, app.drivers(settings), first_agent=not no_first_agent)
+    run_server(settings, app.drivers(settings), first_agent=not no_first_agent)
 
 
-def doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Check this machine: what is enforced, what is not, and why. Exit code 1 if agents cannot run here."""
+def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Check whether agents can run on this machine and which limits are enforced. Exits with 1 if they cannot run."""
     from roost import config
-    from roost.cli.doctor import examine
+    from roost.cli.doctor import run_checks
 
-    rows = examine(config.load_settings(data=data))
+    rows = run_checks(config.load_settings(data=data))
     if output is OutputFormat.JSON:
-        show_json(rows)
+        print_json(rows)
     else:
         width = max(len(row["part"]) for row in rows)
         for row in rows:
-            say_field(row["status"], f"{row['part']:<{width}}  {row['detail']}", 4, _STYLES[row["status"]])
+            print_field(row["status"], f"{row['part']:<{width}}  {row['detail']}", 4, _STYLES[row["status"]])
     if any(row["status"] == "fail" for row in rows):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def routes(
+def list_routes(
     output: Output = OutputFormat.TABLE,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The reference page, with all fields.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the API reference page, with all fields.")
+    ] = False,
 ) -> None:
     """List the endpoints: method, path, credentials, addresses, handler."""
     from prometheus_client import CollectorRegistry
@@ -58,7 +58,7 @@ def routes(
 
     app = application(ServiceRegistry(), "", {}, CollectorRegistry())
     if markdown:
-        write(reference.markdown(app), sys.stdout)
+        write_output(reference.markdown(app), sys.stdout)
         return
     rows = table(app)
-    show_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)
+    print_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)

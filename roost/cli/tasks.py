@@ -5,148 +5,151 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.agents import Name
-from roost.cli.client import Data, ServerSession, session
-from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
+from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
 
-nouns = typer.Typer(help="What agents do at their times.", no_args_is_help=True)
+commands = typer.Typer(help="Manage scheduled tasks of agents.", no_args_is_help=True)
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id or name.")]
-Description = Annotated[str | None, typer.Option(help="What it is for, in your words.")]
-Model = Annotated[str | None, typer.Option(help="The model for this task.")]
-Timeout = Annotated[int | None, typer.Option(min=1, help="Give up after so many seconds.")]
+Description = Annotated[str | None, typer.Option(help="Purpose of the task.")]
+Model = Annotated[str | None, typer.Option(help="Model that runs this task.")]
+Timeout = Annotated[int | None, typer.Option(min=1, help="Stop a run after this many seconds.")]
 _COLUMNS = ("jobId", "name", "schedule", "enabled", "nextRunAt", "lastRunAt", "lastStatus")
 _RUN_COLUMNS = ("startedAt", "status", "durationMs", "summary", "error")
-_WHEN = "`0 9 * * 1-5`, the same with a zone behind it, `@daily`, `every 10m`, or a time."
+_SCHEDULE_HELP = "`0 9 * * 1-5`, optionally followed by a time zone, `@daily`, `every 10m`, or a time."
 
 
-@nouns.command("list")
-def list_tasks(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+@commands.command("list")
+def list_tasks(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's tasks."""
-    here = session(data)
-    tasks = here.call("GET", _path(here, agent))["tasks"]
-    show_rows(tasks if output is OutputFormat.JSON else [_plainly(task) for task in tasks], _COLUMNS, output)
+    server = load_session(data)
+    tasks = server.call("GET", _path(server, agent))["tasks"]
+    print_rows(tasks if output is OutputFormat.JSON else [_table_row(task) for task in tasks], _COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def create(
-    agent: Name,
+    agent: AgentName,
     name: Annotated[str, typer.Argument(metavar="NAME", help="At most 100 characters.")],
-    schedule: Annotated[str, typer.Argument(metavar="SCHEDULE", help=f"When: {_WHEN}")],
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="What the agent is told.")],
+    schedule: Annotated[str, typer.Argument(metavar="SCHEDULE", help=f"Schedule: {_SCHEDULE_HELP}")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Message to the agent.")],
     description: Description = None,
     model: Model = None,
     timeout: Timeout = None,
-    off: Annotated[bool, typer.Option("--off", help="Make it turned off.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Create the task disabled.")] = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Schedule a task."""
-    here = session(data)
-    payload = _turn(message, model, timeout)
+    server = load_session(data)
+    payload = _agent_turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description, "enabled": not off}
-    show_record(here.call("POST", _path(here, agent), _given(body))["task"], output)
+    print_record(server.call("POST", _path(server, agent), _drop_none(body))["task"], output)
 
 
-@nouns.command()
-def show(agent: Name, task: Task, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+@commands.command()
+def show(agent: AgentName, task: Task, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one task."""
-    here = session(data)
-    show_record(here.call("GET", _task_path(here, agent, task))["task"], output)
+    server = load_session(data)
+    print_record(server.call("GET", _task_path(server, agent, task))["task"], output)
 
 
-@nouns.command()
+@commands.command()
 def update(
-    agent: Name,
+    agent: AgentName,
     task: Task,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
-    schedule: Annotated[str | None, typer.Option(help=f"When: {_WHEN}")] = None,
-    message: Annotated[str | None, typer.Option(help="What the agent is told.")] = None,
+    schedule: Annotated[str | None, typer.Option(help=f"Schedule: {_SCHEDULE_HELP}")] = None,
+    message: Annotated[str | None, typer.Option(help="Message to the agent.")] = None,
     description: Description = None,
     model: Model = None,
     timeout: Timeout = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Change what is given of a task."""
+    """Change the given fields of a task."""
     if message is None and (model or timeout):
-        fail("`--model` and `--timeout` go with a `--message`.", ExitCode.USAGE)
-    here = session(data)
-    payload = None if message is None else _turn(message, model, timeout)
+        exit_with_error("`--model` and `--timeout` need `--message`.", ExitCode.USAGE)
+    server = load_session(data)
+    payload = None if message is None else _agent_turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description}
-    show_record(here.call("PUT", _task_path(here, agent, task), _given(body))["task"], output)
+    print_record(server.call("PUT", _task_path(server, agent, task), _drop_none(body))["task"], output)
 
 
-@nouns.command()
-def delete(agent: Name, task: Task, data: Data = None) -> None:
-    """Delete a task with its history."""
-    here = session(data)
-    say(here.call("DELETE", _task_path(here, agent, task))["message"])
+@commands.command()
+def delete(agent: AgentName, task: Task, data: Data = None) -> None:
+    """Delete a task and its history."""
+    server = load_session(data)
+    print_line(server.call("DELETE", _task_path(server, agent, task))["message"])
 
 
-@nouns.command()
-def run(agent: Name, task: Task, data: Data = None) -> None:
-    """Run a task now; `runs` shows how it ends."""
-    here = session(data)
-    say(here.call("POST", f"{_task_path(here, agent, task)}/run")["message"])
+@commands.command()
+def run(agent: AgentName, task: Task, data: Data = None) -> None:
+    """Run a task now; `runs` shows the result."""
+    server = load_session(data)
+    print_line(server.call("POST", f"{_task_path(server, agent, task)}/run")["message"])
 
 
-@nouns.command()
+@commands.command()
 def toggle(
-    agent: Name,
+    agent: AgentName,
     task: Task,
-    on: Annotated[bool | None, typer.Option("--on/--off", help="To which side; to the other one by default.")] = None,
+    on: Annotated[
+        bool | None, typer.Option("--on/--off", help="New state (default: the opposite of the present one).")
+    ] = None,
     data: Data = None,
 ) -> None:
-    """Turn a task on or off."""
-    here = session(data)
+    """Enable or disable a task."""
+    server = load_session(data)
     body = None if on is None else {"enabled": on}
-    changed = here.call("POST", f"{_task_path(here, agent, task)}/toggle", body)["task"]
-    say(f"{changed['name']} is {'on' if changed['enabled'] else 'off'}")
+    changed = server.call("POST", f"{_task_path(server, agent, task)}/toggle", body)["task"]
+    print_line(f"{changed['name']} is {'on' if changed['enabled'] else 'off'}")
 
 
-@nouns.command()
+@commands.command()
 def runs(
-    agent: Name,
+    agent: AgentName,
     task: Task,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of results.")] = 20,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show a task's runs, newest first."""
-    here = session(data)
-    show_rows(here.call("GET", f"{_task_path(here, agent, task)}/runs?limit={limit}")["runs"], _RUN_COLUMNS, output)
+    server = load_session(data)
+    print_rows(
+        server.call("GET", f"{_task_path(server, agent, task)}/runs?limit={limit}")["runs"], _RUN_COLUMNS, output
+    )
 
 
-def _path(here: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{here.agent(agent)['agentId']}/tasks"
+def _path(server: ServerSession, agent: str) -> str:
+    return f"/v0/agents/{server.find_agent(agent)['agentId']}/tasks"
 
 
-def _task_path(here: ServerSession, agent: str, name: str) -> str:
-    """The path of the task with that id, or with that name if there is just one."""
-    path = _path(here, agent)
-    found = [task for task in here.call("GET", path)["tasks"] if name in (task["id"], task["name"])]
+def _task_path(server: ServerSession, agent: str, name: str) -> str:
+    """Return the path of the task with that id, or of the only task with that name."""
+    path = _path(server, agent)
+    found = [task for task in server.call("GET", path)["tasks"] if name in (task["id"], task["name"])]
     exact = [task for task in found if task["id"] == name] or found
     if not exact:
-        fail(f"There is no task {name!r}; `roost tasks list` shows those that there are.", ExitCode.NOT_FOUND)
+        exit_with_error(f"There is no task {name!r}; `roost tasks list` shows all.", ExitCode.NOT_FOUND)
     if len(exact) > 1:
-        fail(f"{len(exact)} tasks are called {name!r}: use the id.", ExitCode.USAGE)
+        exit_with_error(f"{len(exact)} tasks have the name {name!r}: use the id.", ExitCode.USAGE)
     return f"{path}/{exact[0]['id']}"
 
 
-def _turn(message: str, model: str | None, timeout: int | None) -> dict[str, Any]:
-    return _given({"kind": "agentTurn", "message": message, "model": model, "timeoutSeconds": timeout})
+def _agent_turn(message: str, model: str | None, timeout: int | None) -> dict[str, Any]:
+    return _drop_none({"kind": "agentTurn", "message": message, "model": model, "timeoutSeconds": timeout})
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _plainly(task: Mapping[str, Any]) -> dict[str, Any]:
-    """For a table: the schedule in a few words."""
+def _table_row(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the task with its schedule as short text."""
     schedule: Mapping[str, Any] = task["schedule"] or {"kind": None}
-    told = {
+    texts = {
         "at": lambda: schedule["at"],
         "every": lambda: f"every {schedule['everyMs'] / 60_000:g}m",
         "cron": lambda: f"{schedule['expr']} {schedule['tz']}",
     }
-    return {**task, "schedule": told.get(schedule["kind"], lambda: "the agent's own")()}
+    return {**task, "schedule": texts.get(schedule["kind"], lambda: "defined by the agent")()}

@@ -1,51 +1,62 @@
-"""`roost versions` and `roost update`: which versions of its engine an agent can run, and the change to another."""
+"""`roost versions` and `roost update`: list the engine versions that an agent can run, and change to another."""
 
 from typing import Annotated
 
 import typer
 
-from roost.cli.agents import Name
-from roost.cli.client import Data, session
-from roost.cli.output import ExitCode, Output, OutputFormat, errors, fail, say, show_json, show_record, show_rows
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    error_console,
+    exit_with_error,
+    print_json,
+    print_line,
+    print_record,
+    print_rows,
+)
 
-_PATIENCE = 1800.0  # an install takes minutes; the server ends it, and tells
+_UPDATE_TIMEOUT_SECONDS = 1800.0  # longer than the server's own limit for an installation
 
 
-def versions(agent: Name, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """List the versions that an agent can be updated to or restarted at, newest first."""
-    here = session(data)
-    with errors.status("Asking ..."):
-        found = here.call("GET", f"/v0/agents/{here.agent(agent)['agentId']}/available-agent-versions")
+def list_versions(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the engine versions that an agent can be updated to or restarted with, newest first."""
+    server = load_session(data)
+    with error_console.status("Loading ..."):
+        found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/available-agent-versions")
     if output is OutputFormat.JSON:
-        show_json(found)
+        print_json(found)
         return
     current = found["currentVersion"]
     known = found["availableVersions"]
-    listed = known if current in known else [current, *known]
-    rows = [{"version": one, "engine": found["engine"], "current": "yes" if one == current else ""} for one in listed]
-    show_rows(rows, ("version", "engine", "current"), output)
+    rows = [
+        {"version": version, "engine": found["engine"], "current": "yes" if version == current else ""}
+        for version in (known if current in known else [current, *known])
+    ]
+    print_rows(rows, ("version", "engine", "current"), output)
 
 
-def update(
-    agent: Name,
-    to: Annotated[str | None, typer.Option(metavar="VERSION", help="This version; else the newest.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether there is a newer one.")] = False,
+def update_engine(
+    agent: AgentName,
+    to: Annotated[str | None, typer.Option(metavar="VERSION", help="Version to install (default: the newest).")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only check for a newer version.")] = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Update an agent's engine. One that does not hold is taken back, with what the agent remembered."""
+    """Update an agent's engine. A failed update is rolled back, with the agent's state."""
     if check and to is not None:
-        fail("`--check` looks for the newest version: leave out `--to`.", ExitCode.USAGE)
-    here = session(data)
-    path = f"/v0/agents/{here.agent(agent)['agentId']}/update"
+        exit_with_error("`--check` looks for the newest version: omit `--to`.", ExitCode.USAGE)
+    server = load_session(data)
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/update"
     if check:
-        show_record(here.call("GET", path), output)
+        print_record(server.call("GET", path), output)
         return
-    with errors.status("Updating ..."):
-        done = here.call("POST", path, {"tag": to} if to else {}, patience=_PATIENCE)
+    with error_console.status("Updating ..."):
+        done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
     if output is OutputFormat.JSON:
-        show_json(done)
+        print_json(done)
     elif done["success"]:
-        say(done["output"])
+        print_line(done["output"])
     if not done["success"]:
-        fail(done["output"])
+        exit_with_error(done["output"])

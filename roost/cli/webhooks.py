@@ -4,105 +4,111 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, segment, session
-from roost.cli.files import listed
-from roost.cli.output import ExitCode, Output, OutputFormat, fail, say, show_record, show_rows
+from roost.cli.client import Data, load_session, path_segment
+from roost.cli.files import fetch_records
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
 
-nouns = typer.Typer(help="Addresses that are told what happens to your files.", no_args_is_help=True)
-_Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=segment)]
-_Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", parser=segment)]
+commands = typer.Typer(help="Manage webhooks, URLs that are notified of changes to your files.", no_args_is_help=True)
+_Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=path_segment)]
+_Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", parser=path_segment)]
 _Events = Annotated[
-    list[str] | None, typer.Option("--event", metavar="TYPE", help="A type like `ipfs.private.file_added`; repeat it.")
+    list[str] | None,
+    typer.Option("--event", metavar="TYPE", help="Event type like `ipfs.private.file_added`; can be repeated."),
 ]
-_Description = Annotated[str | None, typer.Option(help="A note for yourself.")]
+_Description = Annotated[str | None, typer.Option(help="Description of the webhook.")]
 _COLUMNS = ("id", "url", "events", "enabled", "disabled_reason", "failing_since")
-_DELIVERIES = ("id", "event_type", "state", "attempts", "status", "error", "created_at", "next_attempt_at")
-_LIMIT = 25
+_DELIVERY_COLUMNS = ("id", "event_type", "state", "attempts", "status", "error", "created_at", "next_attempt_at")
+_DEFAULT_LIMIT = 25
 
 
-@nouns.command("list")
+@commands.command("list")
 def list_webhooks(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your webhooks."""
-    show_rows(session(data).storage().call("GET", "/v3/webhooks")["data"]["webhooks"], _COLUMNS, output)
+    print_rows(load_session(data).storage_session().call("GET", "/v3/webhooks")["data"]["webhooks"], _COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def create(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where messages go.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL that receives the messages.")],
     event: _Events = None,
     description: _Description = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Have an address told of events; of all, where none is named. The secret that signs is shown this once."""
+    """Create a webhook for the given events (default: all). Its signing secret is shown only once."""
     body = {"url": url, "events": event or [], "description": description or ""}
-    show_record(session(data).storage().call("POST", "/v3/webhooks", body)["data"], output)
+    print_record(load_session(data).storage_session().call("POST", "/v3/webhooks", body)["data"], output)
 
 
-@nouns.command()
+@commands.command()
 def show(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one webhook."""
-    show_record(session(data).storage().call("GET", f"/v3/webhooks/{webhook}")["data"], output)
+    print_record(load_session(data).storage_session().call("GET", f"/v3/webhooks/{webhook}")["data"], output)
 
 
-@nouns.command()
+@commands.command()
 def update(
     webhook: _Webhook,
-    url: Annotated[str | None, typer.Option(help="Where messages go.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL that receives the messages.")] = None,
     event: _Events = None,
-    all_events: Annotated[bool, typer.Option("--all-events", help="Tell of all types again.")] = False,
+    all_events: Annotated[bool, typer.Option("--all-events", help="Subscribe to all types again.")] = False,
     description: _Description = None,
-    enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Send messages, or none.")] = None,
+    enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Turn delivery on or off.")] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Change a webhook. To enable one forgives it all failures, and sends what still waits."""
+    """Change a webhook. Enabling it resets its failures and sends pending messages."""
     events = [] if all_events else event
     body = {"url": url, "events": events, "description": description, "enabled": enable}
     given = {name: value for name, value in body.items() if value is not None}
     if not given:
-        fail("Say what to change: --url, --event, --all-events, --description, --enable or --disable.", ExitCode.USAGE)
-    show_record(session(data).storage().call("PUT", f"/v3/webhooks/{webhook}", given)["data"], output)
+        exit_with_error(
+            "Nothing to change: give --url, --event, --all-events, --description, --enable or --disable.",
+            ExitCode.USAGE,
+        )
+    print_record(load_session(data).storage_session().call("PUT", f"/v3/webhooks/{webhook}", given)["data"], output)
 
 
-@nouns.command()
+@commands.command()
 def delete(webhook: _Webhook, data: Data = None) -> None:
-    """Delete a webhook; what waits for it is not sent."""
-    session(data).storage().call("DELETE", f"/v3/webhooks/{webhook}")
-    say("Deleted.")
+    """Delete a webhook and its pending messages."""
+    load_session(data).storage_session().call("DELETE", f"/v3/webhooks/{webhook}")
+    print_line("Deleted.")
 
 
-@nouns.command("rotate-secret")
+@commands.command("rotate-secret")
 def rotate_secret(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Sign with a new secret, shown this once; the one before signs beside it for 24 hours."""
-    show_record(session(data).storage().call("POST", f"/v3/webhooks/{webhook}/rotate_secret")["data"], output)
+    """Create a new signing secret, shown only once; the old one also signs for 24 hours."""
+    print_record(
+        load_session(data).storage_session().call("POST", f"/v3/webhooks/{webhook}/rotate_secret")["data"], output
+    )
 
 
-@nouns.command()
+@commands.command()
 def deliveries(
     webhook: _Webhook,
     state: Annotated[str | None, typer.Option(help="pending, sending, delivered or failed.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List what a webhook was told in the last 7 days, the newest first, and what became of it."""
-    here = session(data).storage()
-    rows = listed(here, f"webhooks/{webhook}/deliveries", "deliveries", {"state": state}, limit)
-    show_rows(rows, _DELIVERIES, output)
+    """List a webhook's deliveries of the last 7 days, newest first."""
+    server = load_session(data).storage_session()
+    rows = fetch_records(server, f"webhooks/{webhook}/deliveries", "deliveries", {"state": state}, limit)
+    print_rows(rows, _DELIVERY_COLUMNS, output)
 
 
-@nouns.command()
+@commands.command()
 def redeliver(webhook: _Webhook, delivery: _Delivery, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Send a message again, now."""
+    """Send a message again now."""
     path = f"/v3/webhooks/{webhook}/deliveries/{delivery}/redeliver"
-    show_record(session(data).storage().call("POST", path)["data"], output)
+    print_record(load_session(data).storage_session().call("POST", path)["data"], output)
 
 
-@nouns.command("test")
-def try_out(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Send one message of no event, and tell what became of it. Exits with 1 when it was not taken."""
-    done = session(data).storage().call("POST", f"/v3/webhooks/{webhook}/test")["data"]
-    show_record(done, output)
+@commands.command("test")
+def send_test(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Send a test message and show its delivery. Exits with 1 if it failed."""
+    done = load_session(data).storage_session().call("POST", f"/v3/webhooks/{webhook}/test")["data"]
+    print_record(done, output)
     if done["state"] != "delivered":
         raise typer.Exit(ExitCode.FAILED)

@@ -1,11 +1,11 @@
-"""A server that says what a test wants it to say."""
+"""Fixtures: a scripted server, and no server in the environment."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cli import terminal
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +15,6 @@ def _no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with terminal.server() as made:
+def server() -> Iterator[FakeServer]:
+    with terminal.fake_server() as made:
         yield made

@@ -1,4 +1,4 @@
-"""The command line as it is typed: in this process, or on a terminal of its own."""
+"""Runs the command line in this process or on a pseudo-terminal, against a scripted HTTP server."""
 
 import json
 import os
@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 
 from roost.cli.main import cli
 
-Answer = tuple[int, Any]
+FakeAnswer = tuple[int, Any]
 
 
 def run(*arguments: str, input: str | None = None, **environment: str) -> Result:  # noqa: A002 - as in subprocess
     return CliRunner().invoke(cli, arguments, input=input, env=environment)
 
 
-def on_a_terminal(code: str, *, columns: int = 80) -> str:
-    """What a terminal gets to see of a piece of Python."""
+def run_on_terminal(code: str, *, columns: int = 80) -> str:
+    """Run Python code on a pseudo-terminal and return its output."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environment) as process:
@@ -33,24 +33,22 @@ def on_a_terminal(code: str, *, columns: int = 80) -> str:
         try:
             while block := os.read(ours, 65536):
                 seen += block
-        except OSError:  # Linux tells the end of a terminal like this
+        except OSError:  # on Linux, reading a closed terminal raises EIO
             pass
         os.close(ours)
     assert process.returncode == 0, seen
     return seen.decode().replace("\r\n", "\n")
 
 
-class Server(ThreadingHTTPServer):
-    """Answers by method and path, and keeps what it was asked, forms as bytes. A text is sent as it is, everything else
-    as JSON.
-    """
+class FakeServer(ThreadingHTTPServer):
+    """Answers by method and path, records requests, and sends strings as text and other values as JSON."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: dict[str, Answer | list[Answer]] = {}
-        self.asked: list[tuple[str, Mapping[str, str], Any]] = []
+        self.answers: dict[str, FakeAnswer | list[FakeAnswer]] = {}
+        self.requests: list[tuple[str, Mapping[str, str], Any]] = []
 
     @property
     def url(self) -> str:
@@ -63,19 +61,19 @@ class Server(ThreadingHTTPServer):
     def run(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as in subprocess
         return run(*arguments, input=input, **self.environment)
 
-    def bodies(self, what: str) -> list[Any]:
-        return [body for line, _, body in self.asked if line == what]
+    def bodies(self, request_line: str) -> list[Any]:
+        return [body for line, _, body in self.requests if line == request_line]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: FakeServer
 
     def _answer(self) -> None:
         line = f"{self.command} {self.path}"
         sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         is_form = self.headers.get("Content-Type", "").startswith("multipart/")
         body = sent if is_form else json.loads(sent) if sent else None
-        self.server.asked.append((line, dict(self.headers), body))
+        self.server.requests.append((line, dict(self.headers), body))
         answer = self.server.answers.get(line, (404, {"error": "Not found"}))
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
@@ -94,8 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    with Server() as made:
+def fake_server() -> Iterator[FakeServer]:
+    with FakeServer() as made:
         thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 ADA = {
     "agentId": "a1",
@@ -21,20 +21,20 @@ EXEC = "POST /v0/agents/a1/console/exec"
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
     server.answers["GET /v0/agents/a1"] = (200, {"agent": ADA, "processStatus": "running", "skills": []})
     return server
 
 
-def test_list(ada: Server) -> None:
+def test_list(ada: FakeServer) -> None:
     head, row = ada.run("agents", "list").stdout.splitlines()
     assert head.split("  ")[0] == "AGENT ID"
     assert row.split() == ["a1", "Ada", "hermes", "1.0", "running", "2026-01-02", "03:04"]
     assert json.loads(ada.run("agents", "list", "-o", "json").stdout)[0]["name"] == "Ada"
 
 
-def test_create_asks_for_what_was_given_and_shows_no_token(server: Server) -> None:
+def test_create_asks_for_what_was_given_and_shows_no_token(server: FakeServer) -> None:
     server.answers["POST /v0/agents"] = (201, {"success": True, "agent": ADA})
     made = server.run("agents", "create", "Ada", "--engine", "hermes", "--emoji", "🦉")
     assert made.exit_code == 0
@@ -46,7 +46,7 @@ def test_create_asks_for_what_was_given_and_shows_no_token(server: Server) -> No
     assert server.bodies("POST /v0/agents")[1] == {"name": "Ada"}
 
 
-def test_a_create_that_fails_says_why(server: Server) -> None:
+def test_a_create_that_fails_says_why(server: FakeServer) -> None:
     failed = {**ADA, "status": "failed", "statusReason": "The gateway exited.\n\x1b[31mIts last line"}
     server.answers["POST /v0/agents"] = (500, {"error": "Gateway failed to start", "agent": failed})
     made = server.run("agents", "create", "Ada")
@@ -54,7 +54,7 @@ def test_a_create_that_fails_says_why(server: Server) -> None:
     assert made.stderr.splitlines() == ["Error: Gateway failed to start. The gateway exited.", "Its last line"]
 
 
-def test_show(ada: Server) -> None:
+def test_show(ada: FakeServer) -> None:
     shown = ada.run("agents", "show", "Ada").stdout
     assert "processStatus  running" in shown
     assert "rst_gw" not in shown
@@ -63,26 +63,26 @@ def test_show(ada: Server) -> None:
 
 
 @pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
-def test_delete_asks_first(ada: Server, typed: str, deleted: bool) -> None:
+def test_delete_asks_first(ada: FakeServer, typed: str, deleted: bool) -> None:
     ada.answers["DELETE /v0/agents/a1"] = (200, {"success": True, "message": "Agent deleted"})
     answer = ada.run("agents", "delete", "Ada", input=typed)
     assert (answer.exit_code == 0) is deleted
     assert (("Agent deleted" in answer.stdout), len(ada.bodies("DELETE /v0/agents/a1"))) == (deleted, int(deleted))
 
 
-def test_delete_without_asking(ada: Server) -> None:
+def test_delete_without_asking(ada: FakeServer) -> None:
     ada.answers["DELETE /v0/agents/a1"] = (200, {"success": True, "message": "Agent deleted"})
     assert ada.run("agents", "delete", "Ada", "--yes").stdout == "Agent deleted\n"
 
 
-def test_restart(ada: Server) -> None:
+def test_restart(ada: FakeServer) -> None:
     ada.answers["POST /v0/agents/a1/restart"] = (200, {"success": True, "message": "Agent restarted"})
     assert ada.run("agents", "restart", "Ada").stdout == "Agent restarted\n"
     ada.run("agents", "restart", "a1", "--version", "2.0")
     assert ada.bodies("POST /v0/agents/a1/restart") == [{}, {"version": "2.0"}]
 
 
-def test_logs(ada: Server) -> None:
+def test_logs(ada: FakeServer) -> None:
     ada.answers["GET /v0/agents/a1/logs"] = [(200, {"logs": "one\ntwo"}), (200, {"logs": ""})]
     assert ada.run("agents", "logs", "Ada").stdout == "one\ntwo\n"
     assert ada.run("agents", "logs", "Ada").stdout == ""
@@ -99,14 +99,14 @@ def test_logs(ada: Server) -> None:
         (["echo", "--", "--data"], "echo -- --data"),
     ],
 )
-def test_exec_takes_the_command_as_it_is_typed(ada: Server, typed: list[str], line: str) -> None:
+def test_exec_takes_the_command_as_it_is_typed(ada: FakeServer, typed: list[str], line: str) -> None:
     ada.answers[EXEC] = (200, RAN)
     assert ada.run("agents", "exec", "Ada", *typed).exit_code == 0
     assert ada.run("exec", "Ada", *typed).exit_code == 0
     assert ada.bodies(EXEC) == [{"command": line, "cwd": None, "timeoutSeconds": 60}] * 2
 
 
-def test_exec_leaves_with_what_the_command_left(ada: Server) -> None:
+def test_exec_leaves_with_what_the_command_left(ada: FakeServer) -> None:
     ada.answers[EXEC] = (200, {**RAN, "stdout": "out\x1b[1m", "stderr": "err\n", "exitCode": 7})
     ran = ada.run("agents", "exec", "--cwd", "sub", "--timeout", "5", "Ada", "x")
     assert (ran.exit_code, ran.stdout, ran.stderr) == (7, "out\x1b[1m", "err\n")
@@ -115,7 +115,7 @@ def test_exec_leaves_with_what_the_command_left(ada: Server) -> None:
     assert (whole.exit_code, json.loads(whole.stdout)["exitCode"]) == (7, 7)
 
 
-def test_exec_tells_what_was_cut(ada: Server) -> None:
+def test_exec_tells_what_was_cut(ada: FakeServer) -> None:
     ada.answers[EXEC] = (200, {**RAN, "stdout": "part", "exitCode": 124, "timedOut": True, "truncated": True})
     ran = ada.run("agents", "exec", "Ada", "x")
     assert (ran.exit_code, ran.stdout) == (124, "part")
@@ -124,6 +124,6 @@ def test_exec_tells_what_was_cut(ada: Server) -> None:
 
 
 @pytest.mark.parametrize("typed", [["exec", "Ada"], ["exec", "--timeout", "0", "Ada", "x"], ["create"], ["list", "x"]])
-def test_what_was_typed_wrongly(ada: Server, typed: list[str]) -> None:
+def test_what_was_typed_wrongly(ada: FakeServer, typed: list[str]) -> None:
     assert ada.run("agents", *typed).exit_code == 2
-    assert ada.asked == []
+    assert ada.requests == []

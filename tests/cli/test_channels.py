@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 PATH = "/v0/agents/a1/channels"
 TELEGRAM = {
@@ -19,7 +19,7 @@ DONE = {"success": True, "message": "Slack is configured", "botUsername": "weath
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     server.answers[f"GET {PATH}"] = (200, {"telegram": TELEGRAM, "slack": None, "version": "1"})
     server.answers[f"POST {PATH}/slack"] = (200, DONE)
@@ -28,14 +28,14 @@ def ada(server: Server) -> Server:
     return server
 
 
-def test_list(ada: Server) -> None:
+def test_list(ada: FakeServer) -> None:
     head, row = ada.run("channels", "list", "Ada").stdout.splitlines()
     assert head.split()[0] == "CHANNEL"
     assert row.split() == ["telegram", "true", "weather_bot", "open", "1,", "2", "false"]
     assert json.loads(ada.run("channels", "list", "Ada", "-o", "json").stdout)["slack"] is None
 
 
-def test_tokens_come_from_files_or_standard_input(ada: Server, tmp_path: Path) -> None:
+def test_tokens_come_from_files_or_standard_input(ada: FakeServer, tmp_path: Path) -> None:
     file = tmp_path / "bot"
     file.write_text("xoxb-1\n")
     done = ada.run("channels", "set", "Ada", "slack", "--bot-token-file", str(file), input="xapp-1\n")
@@ -59,23 +59,23 @@ def test_tokens_come_from_files_or_standard_input(ada: Server, tmp_path: Path) -
     assert ada.bodies(f"POST {PATH}/telegram") == [{"botToken": "t", "dmPolicy": "pairing", "allowFrom": ["1", "2"]}]
 
 
-def test_the_rest_is_changed_without_a_token(ada: Server) -> None:
+def test_the_rest_is_changed_without_a_token(ada: FakeServer) -> None:
     ada.run("channels", "set", "Ada", "telegram", "--keep-tokens", "--allow-anyone", "--disable")
     assert ada.bodies(f"POST {PATH}/telegram") == [{"allowFrom": [], "enabled": False}]
 
 
-def test_a_file_that_is_not_there_is_said(ada: Server) -> None:
+def test_a_file_that_is_not_there_is_said(ada: FakeServer) -> None:
     failed = ada.run("channels", "set", "Ada", "telegram", "--bot-token-file", "/nowhere/token")
     assert failed.exit_code == 2
     assert "could not be read" in failed.stderr
 
 
-def test_remove_asks_first(ada: Server) -> None:
+def test_remove_asks_first(ada: FakeServer) -> None:
     assert ada.run("channels", "remove", "Ada", "telegram", input="n\n").exit_code == 1
     assert ada.run("channels", "remove", "Ada", "telegram", "--yes").stdout == "Telegram is removed\n"
 
 
-def test_a_refusal_ends_the_command(ada: Server) -> None:
+def test_a_refusal_ends_the_command(ada: FakeServer) -> None:
     ada.answers[f"POST {PATH}/telegram"] = (403, {"error": "Channels need a paid plan"})
     failed = ada.run("channels", "set", "Ada", "telegram", input="t\n")
     assert (failed.exit_code, failed.stderr) == (4, "Error: Channels need a paid plan\n")

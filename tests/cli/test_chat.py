@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from roost.cli.chat import _pieces
-from tests.cli.terminal import Server, run
+from roost.cli.chat import _parse_stream
+from tests.cli.terminal import FakeServer, run
 
 ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": "rst_gw_own"}
 CHAT = "POST /v1/chat/completions"
@@ -17,7 +17,7 @@ def event(content: object) -> str:
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
     server.answers["GET /v0/agents/a1"] = (200, {"agent": ADA})
     server.answers["GET /v1/models"] = (200, {"data": [{"id": "first"}, {"id": "second"}]})
@@ -25,29 +25,29 @@ def ada(server: Server) -> Server:
     return server
 
 
-def test_one_message(ada: Server) -> None:
+def test_one_message(ada: FakeServer) -> None:
     said = ada.run("chat", "Ada", "Good morning")
     assert (said.exit_code, said.stdout, said.stderr) == (0, "Hello\n", "")
     (body,) = ada.bodies(CHAT)
     assert body == {"model": "first", "messages": [{"role": "user", "content": "Good morning"}], "stream": True}
-    headers = next(headers for line, headers, _ in ada.asked if line == CHAT)
+    headers = next(headers for line, headers, _ in ada.requests if line == CHAT)
     assert headers["Authorization"] == "Bearer rst_gw_own"
     assert headers["Host"] == f"a1.agents.localhost:{ada.server_port}"
 
 
-def test_the_domain_of_another_server(ada: Server) -> None:
+def test_the_domain_of_another_server(ada: FakeServer) -> None:
     run("chat", "Ada", "x", **ada.environment, ROOST_DOMAIN="example.com")
-    assert ada.asked[-1][1]["Host"] == f"a1.agents.example.com:{ada.server_port}"
+    assert ada.requests[-1][1]["Host"] == f"a1.agents.example.com:{ada.server_port}"
 
 
-def test_a_token_that_is_not_in_the_record_is_asked_for(ada: Server) -> None:
+def test_a_token_that_is_not_in_the_record_is_asked_for(ada: FakeServer) -> None:
     ada.answers["GET /v0/agents/a1"] = (200, {"agent": {**ADA, "gatewayToken": None}})
     ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_asked"})
     ada.run("chat", "Ada", "x")
-    assert ada.asked[-1][1]["Authorization"] == "Bearer rst_gw_asked"
+    assert ada.requests[-1][1]["Authorization"] == "Bearer rst_gw_asked"
 
 
-def test_a_conversation_sends_all_that_was_said(ada: Server) -> None:
+def test_a_conversation_sends_all_that_was_said(ada: FakeServer) -> None:
     said = ada.run("chat", "Ada", input="one\n\n  \ntwo\n")
     assert said.exit_code == 0
     assert said.stdout == "Hello\nHello\n"
@@ -61,14 +61,14 @@ def test_a_conversation_sends_all_that_was_said(ada: Server) -> None:
     ]
 
 
-def test_a_script_leaves_at_the_first_failure(ada: Server) -> None:
+def test_a_script_leaves_at_the_first_failure(ada: FakeServer) -> None:
     ada.answers[CHAT] = [(429, {"error": {"message": "Slow down"}}), (200, event("never"))]
     said = ada.run("chat", "Ada", input="one\ntwo\n")
     assert (said.exit_code, len(ada.bodies(CHAT))) == (1, 1)
     assert "Slow down" in said.stderr
 
 
-def test_an_agent_that_is_starting_is_waited_for(ada: Server) -> None:
+def test_an_agent_that_is_starting_is_waited_for(ada: FakeServer) -> None:
     starting = {**ADA, "status": "starting"}
     ada.answers["GET /v0/agents"] = [
         (200, {"agents": [starting]}),
@@ -83,7 +83,7 @@ def test_an_agent_that_is_starting_is_waited_for(ada: Server) -> None:
     ("status", "reason", "told"),
     [("failed", "It broke.\x1b[31m Badly.", "It broke. Badly."), ("not_running", None, "not running")],
 )
-def test_an_agent_that_does_not_run(ada: Server, status: str, reason: str | None, told: str) -> None:
+def test_an_agent_that_does_not_run(ada: FakeServer, status: str, reason: str | None, told: str) -> None:
     ada.answers["GET /v0/agents"] = (200, {"agents": [{**ADA, "status": status, "statusReason": reason}]})
     said = ada.run("chat", "Ada", "x")
     assert (said.exit_code, said.stdout) == (1, "")
@@ -96,18 +96,18 @@ def test_an_agent_that_does_not_run(ada: Server, status: str, reason: str | None
     [
         ((401, {"error": "Unauthorized"}), 4, "", "Unauthorized"),
         ((502, "<html>"), 1, "", "502"),
-        ((200, ""), 1, "", "answered nothing"),
-        ((200, "data: [DONE]\n\n"), 1, "", "answered nothing"),
+        ((200, ""), 1, "", "answer is empty"),
+        ((200, "data: [DONE]\n\n"), 1, "", "answer is empty"),
         ((200, event("part") + 'data: {"error": {"message": "no tokens left"}}\n\n'), 1, "part", "no tokens left"),
         ((200, event("part") + 'data: {"error": "broken"}\n\n'), 1, "part", "broken"),
-        ((200, event("part") + "data: {\n\n"), 1, "part", "cannot be read"),
-        ((200, event(["no text"])), 1, "", "cannot be read"),
-        ((200, "data: 7\n\n"), 1, "", "cannot be read"),
-        ((200, 'data: {"choices": [7]}\n\n'), 1, "", "cannot be read"),
-        ((200, "data: " + "[" * 100_000 + "\n\n"), 1, "", "cannot be read"),
+        ((200, event("part") + "data: {\n\n"), 1, "part", "not a stream"),
+        ((200, event(["no text"])), 1, "", "not a stream"),
+        ((200, "data: 7\n\n"), 1, "", "not a stream"),
+        ((200, 'data: {"choices": [7]}\n\n'), 1, "", "not a stream"),
+        ((200, "data: " + "[" * 100_000 + "\n\n"), 1, "", "not a stream"),
     ],
 )
-def test_answers_that_are_none(ada: Server, answer: tuple[int, str], code: int, shown: str, told: str) -> None:
+def test_answers_that_are_none(ada: FakeServer, answer: tuple[int, str], code: int, shown: str, told: str) -> None:
     ada.answers[CHAT] = answer
     said = ada.run("chat", "Ada", "x")
     assert (said.exit_code, said.stdout) == (code, shown + "\n")
@@ -116,7 +116,7 @@ def test_answers_that_are_none(ada: Server, answer: tuple[int, str], code: int, 
 
 
 @pytest.mark.parametrize("models", [{}, {"data": []}, {"data": [{}]}, [], "text", None])
-def test_a_gateway_without_models(ada: Server, models: Any) -> None:
+def test_a_gateway_without_models(ada: FakeServer, models: Any) -> None:
     ada.answers["GET /v1/models"] = (200, models)
     said = ada.run("chat", "Ada", "x")
     assert said.exit_code == 1
@@ -142,4 +142,4 @@ def test_a_gateway_without_models(ada: Server, models: Any) -> None:
     ],
 )
 def test_the_lines_of_a_stream(line: str, text: str | None) -> None:
-    assert list(_pieces(iter([line]))) == ([] if text is None else [text])
+    assert list(_parse_stream(iter([line]))) == ([] if text is None else [text])

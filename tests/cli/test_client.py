@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from tests.cli.terminal import Server, run
+from tests.cli.terminal import FakeServer, run
 
 ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": None}
 
@@ -16,30 +16,30 @@ def leave_session(folder: Path, **session: str) -> None:
     (folder / "cli.json").write_text(json.dumps(session))
 
 
-def test_the_server_of_the_data_folder(server: Server, tmp_path: Path) -> None:
+def test_the_server_of_the_data_folder(server: FakeServer, tmp_path: Path) -> None:
     leave_session(tmp_path, url=server.url, token="left", domain="localhost")
     server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
     listed = run("agents", "list", "--data", str(tmp_path))
     assert listed.exit_code == 0
     assert "Ada" in listed.stdout
-    assert server.asked[0][1]["Authorization"] == "Bearer left"
+    assert server.requests[0][1]["Authorization"] == "Bearer left"
 
 
-def test_the_environment_names_another(server: Server, tmp_path: Path) -> None:
+def test_the_environment_names_another(server: FakeServer, tmp_path: Path) -> None:
     leave_session(tmp_path, url="http://127.0.0.1:1", token="left", domain="localhost")
     server.answers["GET /v0/agents"] = (200, {"agents": []})
     assert server.run("agents", "list", "--data", str(tmp_path)).exit_code == 0
-    assert server.asked[0][1]["Authorization"] == "Bearer key"
+    assert server.requests[0][1]["Authorization"] == "Bearer key"
 
 
 @pytest.mark.parametrize("half", [{"ROOST_URL": "http://127.0.0.1:1"}, {"ROOST_TOKEN": "key"}])
-def test_half_a_name_is_no_other_server(server: Server, tmp_path: Path, half: dict[str, str]) -> None:
+def test_half_a_name_is_no_other_server(server: FakeServer, tmp_path: Path, half: dict[str, str]) -> None:
     """A delete that was meant for a server far away must not reach the one here."""
     leave_session(tmp_path, url=server.url, token="left", domain="localhost")
     refused = run("agents", "delete", "Ada", "--yes", "--data", str(tmp_path), **half)
     assert refused.exit_code == 2
     assert "ROOST_TOKEN" in refused.stderr
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_no_server_yet(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_no_address(url: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["<html>", "", "\ufeff"])
-def test_something_else_answers(server: Server, body: str) -> None:
+def test_something_else_answers(server: FakeServer, body: str) -> None:
     server.answers["GET /v0/agents"] = (200, body)
     refused = server.run("agents", "list")
     assert refused.exit_code == 3
@@ -85,7 +85,7 @@ def test_something_else_answers(server: Server, body: str) -> None:
 @pytest.mark.parametrize(
     ("status", "code"), [(400, 2), (401, 4), (403, 4), (404, 5), (409, 1), (429, 1), (500, 1), (503, 1)]
 )
-def test_refusals_in_the_servers_words(server: Server, status: int, code: int) -> None:
+def test_refusals_in_the_servers_words(server: FakeServer, status: int, code: int) -> None:
     server.answers["GET /v0/agents"] = (status, {"error": "No, [bold]thank you"})
     refused = server.run("agents", "list")
     assert refused.exit_code == code
@@ -106,14 +106,14 @@ def test_refusals_in_the_servers_words(server: Server, status: int, code: int) -
         ("no JSON", "500"),
     ],
 )
-def test_refusals_of_every_shape(server: Server, body: object, told: str) -> None:
+def test_refusals_of_every_shape(server: FakeServer, body: object, told: str) -> None:
     server.answers["GET /v0/agents"] = (500, body)
     refused = server.run("agents", "list")
     assert refused.exit_code == 1
     assert told in refused.stderr
 
 
-def test_agents_by_id_and_by_name(server: Server) -> None:
+def test_agents_by_id_and_by_name(server: FakeServer) -> None:
     twins = [{**ADA, "agentId": "a2", "name": "Twin"}, {**ADA, "agentId": "a3", "name": "Twin"}]
     named_like_an_id = {**ADA, "agentId": "a4", "name": "a1"}
     server.answers["GET /v0/agents"] = (200, {"agents": [named_like_an_id, ADA, *twins]})
@@ -128,7 +128,7 @@ def test_agents_by_id_and_by_name(server: Server) -> None:
     assert (missing.exit_code, "Nobody" in missing.stderr) == (5, True)
 
 
-def test_a_connection_that_breaks(server: Server) -> None:
+def test_a_connection_that_breaks(server: FakeServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def hang_up() -> None:

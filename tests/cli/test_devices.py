@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 WAITING = {
     "status": "pending",
@@ -18,14 +18,14 @@ DEVICES = "/v0/agents/a1/devices"
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     listed = {"pending": [WAITING], "paired": [PAIRED], "supported": True, "message": None}
     server.answers[f"GET {DEVICES}"] = (200, listed)
     return server
 
 
-def test_list(ada: Server) -> None:
+def test_list(ada: FakeServer) -> None:
     head, waiting, paired = ada.run("devices", "list", "Ada").stdout.splitlines()
     assert head.split()[:3] == ["STATUS", "REQUEST", "ID"]
     assert waiting.split() == ["pending", "r1", "d1", "phone", "192.0.2.1"]
@@ -33,13 +33,13 @@ def test_list(ada: Server) -> None:
     assert json.loads(ada.run("devices", "list", "a1", "-o", "json").stdout)["pending"] == [WAITING]
 
 
-def test_an_engine_without_devices_says_so(ada: Server) -> None:
+def test_an_engine_without_devices_says_so(ada: FakeServer) -> None:
     ada.answers[f"GET {DEVICES}"] = (200, {"pending": [], "paired": [], "supported": False, "message": "No pairing"})
     listed = ada.run("devices", "list", "Ada")
     assert (listed.exit_code, listed.stderr) == (0, "No pairing\n")
 
 
-def test_approve(ada: Server) -> None:
+def test_approve(ada: FakeServer) -> None:
     ada.answers[f"POST {DEVICES}/r1/approve"] = (
         200,
         {"success": True, "requestId": "r1", "message": "Device approved"},
@@ -50,7 +50,7 @@ def test_approve(ada: Server) -> None:
     assert (unknown.exit_code, unknown.stderr) == (5, "Error: Device request not found\n")
 
 
-def test_approve_all(ada: Server) -> None:
+def test_approve_all(ada: FakeServer) -> None:
     ada.answers[f"POST {DEVICES}/approve-all"] = (200, {"approved": ["r1"], "failed": [], "message": "1 approved"})
     done = ada.run("devices", "approve-all", "Ada")
     assert (done.exit_code, done.stdout) == (0, "1 approved\n")

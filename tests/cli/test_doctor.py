@@ -9,7 +9,7 @@ from roost import app, config
 from roost.cli import doctor
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.storage.files.service import FileService
-from tests.cli.terminal import on_a_terminal, run
+from tests.cli.terminal import run, run_on_terminal
 from tests.conformance.kubo import kubo
 from tests.storage.house import house
 
@@ -81,7 +81,7 @@ def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> No
     asyncio.run(fill())
     db.close()
     (row,) = doctor._content(settings(tmp_path))
-    assert row["detail"] == "4.0 MiB are stored, 3.0 MiB of it were deleted and go within a day"
+    assert row["detail"] == "4.0 MiB stored, of which 3.0 MiB are deleted and freed within a day"
     assert doctor._content(settings(tmp_path, ROOST_DATABASE_URL="nonsense")) == ()
 
 
@@ -105,8 +105,8 @@ def test_the_doctor_ends_with_what_it_found(tmp_path: Path) -> None:
 
 
 def test_rows_stand_in_columns_on_a_narrow_terminal() -> None:
-    code = "from roost.cli.output import say_field; say_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
-    assert all(len(line) < 120 for line in on_a_terminal(code).splitlines())
+    code = "from roost.cli.output import print_field; print_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
+    assert all(len(line) < 120 for line in run_on_terminal(code).splitlines())
 
 
 async def test_the_public_network(tmp_path: Path) -> None:

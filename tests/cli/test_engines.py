@@ -8,7 +8,7 @@ import pytest
 from typer import Exit as Left
 
 from roost import app, config
-from roost.cli.engines import install_one
+from roost.cli.engines import install_version
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake import FakeEngine
 from tests.cli.terminal import run
@@ -70,9 +70,9 @@ def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
     nowhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine, settings = FakeEngine(), config.load_settings()
-    install_one(settings, engine, "1.1.0")
+    install_version(settings, engine, "1.1.0")
     assert "Installed Fake 1.1.0." in capsys.readouterr().err
-    install_one(settings, engine, "1.1.0")
+    install_version(settings, engine, "1.1.0")
     assert "Installed" not in capsys.readouterr().err
     assert engine.installed() == ["1.1.0", "1.0.0"]
 
@@ -85,6 +85,6 @@ def test_an_install_that_fails(
     nowhere: Path, capsys: pytest.CaptureFixture[str], engine: FakeEngine, version: str, told: str
 ) -> None:
     with pytest.raises(Left) as left:
-        install_one(config.load_settings(), engine, version)
+        install_version(config.load_settings(), engine, version)
     assert left.value.exit_code == 1
     assert told in capsys.readouterr().err

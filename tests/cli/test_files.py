@@ -9,7 +9,7 @@ import pytest
 from multipart import MultipartParser
 
 from roost.cli import main
-from tests.cli.terminal import Server, run
+from tests.cli.terminal import FakeServer, run
 
 CID = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"  # "hello world"
 FILE = {
@@ -48,23 +48,23 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def test_list(server: Server) -> None:
+def test_list(server: FakeServer) -> None:
     server.answers["GET /v3/files/private?limit=100"] = page(FILE)
     head, row = run("files", "list", **server.environment).stdout.splitlines()
     assert head.split()[:3] == ["ID", "NAME", "CID"]
     assert row.split()[1:4] == ["hello.txt", CID, "11"]
-    assert server.asked[0][1]["Host"] == f"api.localhost:{server.server_port}"
+    assert server.requests[0][1]["Host"] == f"api.localhost:{server.server_port}"
 
 
-def test_list_turns_pages_as_far_as_it_is_to(server: Server) -> None:
+def test_list_turns_pages_as_far_as_it_is_to(server: FakeServer) -> None:
     server.answers["GET /v3/files/public?name=h&group=null&limit=100"] = page(*[FILE] * 100, token="t 1")
     server.answers["GET /v3/files/public?name=h&group=null&limit=20&pageToken=t+1"] = page(*[FILE] * 20, token="t2")
     options = ("--public", "--name", "h", "--group", "null", "--limit", "120")
     assert len(json.loads(server.run("files", "list", *options, "-o", "json").stdout)) == 120
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
-def test_show_by_id_and_by_cid(server: Server) -> None:
+def test_show_by_id_and_by_cid(server: FakeServer) -> None:
     server.answers[f"GET {ONE}"] = (200, {"data": FILE})
     server.answers[f"GET /v3/files/private?cid={CID}&limit=1"] = page(FILE)
     assert f"cid         {CID}" in server.run("files", "show", FILE["id"]).stdout
@@ -79,7 +79,7 @@ def test_show_by_id_and_by_cid(server: Server) -> None:
         )
 
 
-def test_upload_a_file(server: Server, tmp_path: Path) -> None:
+def test_upload_a_file(server: FakeServer, tmp_path: Path) -> None:
     server.answers["POST /v3/files"] = (200, {"data": FILE})
     path = tmp_path / "hello.txt"
     path.write_bytes(b"hello world")
@@ -98,7 +98,7 @@ def test_upload_a_file(server: Server, tmp_path: Path) -> None:
     }
 
 
-def test_upload_a_folder(server: Server, tree: Path) -> None:
+def test_upload_a_folder(server: FakeServer, tree: Path) -> None:
     server.answers["POST /v3/files"] = (200, {"data": FILE})
     assert server.run("files", "upload", str(tree)).exit_code == 0
     (form,) = server.bodies("POST /v3/files")
@@ -106,7 +106,7 @@ def test_upload_a_folder(server: Server, tree: Path) -> None:
     assert sent == {"trip/b.txt": 1, 'trip/days/a "1".txt': 300_000}
 
 
-def test_what_cannot_be_uploaded(server: Server, tree: Path) -> None:
+def test_what_cannot_be_uploaded(server: FakeServer, tree: Path) -> None:
     (tree / "link").symlink_to(tree / "b.txt")
     refused = server.run("files", "upload", str(tree))
     assert (refused.exit_code, "links are not followed" in refused.stderr) == (2, True)
@@ -117,7 +117,7 @@ def test_what_cannot_be_uploaded(server: Server, tree: Path) -> None:
     assert server.run("files", "upload", str(tree / "a%22.txt")).exit_code == 2
     assert server.run("files", "upload", "").exit_code == 2
     assert server.run("files", "upload", "/dev/null").exit_code == 2
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_profile_that_there_is_not(
@@ -125,18 +125,18 @@ def test_a_profile_that_there_is_not(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["roost", "files", "cid", str(tree), "--profile", "v7"])
     with pytest.raises(SystemExit) as left:
-        main.app()
+        main.run_cli()
     assert left.value.code == 2
     assert "v1, unixfs-v1-2025, v0" in capsys.readouterr().err
 
 
-def test_without_a_terminal_nothing_but_answers_is_printed(server: Server, tree: Path, tmp_path: Path) -> None:
+def test_without_a_terminal_nothing_but_answers_is_printed(server: FakeServer, tree: Path, tmp_path: Path) -> None:
     server.answers["POST /v3/files"] = (200, {"data": FILE})
     assert server.run("files", "upload", str(tree)).stderr == ""
     assert run("files", "cid", str(tree)).stderr == ""
 
 
-def test_update(server: Server) -> None:
+def test_update(server: FakeServer) -> None:
     server.answers[f"GET {ONE}"] = server.answers[f"PUT {ONE}"] = (200, {"data": FILE})
     assert server.run("files", "update", FILE["id"], "--name", "x", "-k", "a=").exit_code == 0
     assert server.bodies(f"PUT {ONE}") == [{"name": "x", "keyvalues": {"a": ""}}]
@@ -144,7 +144,7 @@ def test_update(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("typed", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
-def test_delete_asks_first(server: Server, typed: str, deleted: bool) -> None:
+def test_delete_asks_first(server: FakeServer, typed: str, deleted: bool) -> None:
     server.answers[f"GET {ONE}"] = (200, {"data": FILE})
     server.answers[f"DELETE {ONE}"] = (200, {"data": None})
     assert (server.run("files", "delete", FILE["id"], input=typed).exit_code == 0) is deleted
@@ -152,7 +152,7 @@ def test_delete_asks_first(server: Server, typed: str, deleted: bool) -> None:
 
 
 @pytest.fixture
-def served(server: Server) -> Server:
+def served(server: FakeServer) -> FakeServer:
     """A server whose gateway is at `ada`, and has the file."""
     url = f"http://ada.gateways.localhost:{server.server_port}"
     server.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 1, "rows": [OPEN | {"url": url}]}})
@@ -162,12 +162,12 @@ def served(server: Server) -> Server:
     return server
 
 
-def test_get_a_private_file_by_a_link(served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_a_private_file_by_a_link(served: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert served.run("files", "get", FILE["id"]).stdout == "Wrote hello.txt.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["hello.txt"]
     assert (tmp_path / "hello.txt").read_bytes() == b"hello world"
-    _, headers, _ = served.asked[-1]
+    _, headers, _ = served.requests[-1]
     assert headers["Host"] == f"ada.gateways.localhost:{served.server_port}"
     assert "Authorization" not in headers
     (asked,) = served.bodies("POST /v3/files/private/download_link")
@@ -178,7 +178,7 @@ def test_get_a_private_file_by_a_link(served: Server, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("name", ["../../evil", "/etc/evil", "..", "", None, "a\x1bb"])
 def test_a_file_is_written_here_whatever_it_is_called(
-    served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
+    served: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -189,14 +189,14 @@ def test_a_file_is_written_here_whatever_it_is_called(
     assert list(tmp_path.iterdir()) == [tmp_path / "here"]
 
 
-def test_get_a_public_file(served: Server, tmp_path: Path) -> None:
+def test_get_a_public_file(served: FakeServer, tmp_path: Path) -> None:
     served.answers[f"GET /v3/files/public?cid={CID}&limit=1"] = page(FILE)
     served.answers[f"GET /ipfs/{CID}"] = (200, "hello world")
     assert served.run("files", "get", CID, "--public", "--to", str(tmp_path / "x")).exit_code == 0
     assert (tmp_path / "x").read_bytes() == b"hello world"
 
 
-def test_get_leaves_nothing_when_it_fails(served: Server, tmp_path: Path) -> None:
+def test_get_leaves_nothing_when_it_fails(served: FakeServer, tmp_path: Path) -> None:
     served.answers[f"GET /files/{CID}?X-Signature=s"] = (404, "ERR_ID:00006")
     failed = served.run("files", "get", FILE["id"], "--to", str(tmp_path / "x"))
     assert (failed.exit_code, list(tmp_path.iterdir())) == (5, [])
@@ -204,7 +204,9 @@ def test_get_leaves_nothing_when_it_fails(served: Server, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_a_folder_comes_as_a_tar(served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: bool) -> None:
+def test_a_folder_comes_as_a_tar(
+    served: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: bool
+) -> None:
     monkeypatch.chdir(tmp_path)
     where = ONE.replace("private", "public") if public else ONE
     served.answers[f"GET {where}"] = (200, {"data": {**FILE, "name": "trip", "mime_type": "directory"}})
@@ -219,7 +221,7 @@ def test_a_folder_comes_as_a_tar(served: Server, tmp_path: Path, monkeypatch: py
     assert [one["url"].endswith(f"/files/{CID}?format=tar") for one in asked] == ([] if public else [True])
 
 
-def test_a_gateway_that_asks_for_no_token_is_taken(served: Server, tmp_path: Path) -> None:
+def test_a_gateway_that_asks_for_no_token_is_taken(served: FakeServer, tmp_path: Path) -> None:
     port = served.server_port
     shut = {"domain": "shut", "restrict": False, "url": f"http://shut.gateways.localhost:{port}"}
     rows = [shut, OPEN | {"url": f"http://ada.gateways.localhost:{port}"}]
@@ -227,7 +229,7 @@ def test_a_gateway_that_asks_for_no_token_is_taken(served: Server, tmp_path: Pat
     served.answers[f"GET /v3/files/public?cid={CID}&limit=1"] = page(FILE)
     served.answers[f"GET /ipfs/{CID}"] = (200, "hello world")
     assert served.run("files", "get", CID, "--public", "--to", str(tmp_path / "x")).exit_code == 0
-    assert served.asked[-1][1]["Host"] == f"ada.gateways.localhost:{port}"
+    assert served.requests[-1][1]["Host"] == f"ada.gateways.localhost:{port}"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_cid_of_a_file(tmp_path: Path, profile: str, cid: str) -> None:
     assert run("files", "cid", str(path), "--profile", profile).stdout == f"{cid}\n"
 
 
-def test_usage(server: Server) -> None:
+def test_usage(server: FakeServer) -> None:
     told = {"max_size": 1024, "max_files": 3, "stored": 17, "max_stored": 2048}
     server.answers["GET /v3/files/limits"] = (200, {"data": told})
     done = run("files", "usage", "-o", "json", **server.environment)

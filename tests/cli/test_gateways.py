@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from roost.core import clock
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 GATEWAY = {
     "id": "g1",
@@ -29,13 +29,13 @@ DONE = (200, {"data": None})
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v3/gateways?pageSize=100"] = (200, {"data": {"count": 1, "rows": [GATEWAY]}})
     server.answers["GET /v3/gateways/plugins/g1"] = (200, {"data": [{"gateway_id": "g1", "plugin_id": 2}]})
     return server
 
 
-def test_list_and_show(ada: Server) -> None:
+def test_list_and_show(ada: FakeServer) -> None:
     assert ada.run("gateways", "list").stdout.splitlines()[1].split()[0] == "ada"
     shown = ada.run("gateways", "show", "ada").stdout
     assert "ips         10.0.0.0/8" in shown
@@ -43,7 +43,7 @@ def test_list_and_show(ada: Server) -> None:
     assert ada.run("gateways", "show", "bob").exit_code == 5
 
 
-def test_create_and_delete(ada: Server) -> None:
+def test_create_and_delete(ada: FakeServer) -> None:
     ada.answers["POST /v3/gateways"] = (200, {"data": GATEWAY})
     ada.answers["DELETE /v3/gateways/g1"] = DONE
     assert ada.run("gateways", "create", "ada").exit_code == 0
@@ -61,25 +61,25 @@ def test_create_and_delete(ada: Server) -> None:
         (("--token",), "access_tokens", None),
     ],
 )
-def test_allow(ada: Server, typed: tuple[str, ...], kind: str, body: object) -> None:
+def test_allow(ada: FakeServer, typed: tuple[str, ...], kind: str, body: object) -> None:
     ada.answers[f"POST /v3/gateways/g1/{kind}"] = CONTROL
     assert "value  x" in ada.run("gateways", "allow", "ada", *typed).stdout
     assert ada.bodies(f"POST /v3/gateways/g1/{kind}") == [body]
 
 
 @pytest.mark.parametrize("typed", [(), ("--token", "--ip", "::1")])
-def test_allow_takes_one(ada: Server, typed: tuple[str, ...]) -> None:
+def test_allow_takes_one(ada: FakeServer, typed: tuple[str, ...]) -> None:
     assert ada.run("gateways", "allow", "ada", *typed).exit_code == 2
 
 
-def test_refuse(ada: Server) -> None:
+def test_refuse(ada: FakeServer) -> None:
     ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
-    assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Taken back.\n"
-    assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8").stdout == "Taken back.\n"
+    assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Removed.\n"
+    assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8").stdout == "Removed.\n"
     assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
 
 
-def test_analytics(ada: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analytics(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "utc_now", lambda: datetime(2026, 3, 4, tzinfo=UTC))
     span = "start_date=2026-02-26&end_date=2026-03-04&limit=1000&gateway_domain=ada"
     series = {"total_requests": 2, "total_bandwidth": 10, "time_periods": [DAY]}
@@ -100,7 +100,7 @@ def test_analytics(ada: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ada.run("gateways", "analytics", "ada", "--by", "colour").exit_code == 2
 
 
-def test_plugins(ada: Server) -> None:
+def test_plugins(ada: FakeServer) -> None:
     ada.answers["POST /v3/gateways/plugins/g1"] = ada.answers["DELETE /v3/gateways/plugins/g1/plugin/2"] = DONE
     assert ada.run("gateways", "install", "ada", "2").stdout == "Installed.\n"
     assert ada.bodies("POST /v3/gateways/plugins/g1") == [{"plugin_id": 2}]

@@ -2,14 +2,14 @@
 
 import json
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 GROUP = {"id": "g1", "name": "letters", "is_public": False, "created_at": "2026-01-02T03:04:05.000006Z"}
 ONE = "/v3/groups/private/g1"
 DONE = (200, {"data": None})
 
 
-def test_list(server: Server) -> None:
+def test_list(server: FakeServer) -> None:
     page = {"data": {"groups": [GROUP], "next_page_token": None}}
     server.answers["GET /v3/groups/private?limit=100"] = (200, page)
     server.answers["GET /v3/groups/public?name=l&limit=5"] = (200, page)
@@ -19,7 +19,7 @@ def test_list(server: Server) -> None:
     ]
 
 
-def test_create_show_update_delete(server: Server) -> None:
+def test_create_show_update_delete(server: FakeServer) -> None:
     for line in ("POST /v3/groups/public", f"GET {ONE}", f"PUT {ONE}"):
         server.answers[line] = (200, {"data": GROUP})
     server.answers[f"DELETE {ONE}"] = DONE
@@ -31,7 +31,7 @@ def test_create_show_update_delete(server: Server) -> None:
     assert server.bodies(f"PUT {ONE}") == [{"name": "signs"}]
 
 
-def test_files_in_and_out(server: Server) -> None:
+def test_files_in_and_out(server: FakeServer) -> None:
     for file in ("f1", "f2"):
         server.answers[f"PUT {ONE}/ids/{file}"] = server.answers[f"DELETE {ONE}/ids/{file}"] = DONE
     assert server.run("groups", "add", "g1", "f1", "f2").stdout == "Added 2.\n"
@@ -39,6 +39,6 @@ def test_files_in_and_out(server: Server) -> None:
     assert server.run("groups", "add", "g1", "missing").exit_code == 5
 
 
-def test_what_is_typed_is_one_segment_of_the_path(server: Server) -> None:
+def test_what_is_typed_is_one_segment_of_the_path(server: FakeServer) -> None:
     server.answers["DELETE /v3/groups/private/g1%2Fids%2Ff1%3Fx"] = DONE
     assert server.run("groups", "delete", "g1/ids/f1?x").stdout == "Deleted.\n"

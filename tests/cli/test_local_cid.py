@@ -29,7 +29,9 @@ def entry(name: str, tree: DagTree) -> DirectoryEntry:
 def test_a_file(tmp_path: Path, profile: ImportProfile, data: bytes) -> None:
     (tmp_path / "a").write_bytes(data)
     read: list[int] = []
-    assert local_cid.root(upload_form.found(tmp_path / "a"), profile, read.append) == imported(profile, data)
+    assert local_cid.import_files(upload_form.find_files(tmp_path / "a"), profile, read.append) == imported(
+        profile, data
+    )
     assert sum(read) == len(data)
 
 
@@ -40,14 +42,14 @@ def test_a_folder(tmp_path: Path, profile: ImportProfile) -> None:
         (tmp_path / "top" / name).write_bytes(data)
     inner = folder(profile, [entry("b", imported(profile, BIG)), entry("\u00fc", imported(profile, b""))])
     outer = folder(profile, [entry("a", imported(profile, b"a")), entry("in", inner)])
-    found = local_cid.root(upload_form.found(tmp_path / "top"), profile, lambda _: None)
+    found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), profile, lambda _: None)
     assert (found.cid, found.size, found.tsize) == (outer.cid, outer.size, outer.tsize)
 
 
 def test_a_folder_without_files_in_it_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "top" / "empty").mkdir(parents=True)
     (tmp_path / "top" / "a").write_bytes(b"a")
-    found = local_cid.root(upload_form.found(tmp_path / "top"), PROFILES["v1"], lambda _: None)
+    found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), PROFILES["v1"], lambda _: None)
     assert [link.name for link in decode(found.nodes[-1].data).links] == ["a"]
 
 
@@ -55,5 +57,5 @@ def test_a_large_folder_is_sharded(tmp_path: Path) -> None:
     (tmp_path / "top").mkdir()
     for number in range(1500):
         (tmp_path / "top" / f"{number:05}{'n' * 150}").touch()
-    found = local_cid.root(upload_form.found(tmp_path / "top"), PROFILES["v1"], lambda _: None)
+    found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), PROFILES["v1"], lambda _: None)
     assert decode(found.nodes[-1].data).unixfs.kind is UnixfsKind.SHARD

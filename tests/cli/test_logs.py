@@ -16,7 +16,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
-from tests.cli.terminal import Server, run
+from tests.cli.terminal import FakeServer, run
 
 ADA = {"agentId": "a1", "name": "Ada"}
 Script = Callable[[ServerConnection], None]
@@ -76,7 +76,7 @@ def tells(*messages: dict[str, str], code: int = 1012, reason: str = "") -> Scri
 
 
 @pytest.mark.parametrize("verb", [("logs",), ("agents", "logs")])
-def test_the_last_lines(server: Server, verb: tuple[str, ...]) -> None:
+def test_the_last_lines(server: FakeServer, verb: tuple[str, ...]) -> None:
     server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
     server.answers["GET /v0/agents/a1/logs"] = (200, {"logs": "one\ntwo"})
     server.answers["GET /v0/agents/a1/logs?level=warn&source=gateway%2Fws"] = (200, {"logs": "three"})
@@ -95,7 +95,7 @@ def test_lines_are_followed_over_connections_and_told_once() -> None:
     assert ran.stdout.startswith("2026-01-02T03:04:01.000006Z  WARN   gateway/ws ")
     assert server.asked[-1] == ("/v0/agents/a1/logs?level=warn", "Bearer key")
     assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (5, "Error: Agent not found")
-    assert ran.stderr.count("trying again") == 2
+    assert ran.stderr.count("reconnecting") == 2
 
 
 def test_a_message_a_line_for_scripts() -> None:
@@ -105,7 +105,7 @@ def test_a_message_a_line_for_scripts() -> None:
     assert (ran.exit_code, ran.stderr) == (4, "Error: Unauthorized\n")
 
 
-def test_nobody_there(server: Server) -> None:
+def test_nobody_there(server: FakeServer) -> None:
     server.answers["GET /v0/agents"] = (200, {"agents": []})
     assert server.run("logs", "Ada", "-f").exit_code == 5
     assert run("logs", "Ada", "-f", ROOST_URL="http://127.0.0.1:1", ROOST_TOKEN="key").exit_code == 3

@@ -6,8 +6,16 @@ import sys
 import pytest
 from typer import Exit as Left
 
-from roost.cli.output import ExitCode, OutputFormat, fail, say_field, show_record, show_rows, write
-from tests.cli.terminal import on_a_terminal
+from roost.cli.output import (
+    ExitCode,
+    OutputFormat,
+    exit_with_error,
+    print_field,
+    print_record,
+    print_rows,
+    write_output,
+)
+from tests.cli.terminal import run_on_terminal
 
 HOSTILE = [
     "[red]styled[/red]",
@@ -29,7 +37,7 @@ def test_rows_are_lines_that_a_script_can_cut(capsys: pytest.CaptureFixture[str]
         {"agentId": "a1", "name": "x" * 200, "createdAt": "2026-01-02T03:04:05.000001Z", "other": 1},
         {"agentId": "a2", "name": None, "createdAt": "", "other": 2},
     ]
-    show_rows(rows, ("agentId", "name", "createdAt"), OutputFormat.TABLE)
+    print_rows(rows, ("agentId", "name", "createdAt"), OutputFormat.TABLE)
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split() == ["AGENT", "ID", "NAME", "CREATED", "AT"]
     assert first.split() == ["a1", "x" * 200, "2026-01-02", "03:04"]
@@ -38,30 +46,32 @@ def test_rows_are_lines_that_a_script_can_cut(capsys: pytest.CaptureFixture[str]
 
 def test_json_has_every_field_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"a": 1, "b": None, "c": ["ü", "\x1b"]}]
-    show_rows(rows, ("a",), OutputFormat.JSON)
+    print_rows(rows, ("a",), OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == rows
-    show_record(rows[0], OutputFormat.JSON)
+    print_record(rows[0], OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == rows[0]
 
 
 def test_cells_of_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
-    show_record({"list": ["a", 2, None], "yes": True, "map": {"k": "ü"}, "none": None, "empty": []}, OutputFormat.TABLE)
+    print_record(
+        {"list": ["a", 2, None], "yes": True, "map": {"k": "ü"}, "none": None, "empty": []}, OutputFormat.TABLE
+    )
     assert capsys.readouterr().out.splitlines() == ["list  a, 2, ", "yes   true", 'map   {"k": "ü"}']
 
 
 def test_no_rows_are_an_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
-    show_rows([], ("id",), OutputFormat.TABLE)
+    print_rows([], ("id",), OutputFormat.TABLE)
     assert capsys.readouterr().out.strip() == "ID"
 
 
 def test_all_lines_of_a_field_stand_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
-    say_field("reason", "one\ntwo", 8)
+    print_field("reason", "one\ntwo", 8)
     assert capsys.readouterr().out == "reason    one\n          two\n"
 
 
 def test_a_failure_is_one_line_on_standard_error_however_long(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Left) as left:
-        fail("much " * 50, ExitCode.NOT_FOUND)
+        exit_with_error("much " * 50, ExitCode.NOT_FOUND)
     assert left.value.exit_code == 5
     caught = capsys.readouterr()
     assert caught.out == ""
@@ -74,15 +84,15 @@ def test_on_a_terminal_hostile_text_is_only_text(text: str) -> None:
 import sys
 from roost.cli.output import *
 text = {text!r}
-show_record({{"f": text}}, OutputFormat.TABLE)
-show_rows([{{"f": text}}], ["f"], OutputFormat.TABLE)
-say(text)
-complain(text)
-write(text + chr(10), sys.stdout)
-show_json(text)
+print_record({{"f": text}}, OutputFormat.TABLE)
+print_rows([{{"f": text}}], ["f"], OutputFormat.TABLE)
+print_line(text)
+print_error(text)
+write_output(text + chr(10), sys.stdout)
+print_json(text)
 """
-    plain = on_a_terminal(code.replace(f"text = {text!r}", "text = 'nothing'"))
-    seen = on_a_terminal(code)
+    plain = run_on_terminal(code.replace(f"text = {text!r}", "text = 'nothing'"))
+    seen = run_on_terminal(code)
     assert seen.count("\x1b") == plain.count("\x1b")  # as many styles as harmless text has: those that are ours
     for sign in "\x07\r\x9b\u202e":
         assert sign not in seen
@@ -91,5 +101,5 @@ show_json(text)
 
 
 def test_a_pipe_gets_what_a_command_wrote_to_the_byte(capsys: pytest.CaptureFixture[str]) -> None:
-    write("\x1b[31mred\x1b[0m\r\n", sys.stdout)
+    write_output("\x1b[31mred\x1b[0m\r\n", sys.stdout)
     assert capsys.readouterr().out == "\x1b[31mred\x1b[0m\r\n"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 CONFIG = "/v0/agents/a1/config"
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     server.answers[f"GET {CONFIG}"] = (200, {"config": "{\n  // mine\n}"})
     server.answers[f"PUT {CONFIG}"] = (200, {"success": True, "message": "Config written"})
@@ -19,12 +19,12 @@ def ada(server: Server) -> Server:
     return server
 
 
-def test_show(ada: Server) -> None:
+def test_show(ada: FakeServer) -> None:
     assert ada.run("config", "show", "Ada").stdout == "{\n  // mine\n}\n"
     assert json.loads(ada.run("config", "show", "a1", "-o", "json").stdout) == {"config": "{\n  // mine\n}"}
 
 
-def test_set_from_a_file_and_from_standard_input(ada: Server, tmp_path: Path) -> None:
+def test_set_from_a_file_and_from_standard_input(ada: FakeServer, tmp_path: Path) -> None:
     file = tmp_path / "openclaw.json"
     file.write_text("{a: 1}")
     assert ada.run("config", "set", "Ada", str(file)).stdout == "Config written\n"
@@ -32,13 +32,13 @@ def test_set_from_a_file_and_from_standard_input(ada: Server, tmp_path: Path) ->
     assert ada.bodies(f"PUT {CONFIG}") == [{"config": "{a: 1}"}, {"config": "{a: 2}"}]
 
 
-def test_set_what_the_engine_does_not_take(ada: Server) -> None:
+def test_set_what_the_engine_does_not_take(ada: FakeServer) -> None:
     ada.answers[f"PUT {CONFIG}"] = (400, {"error": "Invalid JSON: gateway.bind: Invalid input"})
     refused = ada.run("config", "set", "Ada", "-", input="{}")
     assert (refused.exit_code, refused.stderr) == (2, "Error: Invalid JSON: gateway.bind: Invalid input\n")
 
 
-def test_validate(ada: Server, tmp_path: Path) -> None:
+def test_validate(ada: FakeServer, tmp_path: Path) -> None:
     assert ada.run("config", "validate", "Ada").stdout == "Valid\n"
     assert ada.run("config", "validate", "Ada", "-", input="x").exit_code == 0
     assert ada.bodies(f"POST {CONFIG}/validate") == [None, {"config": "x"}]
@@ -48,7 +48,7 @@ def test_validate(ada: Server, tmp_path: Path) -> None:
     assert json.loads(ada.run("config", "validate", "Ada", "-o", "json").stdout)["valid"] is False
 
 
-def test_a_file_that_cannot_be_read(ada: Server, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(ada: FakeServer, tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff")
     for name in ("missing", "bytes", "."):
         assert ada.run("config", "set", "Ada", str(tmp_path / name)).exit_code == 2

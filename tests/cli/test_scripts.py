@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 SCRIPTS = {
     "build": {
@@ -19,13 +19,13 @@ SCRIPTS = {
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     server.answers["GET /v0/agents/a1/scripts"] = (200, SCRIPTS)
     return server
 
 
-def test_show(ada: Server) -> None:
+def test_show(ada: FakeServer) -> None:
     _, build, start = ada.run("scripts", "show", "Ada").stdout.splitlines()
     assert build.split() == [
         *("build", "failed", "3", "2026-01-02", "03:04", "2026-01-02", "03:04"),
@@ -35,7 +35,7 @@ def test_show(ada: Server) -> None:
     assert json.loads(ada.run("scripts", "show", "Ada", "-o", "json").stdout) == SCRIPTS
 
 
-def test_retry(ada: Server) -> None:
+def test_retry(ada: FakeServer) -> None:
     ada.answers["POST /v0/agents/a1/scripts/retry"] = (200, {"success": True, "message": "Scripts launched"})
     assert ada.run("scripts", "retry", "Ada").stdout == "Scripts launched\n"
     ada.answers["POST /v0/agents/a1/scripts/retry"] = (500, {"error": "Script launch failed"})

@@ -55,7 +55,7 @@ def test_all_is_well(data: Path) -> None:
     for arguments in ((), ("--known",), ("--rate", "1000")):
         done = scrub(data, *arguments)
         assert done.exit_code == 0
-        assert done.stdout.startswith("Nothing is")
+        assert done.stdout.startswith("No ")
     assert json.loads(scrub(data, "-o", "json").stdout) == []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Server, run
+from tests.cli.terminal import FakeServer, run
 
 TOKEN = {
     "id": "s1",
@@ -21,7 +21,7 @@ LIST = "GET /v0/secrets"
 
 
 @pytest.fixture
-def kept(server: Server) -> Server:
+def kept(server: FakeServer) -> FakeServer:
     server.answers[LIST] = (200, {"secrets": [PLACE, TOKEN], "secretLimit": 100})
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     server.answers["POST /v0/secrets"] = (201, {"success": True, "secret": TOKEN})
@@ -33,7 +33,7 @@ def kept(server: Server) -> Server:
     return server
 
 
-def test_list(kept: Server) -> None:
+def test_list(kept: FakeServer) -> None:
     head, first, second = kept.run("secrets", "list").stdout.splitlines()
     assert head.split("  ")[0] == "NAME"
     assert first.split()[:2] == ["PLACE", "variable"]
@@ -46,7 +46,7 @@ def test_list(kept: Server) -> None:
 @pytest.mark.parametrize(
     ("typed", "value"), [("hush\n", "hush"), ("hush\r\n", "hush"), ("hush", "hush"), ("a\nb\n\n", "a\nb\n")]
 )
-def test_create_takes_the_value_from_a_pipe_or_a_file(kept: Server, tmp_path: Path, typed: str, value: str) -> None:
+def test_create_takes_the_value_from_a_pipe_or_a_file(kept: FakeServer, tmp_path: Path, typed: str, value: str) -> None:
     (tmp_path / "value").write_bytes(typed.encode())
     for arguments in ([], ["--value-file", str(tmp_path / "value")]):
         made = kept.run("secrets", "create", "TOKEN", *arguments, input=None if arguments else typed)
@@ -57,13 +57,13 @@ def test_create_takes_the_value_from_a_pipe_or_a_file(kept: Server, tmp_path: Pa
     assert kept.bodies("POST /v0/secrets")[2]["type"] == "variable"
 
 
-def test_no_argument_is_a_value(kept: Server) -> None:
+def test_no_argument_is_a_value(kept: FakeServer) -> None:
     assert kept.run("secrets", "create", "TOKEN", "hush").exit_code == 2
     assert kept.run("secrets", "update", "TOKEN", "hush").exit_code == 2
-    assert kept.asked == []
+    assert kept.requests == []
 
 
-def test_a_value_that_cannot_be_read(kept: Server, tmp_path: Path) -> None:
+def test_a_value_that_cannot_be_read(kept: FakeServer, tmp_path: Path) -> None:
     missing = kept.run("secrets", "create", "TOKEN", "--value-file", str(tmp_path / "none"))
     assert (missing.exit_code, "none" in missing.stderr) == (2, True)
     (tmp_path / "binary").write_bytes(b"\xff")
@@ -72,13 +72,13 @@ def test_a_value_that_cannot_be_read(kept: Server, tmp_path: Path) -> None:
     assert kept.bodies("POST /v0/secrets") == []
 
 
-def test_delete_by_name(kept: Server) -> None:
+def test_delete_by_name(kept: FakeServer) -> None:
     assert kept.run("secrets", "delete", "PLACE").stdout == "Deleted.\n"
     nobody = kept.run("secrets", "delete", "NONE")
     assert (nobody.exit_code, "roost secrets list" in nobody.stderr) == (5, True)
 
 
-def test_attach_and_detach_tell_of_the_restart(kept: Server) -> None:
+def test_attach_and_detach_tell_of_the_restart(kept: FakeServer) -> None:
     attached = kept.run("secrets", "attach", "Ada", "TOKEN", "s2")
     assert attached.stdout.splitlines()[0] == "Attached 2."
     assert "roost agents restart Ada" in attached.stdout
@@ -94,13 +94,13 @@ def test_rotate_key_needs_no_server(tmp_path: Path) -> None:
     before = (tmp_path / "data" / "keys" / "kek").read_text().strip()
     rotated = run("secrets", "rotate-key", *data)
     assert rotated.exit_code == 0, rotated.stderr
-    assert rotated.stdout.startswith("Sealed 1 values anew")
+    assert rotated.stdout.startswith("Re-encrypted 1 values")
     assert before not in (tmp_path / "data" / "keys" / "kek").read_text()
     again = run("secrets", "rotate-key", *data, ROOST_KEK="ab" * 32)
     assert again.exit_code != 0
 
 
-def test_update(kept: Server) -> None:
+def test_update(kept: FakeServer) -> None:
     updated = kept.run("secrets", "update", "TOKEN", input="new\n")
     assert updated.stdout.splitlines()[0] == "Updated."
     assert "roost agents restart Ada" in updated.stdout

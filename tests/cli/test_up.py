@@ -14,14 +14,14 @@ import httpx2 as httpx
 import pytest
 
 from roost import config
-from roost.cli.up import _data_flag, _program, _write_session
+from roost.cli.up import _data_flag, _program_name, _write_session
 from tests.cli.terminal import run
 
 UP = """
 import sys
 from roost import config
 from roost.app import Drivers
-from roost.cli.up import serve
+from roost.cli.up import run_server
 from roost.core.problem import Problem
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.model.scripted import ScriptedUpstream
@@ -29,7 +29,7 @@ from roost.drivers.runtime.fake import FakeRuntime
 settings = config.load_settings(port=sys.argv[2])
 drivers = Drivers(FakeRuntime(settings.data), [FakeEngine()], [ScriptedUpstream()])
 try:
-    serve(settings, drivers, first_agent=sys.argv[1] == "first")
+    run_server(settings, drivers, first_agent=sys.argv[1] == "first")
 except Problem as problem:
     sys.exit(problem.message)
 """
@@ -46,9 +46,9 @@ class Up:
         return self.data.with_suffix(".out").read_text()
 
     def until(self, condition: Callable[[], object]) -> None:
-        last = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + DEADLINE
         while not condition():
-            assert time.monotonic() < last, self.text()
+            assert time.monotonic() < deadline, self.text()
             assert self.process.poll() is None, self.text()
             time.sleep(0.02)
 
@@ -89,7 +89,7 @@ def up(data: Path, first: str = "first", port: int = 0) -> Iterator[Up]:
 def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(data) as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         text = server.text()
         (agent,) = server.agents()
         assert (agent["name"], agent["status"]) == ("First agent", "running")
@@ -104,7 +104,7 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
         assert "Stopping the agents" in server.text()
         assert "Traceback" not in server.text()
     with up(data) as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         assert server.session["token"] == token
         assert [one["agentId"] for one in server.agents()] == [agent["agentId"]]
         assert agent["agentId"] in server.text()
@@ -115,14 +115,14 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
 def test_a_key_that_is_no_good_any_more_is_replaced(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(data, "none") as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         token = server.session["token"]
         assert server.agents() == []
     (key,) = json.loads(run("keys", "list", "--data", str(data), "-o", "json").stdout)
     assert run("keys", "revoke", key["id"], "--data", str(data)).exit_code == 0
     with up(data, "none") as server:
         server.until(lambda: server.session["token"] != token)
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         assert server.agents() == []
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_session_is_written_anew(tmp_path: Path, left: str) -> None:
     data.mkdir()
     (data / "cli.json").write_text(left)
     with up(data, "none") as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         assert server.agents() == []
 
 
@@ -144,14 +144,14 @@ def test_ctrl_c_does_not_wait_for_the_first_agent(tmp_path: Path) -> None:
         assert server.stop() == 0
         assert "Traceback" not in server.text()
     with up(data) as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         server.until(lambda: [one["status"] for one in server.agents()] == ["running"])
 
 
 @pytest.mark.parametrize(("folder", "told"), [("one", "Another server runs on"), ("two", "Choose another with --port")])
 def test_two_on_one_folder_and_two_on_one_port(tmp_path: Path, folder: str, told: str) -> None:
     with up(tmp_path / "one", "none") as server:
-        server.prints("Ctrl-C stops")
+        server.prints("Press Ctrl-C")
         port = httpx.URL(server.session["url"]).port
         assert port is not None
         again = [sys.executable, "-c", UP, "none", str(port)]
@@ -197,4 +197,4 @@ def test_how_to_find_a_server_elsewhere(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_how_to_call_this_program_again(monkeypatch: pytest.MonkeyPatch, called: str, typed: str) -> None:
     monkeypatch.setattr(sys, "argv", [called, "up"])
-    assert _program() == typed
+    assert _program_name() == typed

@@ -50,31 +50,31 @@ FILES = {"a.txt": b"a", "in/b.bin": bytes(range(256)) * 9000, "in/deep/c": b"", 
 
 def test_a_file_is_itself(tmp_path: Path) -> None:
     path = folder(tmp_path, FILES) / "a.txt"
-    assert upload_form.found(path) == [LocalFile(path, "a.txt", 1)]
+    assert upload_form.find_files(path) == [LocalFile(path, "a.txt", 1)]
 
 
 def test_a_folder_is_all_files_below_it(tmp_path: Path) -> None:
-    found = upload_form.found(folder(tmp_path / "top", FILES))
+    found = upload_form.find_files(folder(tmp_path / "top", FILES))
     assert {one.name: one.size for one in found} == {f"top/{name}": len(data) for name, data in FILES.items()}
     assert [one.name for one in found] == sorted(one.name for one in found)
 
 
 def test_the_present_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder(tmp_path / "top", {"in/a": b""}) / "in")
-    assert [one.name for one in upload_form.found(Path())] == ["in/a"]
-    assert [one.name for one in upload_form.found(Path(".."))] == ["top/in/a"]
+    assert [one.name for one in upload_form.find_files(Path())] == ["in/a"]
+    assert [one.name for one in upload_form.find_files(Path(".."))] == ["top/in/a"]
 
 
 def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     (folder(tmp_path, {"a.txt": b"a"}) / "link").symlink_to("a.txt")
-    (found,) = upload_form.found(tmp_path / "link")
+    (found,) = upload_form.find_files(tmp_path / "link")
     assert (found.name, found.size) == ("a.txt", 1)
 
 
-@pytest.mark.parametrize("name", ["missing", "empty"])
-def test_nothing_to_upload(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+@pytest.mark.parametrize(("name", "reason"), [("missing", "does not exist"), ("empty", "contains no files")])
+def test_nothing_to_upload(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reason: str) -> None:
     (tmp_path / "empty" / "in").mkdir(parents=True)
-    assert "there is no file" in refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / name))
+    assert reason in refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path / name))
 
 
 def test_what_is_neither_file_nor_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,33 +82,33 @@ def test_what_is_neither_file_nor_folder(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "one" / "link").symlink_to("/etc/passwd")
     os.mkfifo(folder(tmp_path / "two", {"a": b""}) / "pipe")
     for name in ("one", "two"):
-        told = refused(capsys, ExitCode.USAGE, lambda name=name: upload_form.found(tmp_path / name))
+        told = refused(capsys, ExitCode.USAGE, lambda name=name: upload_form.find_files(tmp_path / name))
         assert "neither a file nor a folder" in told
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\\b", "tab\t"])
 def test_names_that_no_server_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     folder(tmp_path / "top", {"a": b"", name: b""})
-    told = refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / "top"))
+    told = refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path / "top"))
     assert "Invalid file name" in told
     assert str(tmp_path / "top") in told
 
 
 def test_folders_that_are_too_deep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder(tmp_path / "top", {"/".join("d" * 31): b""})
-    assert "32 deep" in refused(capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path))
-    assert upload_form.found(tmp_path / "top")
+    assert "32 deep" in refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path))
+    assert upload_form.find_files(tmp_path / "top")
 
 
 def test_a_pipe_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "neither a file nor a folder" in refused(
-        capsys, ExitCode.USAGE, lambda: upload_form.found(tmp_path / "pipe")
+        capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path / "pipe")
     )
 
 
 def test_the_form_carries_everything(tmp_path: Path) -> None:
-    files = upload_form.found(folder(tmp_path / "top", FILES))
+    files = upload_form.find_files(folder(tmp_path / "top", FILES))
     fields = {"network": "public", "keyvalues": '{"a":"\u00fc"}', "name": "n"}
     assert read(MultipartForm(fields, files)) == (fields, {f"top/{name}": data for name, data in FILES.items()})
     assert read(MultipartForm({}, files[:1]))[0] == {}
@@ -119,7 +119,7 @@ def test_every_form_has_a_boundary_of_its_own() -> None:
 
 
 def test_a_form_is_read_more_than_once(tmp_path: Path) -> None:
-    made = MultipartForm({"a": "b"}, upload_form.found(folder(tmp_path, FILES)))
+    made = MultipartForm({"a": "b"}, upload_form.find_files(folder(tmp_path, FILES)))
     assert b"".join(made) == b"".join(made)
 
 
@@ -134,7 +134,9 @@ def test_a_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / os.fsdecode(b"caf\xe9.txt")
     path.write_bytes(b"a")
     for given in (path, tmp_path):
-        assert "its name is no text" in refused(capsys, ExitCode.USAGE, lambda given=given: upload_form.found(given))
+        assert "the name is not UTF-8 text" in refused(
+            capsys, ExitCode.USAGE, lambda given=given: upload_form.find_files(given)
+        )
 
 
 @pytest.mark.parametrize("name", ['say "hi".txt', "a\nb", "a\rb", "tab\t", "a;b=c"])
@@ -148,26 +150,26 @@ def test_names_that_need_care(tmp_path: Path, name: str) -> None:
 
 def test_a_file_that_became_shorter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    told = refused(capsys, ExitCode.FAILED, lambda: list(upload_form.content(LocalFile(tmp_path / "a", "a", 4))))
+    told = refused(capsys, ExitCode.FAILED, lambda: list(upload_form.read_content(LocalFile(tmp_path / "a", "a", 4))))
     assert "became shorter" in told
 
 
 def test_a_file_that_became_longer_is_sent_as_it_was_found(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
-    assert b"".join(upload_form.content(LocalFile(tmp_path / "a", "a", 3))) == b"abc"
+    assert b"".join(upload_form.read_content(LocalFile(tmp_path / "a", "a", 3))) == b"abc"
 
 
 def test_a_file_that_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, ExitCode.USAGE, lambda: list(upload_form.content(LocalFile(tmp_path / "a", "a", 3))))
+    told = refused(capsys, ExitCode.USAGE, lambda: list(upload_form.read_content(LocalFile(tmp_path / "a", "a", 3))))
     assert "No such file" in told
 
 
 def test_notes_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert upload_form.keyvalues(["a=1", "b=", "c=d=e", "=f"]) == {"a": "1", "b": "", "c": "d=e", "": "f"}
-    assert upload_form.keyvalues([]) == {}
-    assert "NAME=VALUE" in refused(capsys, ExitCode.USAGE, lambda: upload_form.keyvalues(["a=1", "b"]))
+    assert upload_form.parse_keyvalues(["a=1", "b=", "c=d=e", "=f"]) == {"a": "1", "b": "", "c": "d=e", "": "f"}
+    assert upload_form.parse_keyvalues([]) == {}
+    assert "NAME=VALUE" in refused(capsys, ExitCode.USAGE, lambda: upload_form.parse_keyvalues(["a=1", "b"]))
 
 
 def test_fields_that_have_a_value() -> None:
     given = {"a": "x", "b": "", "c": None, "d": {"k": "v"}, "e": {}}
-    assert upload_form.fields_of(given) == {"a": "x", "d": '{"k": "v"}'}
+    assert upload_form.form_fields(given) == {"a": "x", "d": '{"k": "v"}'}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 FOUND = {
     "currentVersion": "1.0.0",
@@ -16,7 +16,7 @@ UPDATE = "POST /v0/agents/a1/update"
 
 
 @pytest.fixture
-def ada(server: Server) -> Server:
+def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     server.answers["GET /v0/agents/a1/available-agent-versions"] = (200, FOUND)
     server.answers["GET /v0/agents/a1/update"] = (
@@ -28,26 +28,26 @@ def ada(server: Server) -> Server:
     return server
 
 
-def test_versions(ada: Server) -> None:
+def test_versions(ada: FakeServer) -> None:
     rows = [line.split() for line in ada.run("versions", "Ada").stdout.splitlines()]
     assert rows == [["VERSION", "ENGINE", "CURRENT"], ["1.1.0", "fake"], ["1.0.0", "fake", "yes"]]
     assert json.loads(ada.run("versions", "Ada", "-o", "json").stdout) == FOUND
 
 
-def test_check_changes_nothing(ada: Server) -> None:
+def test_check_changes_nothing(ada: FakeServer) -> None:
     checked = ada.run("update", "Ada", "--check")
     assert "latestVersion    1.1.0" in checked.stdout
     assert ada.bodies(UPDATE) == []
     assert ada.run("update", "Ada", "--check", "--to", "1").exit_code == 2
 
 
-def test_update(ada: Server) -> None:
+def test_update(ada: FakeServer) -> None:
     assert ada.run("update", "Ada").stdout == "Updated\n"
     assert ada.run("update", "Ada", "--to", "1.1.0").exit_code == 0
     assert ada.bodies(UPDATE) == [{}, {"tag": "1.1.0"}]
 
 
-def test_an_update_that_does_not_hold_ends_with_1(ada: Server) -> None:
+def test_an_update_that_does_not_hold_ends_with_1(ada: FakeServer) -> None:
     back = {"success": False, "previousVersion": "1.0.0", "newVersion": "1.0.0", "output": "1.1.0 did not hold"}
     ada.answers[UPDATE] = (200, back)
     failed = ada.run("update", "Ada")

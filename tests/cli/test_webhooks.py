@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cli.terminal import Server
+from tests.cli.terminal import FakeServer
 
 WEBHOOK = {
     "id": "w1",
@@ -26,7 +26,7 @@ DELIVERY = {
 ONE = "/v3/webhooks/w1"
 
 
-def test_list_and_show(server: Server) -> None:
+def test_list_and_show(server: FakeServer) -> None:
     server.answers["GET /v3/webhooks"] = (200, {"data": {"webhooks": [WEBHOOK]}})
     server.answers[f"GET {ONE}"] = (200, {"data": WEBHOOK})
     assert server.run("webhooks", "list").stdout.splitlines()[1].split()[:3] == [
@@ -36,7 +36,7 @@ def test_list_and_show(server: Server) -> None:
     assert json.loads(server.run("webhooks", "show", "w1", "-o", "json").stdout) == WEBHOOK
 
 
-def test_create_and_rotate_show_the_secret(server: Server) -> None:
+def test_create_and_rotate_show_the_secret(server: FakeServer) -> None:
     shown = (200, {"data": {**WEBHOOK, "secret": "whsec_x"}})
     server.answers["POST /v3/webhooks"] = server.answers[f"POST {ONE}/rotate_secret"] = shown
     created = server.run("webhooks", "create", "https://a.example/", "--event", "ipfs.private.file_added")
@@ -46,7 +46,7 @@ def test_create_and_rotate_show_the_secret(server: Server) -> None:
     assert server.bodies("POST /v3/webhooks") == [body]
 
 
-def test_update_and_delete(server: Server) -> None:
+def test_update_and_delete(server: FakeServer) -> None:
     server.answers[f"PUT {ONE}"] = (200, {"data": WEBHOOK})
     server.answers[f"DELETE {ONE}"] = (200, {"data": None})
     assert server.run("webhooks", "update", "w1", "--disable").exit_code == 0
@@ -57,7 +57,7 @@ def test_update_and_delete(server: Server) -> None:
     assert server.run("webhooks", "delete", "w2").exit_code == 5
 
 
-def test_deliveries(server: Server) -> None:
+def test_deliveries(server: FakeServer) -> None:
     page = {"data": {"deliveries": [DELIVERY], "next_page_token": None}}
     server.answers[f"GET {ONE}/deliveries?state=failed&limit=25"] = (200, page)
     server.answers[f"POST {ONE}/deliveries/d1/redeliver"] = (200, {"data": DELIVERY})
@@ -66,7 +66,7 @@ def test_deliveries(server: Server) -> None:
     assert server.run("webhooks", "redeliver", "w1", "d1").exit_code == 0
 
 
-def test_test_tells_by_its_exit_code(server: Server) -> None:
+def test_test_tells_by_its_exit_code(server: FakeServer) -> None:
     server.answers[f"POST {ONE}/test"] = (200, {"data": DELIVERY})
     assert server.run("webhooks", "test", "w1").exit_code == 0
     server.answers[f"POST {ONE}/test"] = (200, {"data": {**DELIVERY, "state": "failed", "status": None, "error": "no"}})
