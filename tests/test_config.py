@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
-from roost.config import OPTIONS, BadSettings, load_settings
+from roost.config import BadSettings, Settings, load_settings, variable_name
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
@@ -53,11 +53,11 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
     ("variable", "value", "message"),
     [
         ("ROOST_PORT", "http", "port"),
-        ("ROOST_PORT", "65536", "port"),
+        ("ROOST_PORT", "65536", "^port: must be less than or equal to 65535, got"),
         ("ROOST_PORT", "-1", "port"),
-        ("ROOST_QUOTA_FREE", "many", "quota_free"),
+        ("ROOST_QUOTA_FREE", "many", "^quota_free: must be an integer of 0 or more, got 'many'$"),
         ("ROOST_LOG_LEVEL", "loud", "log_level"),
-        ("ROOST_LOG_LEVEL", "loud", "debug, info, warning, error"),
+        ("ROOST_LOG_LEVEL", "loud", "must be 'debug', 'info', 'warning' or 'error', got 'loud'"),
         ("ROOST_AGENT_MEMORY", "2X", "agent_memory"),
         ("ROOST_AGENT_MEMORY", "M", "agent_memory"),
         ("ROOST_AGENT_MEMORY", "\u00b2G", "agent_memory"),
@@ -83,9 +83,9 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_EGRESS_HOSTS", "=10.1.2.3", "egress_hosts"),
         ("ROOST_MODEL_URL", "models.example", "model_url"),
         ("ROOST_PUBLIC_SCHEME", "gopher", "public_scheme"),
-        ("ROOST_NETWORK", "dht", "none, trustless, kubo"),
+        ("ROOST_NETWORK", "dht", "'none', 'trustless' or 'kubo'"),
         ("ROOST_KUBO_API", "127.0.0.1:5001", "kubo_api"),
-        ("ROOST_KUBO_AUTH", "token", "^kubo_auth: `bearer:TOKEN` or `basic:USER:PASSWORD`, please$"),
+        ("ROOST_KUBO_AUTH", "token", "^kubo_auth: must be `bearer:TOKEN` or `basic:USER:PASSWORD`$"),
         ("ROOST_KUBO_AUTH", "basic:user", "kubo_auth"),
     ],
 )
@@ -152,7 +152,7 @@ def test_places_of_blobs(tmp_path: Path, text: str, place: str) -> None:
 
 
 def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
-    with pytest.raises(BadSettings, match=r"blobs: a folder, or s3://"):
+    with pytest.raises(BadSettings, match=r"blobs: must be a folder, or s3://"):
         settings(tmp_path, ROOST_BLOBS="ftp://server/path")
     with pytest.raises(BadSettings, match="no address of objects"):
         app.blobs(settings(tmp_path, ROOST_BLOBS="s3://"))
@@ -188,7 +188,36 @@ def test_what_a_tenant_may_keep(tmp_path: Path, text: str, size: int | None) -> 
     assert (found.storage_free, found.storage_paid) == (size if text else 10 * 1024**3, size)
 
 
+@pytest.mark.parametrize(
+    ("variable", "suggestion"),
+    [
+        ("ROOST_PROT", "ROOST_PORT"),
+        ("ROOST_DATABASE", "ROOST_DATABASE_URL"),
+        ("ROOST_KEKFILE", "ROOST_KEK_FILE"),
+        ("ROOST_XQZ", "settings.md"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_the_nearest_name(tmp_path: Path, variable: str, suggestion: str) -> None:
+    with pytest.raises(BadSettings, match=f"^{variable}: unknown variable; .*{suggestion}"):
+        settings(tmp_path, **{variable: "1"})
+    (tmp_path / "roost.toml").write_text("prot = 1")
+    with pytest.raises(BadSettings, match="unknown setting 'prot'; did you mean port"):
+        settings(tmp_path)
+
+
+def test_variables_of_clients_and_of_other_programs_are_ignored(tmp_path: Path) -> None:
+    assert settings(tmp_path, ROOST_URL="http://x", ROOST_TOKEN="t", PORT="1", XROOST_PORT="2").port == 8642
+
+
+@pytest.mark.parametrize("name", ["KEK", "KEK_OLD", "KUBO_AUTH"])
+def test_no_message_shows_a_secret(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        settings(tmp_path, **{f"ROOST_{name}": "hush"})
+    assert "hush" not in str(refused.value)
+
+
 def test_every_setting_is_documented() -> None:
     documented = (Path(__file__).parent.parent / "docs" / "reference" / "settings.md").read_text()
-    for option in OPTIONS:
-        assert f"| `{option.name}` | `{option.variable}` | {option.default or '-'} | {option.help} |" in documented
+    for name, field in Settings.model_fields.items():
+        default = field.default if isinstance(field.default, str) and field.default else "-"
+        assert f"| `{name}` | `{variable_name(name)}` | {default} | {field.description} |" in documented

@@ -1,7 +1,7 @@
 """The outside world of a server: which drivers the settings name, and how the command line gets at them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -135,7 +135,7 @@ async def bake(settings: Settings, engine: Engine, version: str, progress: Progr
 def at_port(settings: Settings, port: int) -> Settings:
     """The settings of a server that listens on `port`, which the system may have chosen."""
     public = port if settings.public_port in (0, settings.port) else settings.public_port
-    return replace(settings, port=port, public_port=public)
+    return settings.model_copy(update={"port": port, "public_port": public})
 
 
 @dataclass(frozen=True)

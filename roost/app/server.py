@@ -9,7 +9,7 @@ from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, blobs
 from roost.app.storage_services import StorageServices
-from roost.config import Network, Settings
+from roost.config import Settings
 from roost.drivers.image.pillow import PillowRenderer
 from roost.hosts.application import application
 from roost.hosts.edge.dependencies import ProxyDependencies
@@ -21,6 +21,7 @@ from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.net.addresses import Network
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
 
