@@ -1,8 +1,8 @@
-"""CPU of one request through the agents' edge, beside Caddy with forward-auth in front of the same upstream.
+"""CPU of one request through the agents' edge, beside nginx with `auth_request` and Caddy with forward-auth.
 
-Everything runs on loopback in processes of its own: an upstream that answers a fixed reply, the edge (uvicorn with
-our protocol), and Caddy with an auth server on uvicorn that makes the same check of the token. The client keeps 32
-connections busy; what is counted is the CPU time of the serving processes, divided by the requests.
+Everything runs on loopback in processes of its own: an upstream with a fixed reply, the edge (uvicorn with its
+protocol), and each proxy with an auth server on uvicorn that makes the same check of the token. The client keeps 32
+connections busy; the figure is the CPU time of the serving processes divided by the number of requests.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import math
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ import uvicorn
 import uvloop
 
 from bench.load import load
-from bench.processes import caddy, caddy_home, cpu_seconds, free_port, process
+from bench.processes import caddy, caddy_home, cpu_seconds, free_port, nginx, process
 from bench.table import Row
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
@@ -37,6 +38,35 @@ _REPLY = (
     b"HTTP/1.1 200 OK\r\nserver: upstream\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\ncontent-type: text/plain\r\n"
     b"set-cookie: a=1; Path=/\r\nset-cookie: b=2; Path=/\r\ncontent-length: 5\r\n\r\nhello"
 )
+_NGINX = """
+daemon off;
+master_process off;
+error_log /dev/null;
+pid {folder}/nginx.pid;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+  uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  keepalive_requests 1000000;
+  upstream gateway {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000; }}
+  upstream auth {{ server 127.0.0.1:{auth}; keepalive 64; keepalive_requests 1000000; }}
+  proxy_http_version 1.1;
+  proxy_set_header Connection "";
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ auth_request /auth; proxy_pass http://gateway; }}
+    location = /auth {{
+      internal;
+      proxy_pass http://auth;
+      proxy_pass_request_body off;
+      proxy_set_header Connection "";
+      proxy_set_header Content-Length "";
+      proxy_set_header X-Forwarded-Host $host;
+    }}
+  }}
+}}
+"""
 _CONNECTIONS = 32
 _REQUESTS = 20_000
 _ROUNDS = 3
@@ -47,22 +77,21 @@ def run(folder: Path) -> Sequence[Row]:
         upstream = free_port()
         stack.enter_context(_serving("upstream", upstream))
         edge_port, edge = stack.enter_context(_edge(upstream))
-        caddy_port, caddies = stack.enter_context(_caddy(folder, upstream))
-        ours: list[float] = []
-        theirs: list[float] = []
+        peers = {"Caddy with forward-auth": stack.enter_context(_caddy(folder, upstream))}
+        if nginx() is not None:
+            peers["nginx with auth_request"] = stack.enter_context(_nginx(folder, upstream))
+        edges: list[float] = []
+        figures: dict[str, list[float]] = {name: [] for name in peers}
         for _ in range(_ROUNDS):
-            ours.append(_cpu_per_request(edge_port, edge))
-            theirs.append(_cpu_per_request(caddy_port, caddies))
-    return [
-        Row(
-            f"request to an agent's port, CPU, {_CONNECTIONS} connections",
-            statistics.median(ours),
-            "us",
-            "Caddy with forward-auth",
-            statistics.median(theirs),
-            "below the reference",
-        )
-    ]
+            edges.append(_cpu_per_request(edge_port, edge))
+            for name, (port, pids) in peers.items():
+                figures[name].append(_cpu_per_request(port, pids))
+    references = {name: statistics.median(values) for name, values in figures.items()}
+    if nginx() is None:
+        references["nginx with auth_request: not installed"] = math.nan
+    title = f"request to an agent's port, CPU, {_CONNECTIONS} connections"
+    own = statistics.median(edges)
+    return [Row(title, own, "us", name, value, "below the reference") for name, value in references.items()]
 
 
 # The servers, each in a process of its own
@@ -95,7 +124,7 @@ async def _check(entry: AuthRequest) -> None:
 
 
 async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
-    """What Caddy asks before each request."""
+    """Answer the question of Caddy and nginx before each request."""
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     agent = headers.get("x-forwarded-host", "").partition(".")[0]
     status = 200
@@ -146,6 +175,15 @@ def _caddy(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
     config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
     argv = [caddy(), "run", "--config", str(config)]
     with _serving("auth", auth) as auth_pid, process(argv, port, caddy_home(folder)) as pid:
+        yield port, (pid, auth_pid)
+
+
+@contextlib.contextmanager
+def _nginx(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
+    port, auth = free_port(), free_port()
+    config = folder / "nginx.conf"
+    config.write_text(_NGINX.format(folder=folder, port=port, auth=auth, upstream=upstream))
+    with _serving("auth", auth) as auth_pid, process([nginx() or "", "-c", str(config)], port) as pid:
         yield port, (pid, auth_pid)
 
 

