@@ -66,7 +66,7 @@ class RoostServer:
 
     async def stop(self) -> None:
         """End all agents, cleanly; the next start brings them back."""
-        self.edge.traffic.close()
+        self.edge.live.close()
         await self.queue.stop(grace=_STOP_GRACE)  # what is cut off is finished by the next start
         await self.agents.stop()
         await self.storage.stop()

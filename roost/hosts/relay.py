@@ -7,24 +7,19 @@ rejects requests that would cost unbounded memory.
 
 import asyncio
 import contextvars
-import logging
 from functools import partial
 from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from roost.agents.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import RelayListener, Runtime
+from roost.hosts.edge.dependencies import ProxyLimits
+from roost.hosts.edge.guarded_http import GuardedHttpProtocol
 
-_KEEP_ALIVE = 75  # seconds
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
-_MAX_HEAD = 64 * 1024
-
-_errors = logging.getLogger("roost.relay")
-_errors.setLevel(logging.ERROR)  # an agent may send as much nonsense as it likes, and shall not fill the log with it
 
 
 class RelayServer:
@@ -41,7 +36,6 @@ class RelayServer:
             lifespan="off",
             log_config=None,
             proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE,
         )
         self._config.load()
         self._relays: dict[str, _AgentRelay] = {}
@@ -51,9 +45,9 @@ class RelayServer:
         """Listen for that agent. Idempotent. Raises RuntimeFailed, and then listens on nothing."""
         async with self._turn:
             if agent_id not in self._relays:
-                # What connects later is not part of what the opener is doing now, in logs for instance.
-                apart = contextvars.Context()
-                self._relays[agent_id] = await asyncio.create_task(self._opened(agent_id), context=apart)
+                # Later connections do not belong to the opener's request, in logs for instance.
+                empty = contextvars.Context()
+                self._relays[agent_id] = await asyncio.create_task(self._opened(agent_id), context=empty)
 
     async def close(self, agent_id: str) -> None:
         """Stop listening and end every live connection of that agent. Idempotent."""
@@ -94,13 +88,13 @@ class RelayServer:
 
 
 class _AgentRelay(ServerState):
-    """What one agent holds open."""
+    """Open sockets, connections and tunnels of one agent."""
 
     def __init__(self) -> None:
         super().__init__()
         self.listeners: list[RelayListener] = []
         self.tunnels: set[asyncio.Task[None]] = set()
-        self.closed = False  # for a connection that was accepted a moment before
+        self.closed = False  # for a connection that was just accepted
 
     async def close(self) -> None:
         self.closed = True
@@ -113,39 +107,18 @@ class _AgentRelay(ServerState):
         await asyncio.gather(*self.tunnels, return_exceptions=True)
 
 
-class _RelayProtocol(HttpToolsProtocol):
-    """uvicorn's, which has no limit on a head, on trailers, on connections, or on a connection that never asks."""
+class _RelayProtocol(GuardedHttpProtocol):
+    """HTTP of one agent: no WebSockets, and a bounded number of connections."""
+
+    limits = ProxyLimits(first_head=75.0, taking=600.0)  # engines keep spare connections, and read streams slowly
 
     def __init__(self, config: Config, relay: _AgentRelay, state: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         super().__init__(config, relay, state)
         self._relay = relay
         self._writer = writer  # a writer that is collected closes its transport
-        self._held = 0
-        self.logger = _errors
-        self.access_log = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in uvicorn
         super().connection_made(transport)
         self.server = None  # uvicorn would show the app, and so perhaps the agent, a path of the host
         if self._relay.closed or len(self.connections) > _MAX_CONNECTIONS:
             transport.abort()
-        self.timeout_keep_alive_task = self.loop.call_later(_KEEP_ALIVE, self.timeout_keep_alive_handler)
-
-    def data_received(self, data: bytes) -> None:
-        # The parser hands a field over when it is whole: what it made nothing of yet, it keeps.
-        self._held += len(data)
-        super().data_received(data)
-        if self._held > _MAX_HEAD and not self.transport.is_closing():
-            self.send_400_response("Request head too large.")
-
-    def on_headers_complete(self) -> None:
-        self._held = 0
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        self._held = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._held = 0
-        super().on_message_complete()

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -131,7 +132,8 @@ async def test_the_socket_is_the_identity_whatever_the_client_says(tmp_path: Pat
     }
     async with rigged(tmp_path, "a1", "a2") as rig:
         assert (await rig.get("a1", "/x?relay_agent=a2&state[relay_agent]=a2", claims))["agent"] == "a1"
-        assert (await rig.get("a1", "http://a2.agents.localhost/x", claims))["agent"] == "a1"
+        absolute = b"GET http://a2.agents.localhost/x HTTP/1.1\r\nHost: a2.agents.localhost\r\n\r\n"
+        assert (await rig.send("a1", "api", absolute)).startswith(b"HTTP/1.1 421 ")
         assert (await rig.get("a2", "/x"))["agent"] == "a2"
 
 
@@ -258,7 +260,8 @@ async def test_half_a_relay_is_none(tmp_path: Path) -> None:
 async def test_endless_heads_and_trailers_are_cut_off(tmp_path: Path, start: bytes, more: bytes) -> None:
     async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
         writer.write(start)
-        assert await refused_within(10_000, more, writer)
+        async with asyncio.timeout(20):
+            await write_until_refused(more, writer)
         try:
             answer = await reader.read()
         except ConnectionError:
@@ -266,15 +269,27 @@ async def test_endless_heads_and_trailers_are_cut_off(tmp_path: Path, start: byt
         assert b"200 OK" not in answer
 
 
-async def refused_within(times: int, piece: bytes, writer: asyncio.StreamWriter) -> bool:
-    try:
-        for _ in range(times):
+async def write_until_refused(piece: bytes, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0)
-    except ConnectionError:
-        return True
-    return False
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", b"400"),
+        (b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx", b"400"),
+        (b"GET /x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"400"),
+        (b"GET /x HTTP/1.1\r\n\r\n", b"400"),
+        (b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", b"405"),
+    ],
+)
+async def test_heads_are_checked_as_on_the_public_port(tmp_path: Path, head: bytes, status: bytes) -> None:
+    async with rigged(tmp_path, "a1") as rig:
+        assert (await rig.send("a1", "api", head)).startswith(b"HTTP/1.1 " + status)
 
 
 async def test_the_connections_of_an_agent_are_limited(tmp_path: Path) -> None:

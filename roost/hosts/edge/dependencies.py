@@ -1,4 +1,4 @@
-"""What the edge asks of the rest of the system, and the bounds that it keeps."""
+"""The limits of the edge, and its dependencies on the rest of the system."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from roost.web.access_log import Observe
 
 
 class GatewayUnreachable(Problem):
-    """The agent's gateway did not take a connection in time."""
+    """The agent's gateway did not accept a connection in time."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The agent does not answer"
 
 
 class TooManyStreams(ServiceUnavailable):
-    """The agent has as many connections open as one agent may have."""
+    """The agent has the maximum number of open connections."""
 
     message = "Too many open connections to this agent"
 
@@ -30,41 +30,33 @@ class ProxyLimits:
     """Times in seconds, sizes in bytes."""
 
     head: int = 64 * 1024
-    first_head: float = 10.0
-    """Until a head that has begun, or the first one of a connection, is complete; also for a body nobody wants."""
+    first_head: float = 10.0  # until a head is complete, and for a body that nobody reads
     keep_alive: int = 75
-    pipeline: int = 64
-    """Requests that wait behind the one being served on one connection."""
-    leftover: int = 64 * 1024**2
-    """How much of a body is read and thrown away after its request was answered, before the connection is closed."""
+    pipeline: int = 64  # requests that wait behind the current one of a connection
+    leftover: int = 64 * 1024**2  # of a body that is discarded after the response, before the connection is closed
     linger: float = 2.0
     connect: float = 5.0
     body_idle: float = 30.0
     body_grace: float = 60.0
-    body_rate: int = 1024
-    """Bytes a second that an upload has to reach on average once the grace is over, until the answer begins."""
-    taking: float = 30.0
-    """Within each such time a client has to take `body_rate` bytes a second of an answer of the platform that waits."""
+    body_rate: int = 1024  # minimum bytes a second of an upload after the grace, until the response begins
+    taking: float = 30.0  # in each such time a client reads `body_rate` bytes a second of a response of the platform
     response_head: float = 120.0
     idle: float = 600.0
-    spare: float = 60.0
-    """How long an unused connection to a gateway is kept."""
+    spare: float = 60.0  # for which an idle connection to a gateway is kept
     spares: int = 32
-    streams: int = 256
-    """Connections to one agent's gateway at a time."""
-    tick: float = 0.5
-    """How often times are looked at."""
+    streams: int = 256  # connections to one agent's gateway
+    tick: float = 0.5  # between checks of time
 
 
 @dataclass(frozen=True)
 class ProxyDependencies:
     """The rest of the system as the edge sees it.
 
-    admit: `Door.holder`, or the like: raises a Problem for whoever may not enter.
-    dial: a new connection to the port of the agent's gateway. Raises a Problem (BoxGone, DialRefused ...) or OSError.
-    credential: the header that the agent's engine wants to see; asked once for each connection.
-    subscribe: `Gateways.subscribe`: tells when everything that is open for an agent has to be let go.
-    observe: told of each request when it is over; must be quick and must not raise.
+    admit: raises a Problem for a request without a valid credential.
+    dial: opens a connection to the port of the agent's gateway. Raises a Problem or OSError.
+    credential: the header by which the agent's engine recognises the edge; asked once for each connection.
+    subscribe: registers a listener for agents whose connections have to be closed.
+    observe: called for each finished request; fast, and never raises.
     trusted: the proxies whose `X-Forwarded-For` is believed.
     """
 

@@ -1,7 +1,7 @@
-"""Connections to agents' gateways: opened through the gate, kept for another request, bounded for each agent."""
+"""Connections to agents' gateways, and the requests under way on them: found, reused and bounded by agent."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any, Protocol, cast
 
 from roost.core.sensitive import Sensitive
@@ -11,206 +11,231 @@ from roost.hosts.edge.response_parser import InvalidResponse, ResponseParser, Re
 
 
 class ResponseHandler(ResponseSink, Protocol):
-    """What an exchange is to its connection."""
+    """Request that a connection carries."""
+
+    agent_id: str
 
     def flush(self) -> None: ...
-    def answered(self, *, reusable: bool) -> None: ...
-    def switched(self, rest: bytes) -> None: ...
-    def gateway_failed(self, *, bad: bool) -> None: ...
-    def gateway_full(self) -> None: ...
-    def gateway_ready(self) -> None: ...
+    def finish_response(self, *, reusable: bool) -> None: ...
+    def open_tunnel(self, rest: bytes) -> None: ...
+    def fail_response(self, *, retry: bool) -> None: ...
+    def end_response(self) -> bool: ...
+    def pause_request(self) -> None: ...
+    def resume_request(self) -> None: ...
+    def drop(self) -> None: ...
+    def check_time(self, now: float) -> None: ...
 
 
 class GatewayConnection(asyncio.Protocol):
-    """One connection to a gateway; carries one exchange at a time."""
+    """Connection to a gateway; it carries one request at a time."""
 
-    def __init__(self, pool: "GatewayConnectionPool", agent_id: str, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        live: "LiveConnections",
+        agent_id: str,
+        writer: asyncio.StreamWriter,
+        credential: tuple[str, Sensitive[str]],
+    ) -> None:
         self.agent_id = agent_id
-        self.reused = False
+        self.is_reused = self.is_full = False
         self.idle_since = 0.0
-        self.is_full = False
-        self._pool = pool
-        self._writer = writer  # kept: it closes the transport when it goes
-        self.transport = cast("asyncio.Transport", writer.transport)  # a stream is read, too
-        self._asker: ResponseHandler | None = None
-        self._answers = ResponseParser(pool.gate.bounds.head)
-        self._credential = ("", Sensitive(""))
-
-    async def take_over(self, stream: Stream, credential: tuple[str, Sensitive[str]]) -> None:
-        """Become the protocol of the stream's transport. Raises Unreachable when it ended, or spoke unasked."""
-        reader, _ = stream
+        self.transport = cast("asyncio.Transport", writer.transport)
+        self._live = live
+        self._writer = writer  # kept: it closes the transport when it is collected
         self._credential = credential
+        self._handler: ResponseHandler | None = None
+        self._parser = ResponseParser(live.gate.bounds.head)
+        self._is_tunnel = False
+
+    async def take_over(self, reader: asyncio.StreamReader) -> None:
+        """Become the protocol of the stream's transport. Raises GatewayUnreachable when it ended or spoke first."""
         self.transport.set_protocol(self)
         ended = reader.at_eof()
         reader.feed_eof()
         if ended or await reader.read(1) or self.transport.is_closing():
             raise GatewayUnreachable(retry_after=1)
-        self.read(wanted=True)
+        self.set_reading(wanted=True)
 
     @property
     def credential(self) -> tuple[bytes, bytes]:
         name, value = self._credential
         return name.encode("latin-1"), value.reveal().encode("latin-1")
 
-    def ask(self, asker: ResponseHandler, request: bytes, *, bodiless: bool) -> None:
-        """Send the head of a request; from now on `asker` gets what comes."""
-        self._asker = asker
-        self._answers.expect(asker, bodiless=bodiless)
+    def send_request(self, handler: ResponseHandler, request: bytes, *, bodiless: bool) -> None:
+        """Send the head of a request; `handler` gets the response."""
+        self._handler = handler
+        self._parser.expect_response(handler, bodiless=bodiless)
         self.transport.write(request)
 
-    def rest(self, now: float) -> None:
-        """Between two requests."""
-        self._asker = None
-        self.reused = True
-        self.idle_since = now
-        self.read(wanted=True)
+    def set_idle(self, now: float) -> None:
+        self._handler, self.is_reused, self.idle_since = None, True, now
+        self.set_reading(wanted=True)
 
-    def read(self, *, wanted: bool) -> None:
-        transport = self.transport
-        if transport.is_closing() or wanted == transport.is_reading():
-            return
-        if wanted:
-            transport.resume_reading()
-        else:
-            transport.pause_reading()
+    def set_reading(self, *, wanted: bool) -> None:
+        if not self.transport.is_closing() and wanted != self.transport.is_reading():
+            (self.transport.resume_reading if wanted else self.transport.pause_reading)()
 
     def drop(self) -> None:
-        """End at once."""
-        self._asker = None
+        self._handler = None
         self.transport.abort()
 
-    def part(self) -> None:
-        """End when what was written is out, within the time for it."""
-        self._asker = None
+    def close(self) -> None:
+        """Close when all that was written is sent, within the time for it."""
+        self._handler = None
         self.transport.close()
-        asyncio.get_running_loop().call_later(self._pool.gate.bounds.linger, self.transport.abort)
+        asyncio.get_running_loop().call_later(self._live.gate.bounds.linger, self.transport.abort)
 
-    # What asyncio calls
+    # Called by asyncio
 
     def data_received(self, data: bytes) -> None:
-        asker = self._asker
-        if asker is None:
+        handler = self._handler
+        if handler is None:
             self.transport.abort()
+        elif self._is_tunnel:
+            handler.body(data)
+            handler.flush()
         else:
-            self._read(asker, data)
+            self._parse(handler, data)
+
+    def eof_received(self) -> bool:
+        return self._is_tunnel and self._handler is not None and self._handler.end_response()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._pool.lost(self)
-        asker, self._asker = self._asker, None
-        if asker is None:
+        self._live.forget(self)
+        handler, self._handler = self._handler, None
+        if handler is None:
             return
-        if exc is None and self._answers.until_close and not self._answers.done:
-            asker.answered(reusable=False)
+        if exc is None and self._parser.until_close and not self._parser.done:
+            handler.finish_response(reusable=False)
         else:
-            asker.gateway_failed(bad=False)
+            handler.fail_response(retry=self.is_reused)
 
     def pause_writing(self) -> None:
         self.is_full = True
-        if self._asker is not None:
-            self._asker.gateway_full()
+        if self._handler is not None:
+            self._handler.pause_request()
 
     def resume_writing(self) -> None:
         self.is_full = False
-        if self._asker is not None:
-            self._asker.gateway_ready()
+        if self._handler is not None:
+            self._handler.resume_request()
 
-    def _read(self, asker: ResponseHandler, data: bytes) -> None:
+    def _parse(self, handler: ResponseHandler, data: bytes) -> None:
         try:
-            rest = self._answers.feed(data)
+            rest = self._parser.feed(data)
         except InvalidResponse:
             self.drop()
-            asker.gateway_failed(bad=True)
+            handler.fail_response(retry=False)
             return
-        asker.flush()
+        handler.flush()
         if rest is not None:
-            asker.switched(rest)
-        elif self._answers.done:
-            asker.answered(reusable=self._answers.reusable and not self.transport.is_closing())
+            self._is_tunnel = True
+            handler.open_tunnel(rest)
+        elif self._parser.done:
+            handler.finish_response(reusable=self._parser.reusable and not self.transport.is_closing())
 
 
-class GatewayConnectionPool:
-    """The connections to all gateways."""
+class LiveConnections:
+    """Requests under way, and the pool of connections to gateways.
+
+    One timer checks the time of all, so a request needs none of its own. It stops when nothing is left.
+    """
 
     def __init__(self, gate: ProxyDependencies) -> None:
         self.gate = gate
-        self._spare: defaultdict[str, list[GatewayConnection]] = defaultdict(list)
-        self._open: defaultdict[str, set[GatewayConnection]] = defaultdict(set)
-        self._opening: Counter[str] = Counter()
+        self._requests: defaultdict[str, set[ResponseHandler]] = defaultdict(set)
+        self._idle: defaultdict[str, list[GatewayConnection]] = defaultdict(list)
+        self._open: defaultdict[str, set[object]] = defaultdict(set)
+        self._timer: asyncio.TimerHandle | None = None
+        gate.subscribe(self.drop)
 
-    async def take(self, agent_id: str, *, oldest: float) -> GatewayConnection:
-        """A connection: one that rested at most `oldest` seconds, else a new one.
+    def add(self, request: ResponseHandler) -> None:
+        self._requests[request.agent_id].add(request)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.gate.bounds.tick, self._tick)
 
-        Raises Unreachable, TooManyStreams, and what the gate raises.
+    def remove(self, request: ResponseHandler) -> None:
+        _discard(self._requests, request.agent_id, request)
+
+    def drop(self, agent_id: str) -> None:
+        """Close every connection, tunnel and stream of an agent: its credentials have changed, or it is deleted."""
+        for request in tuple(self._requests.get(agent_id, ())):
+            request.drop()
+        for connection in self._idle.pop(agent_id, ()):
+            connection.drop()
+
+    def close(self) -> None:
+        """Drop everything at the end of the server."""
+        for agent_id in {*self._requests, *self._idle}:
+            self.drop(agent_id)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def connect(self, agent_id: str, *, max_idle: float) -> GatewayConnection:
+        """Return a connection that was idle for at most `max_idle` seconds, else a new one.
+
+        Raises GatewayUnreachable, TooManyStreams, and the errors of `ProxyDependencies.dial`.
         """
-        if (spare := self._spare.get(agent_id)) and spare[-1].idle_since >= _now() - oldest:
-            upstream = spare.pop()
-            if not spare:
-                del self._spare[agent_id]
-            return upstream
-        if len(self._open.get(agent_id, ())) + self._opening[agent_id] >= self.gate.bounds.streams:
+        idle = self._idle.get(agent_id)
+        if idle and idle[-1].idle_since >= asyncio.get_running_loop().time() - max_idle:
+            connection = idle[-1]
+            _discard(self._idle, agent_id, connection)
+            return connection
+        if len(self._open.get(agent_id, ())) >= self.gate.bounds.streams:
             raise TooManyStreams(retry_after=1)
-        self._opening[agent_id] += 1
+        reservation = object()
+        self._open[agent_id].add(reservation)
         try:
             async with asyncio.timeout(self.gate.bounds.connect):
-                return await self._connect(agent_id)
+                connection = await self._dial(agent_id)
+            self._open[agent_id].add(connection)
+            return connection
         except TimeoutError:
             raise GatewayUnreachable(retry_after=1) from None
         finally:
-            self._opening[agent_id] -= 1
-            if not self._opening[agent_id]:
-                del self._opening[agent_id]
+            _discard(self._open, agent_id, reservation)
 
-    def give_back(self, upstream: GatewayConnection) -> None:
-        spare = self._spare[upstream.agent_id]
-        upstream.rest(_now())
-        spare.append(upstream)
-        if len(spare) > self.gate.bounds.spares:
-            spare.pop(0).drop()
+    def reuse(self, connection: GatewayConnection) -> None:
+        """Keep a connection for another request."""
+        idle = self._idle[connection.agent_id]
+        connection.set_idle(asyncio.get_running_loop().time())
+        idle.append(connection)
+        if len(idle) > self.gate.bounds.spares:
+            idle.pop(0).drop()
 
-    def lost(self, upstream: GatewayConnection) -> None:
-        """A connection has ended."""
-        _remove(self._open, upstream)
-        _remove(self._spare, upstream)
+    def forget(self, connection: GatewayConnection) -> None:
+        """Remove a connection that has ended."""
+        _discard(self._open, connection.agent_id, connection)
+        _discard(self._idle, connection.agent_id, connection)
 
-    def drop(self, agent_id: str) -> None:
-        """End the unused connections to one agent."""
-        for upstream in self._spare.pop(agent_id, ()):
-            upstream.drop()
-
-    def expire(self, *, everything: bool = False) -> bool:
-        """End what has been unused for too long. Returns whether anything is left to look after."""
-        oldest = _now() - self.gate.bounds.spare
-        for agent_id, spare in list(self._spare.items()):
-            kept = [upstream for upstream in spare if upstream.idle_since > oldest and not everything]
-            for upstream in spare:
-                if upstream not in kept:
-                    upstream.drop()
-            if kept:
-                self._spare[agent_id] = kept
-            else:
-                del self._spare[agent_id]
-        return bool(self._spare)
-
-    async def _connect(self, agent_id: str) -> GatewayConnection:
+    async def _dial(self, agent_id: str) -> GatewayConnection:
         credential = await self.gate.credential(agent_id)
-        stream = await self.gate.dial(agent_id)
-        upstream = GatewayConnection(self, agent_id, stream[1])
+        stream: Stream = await self.gate.dial(agent_id)
+        connection = GatewayConnection(self, agent_id, stream[1], credential)
         try:
-            await upstream.take_over(stream, credential)
+            await connection.take_over(stream[0])
         except BaseException:
-            upstream.drop()
+            connection.drop()
             raise
-        self._open[agent_id].add(upstream)
-        return upstream
+        return connection
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for request in [request for requests in self._requests.values() for request in requests]:
+            request.check_time(now)
+        for connection in [connection for idle in self._idle.values() for connection in idle]:
+            if connection.idle_since <= now - self.gate.bounds.spare:
+                _discard(self._idle, connection.agent_id, connection)
+                connection.drop()
+        is_needed = self._idle or self._requests
+        self._timer = loop.call_later(self.gate.bounds.tick, self._tick) if is_needed else None
 
 
-def _remove(shelf: dict[str, Any], upstream: GatewayConnection) -> None:
-    shelved = shelf.get(upstream.agent_id)
-    if shelved and upstream in shelved:
-        shelved.remove(upstream)
-        if not shelved:
-            del shelf[upstream.agent_id]
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+def _discard(shelf: dict[str, Any], agent_id: str, item: object) -> None:
+    items = shelf.get(agent_id)
+    if items and item in items:
+        items.remove(item)
+        if not items:
+            del shelf[agent_id]

@@ -1,8 +1,8 @@
-"""The server's HTTP/1.1 protocol, made strict: uvicorn's own, with bounds on heads, waiting and pipelining.
+"""HTTP/1.1 for the public port and the relays: uvicorn's protocol, made strict and bounded.
 
-It refuses heads that two readers could understand differently, answers in turn (a refusal too), and never lets a
-caller make it keep more than a few reads of input. What is served is decided by a subclass (`_turn_for`); by default
-everything goes to the ASGI application. What it touches of uvicorn is private there: `tests/hosts/edge` covers it.
+It rejects heads that two readers could understand differently, answers in order, rejections included, and keeps at
+most a few reads of input. A subclass decides which requests bypass the ASGI application (`_queued_request`).
+It uses private parts of uvicorn, which `tests/hosts/edge` covers.
 """
 
 import asyncio
@@ -19,16 +19,44 @@ from uvicorn.server import ServerState
 from roost.core import ids, log
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.large_reads import WORTH, LargeReadProtocol
-from roost.hosts.edge.queued_request import QueuedRequest
-from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, inspect
-from roost.hosts.edge.write_coalescer import WriteCoalescer
+from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, inspect_head
 
 _log = log.get_logger(__name__)
 
 
+class QueuedRequest:
+    """Request that is answered without the application when its turn comes.
+
+    It takes the place of uvicorn's own cycle, which reads and writes the four public attributes.
+    """
+
+    message_event = asyncio.Event()  # nothing waits for it
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        self.response_complete = self.disconnected = False
+        self.keep_alive = keep_alive
+
+    def start(self) -> None: ...
+    def receive_body(self, data: bytes) -> None:
+        """Take a part of the request's body, or anything that comes after a switch of protocols."""
+
+    def end_body(self) -> None: ...
+    def abort_request(self, status: HTTPStatus, message: str) -> None:
+        """Answer an error, because the rest of the request cannot be parsed."""
+
+    def half_close(self) -> bool:
+        """Return whether the connection stays open after the client's last byte."""
+        return False
+
+    def disconnect(self) -> None: ...
+    def pause_response(self) -> None: ...
+    def resume_response(self) -> None: ...
+
+
 class GuardedHttpProtocol(HttpToolsProtocol):
-    bounds: ClassVar[ProxyLimits] = ProxyLimits()
+    """One connection of a client."""
+
+    limits: ClassVar[ProxyLimits] = ProxyLimits()
     url: bytes
 
     def __init__(
@@ -40,76 +68,72 @@ class GuardedHttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.access_log = False  # uvicorn's line holds the query, and so tokens
-        self.timeout_keep_alive = self.bounds.keep_alive
+        self.timeout_keep_alive = self.limits.keep_alive
         self._serving: RequestResponseCycle | QueuedRequest | None = None
-        self._together: WriteCoalescer | None = None  # of the request that the application answers
-        self._turn: QueuedRequest | None = None  # of the request being read
+        self._reading: QueuedRequest | None = None
         self._switched: QueuedRequest | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self._taking: asyncio.TimerHandle | None = None
-        self._deaf = False  # nothing more is understood on this connection
-        self._in_head = False
-        self._in_body = False
-        self._is_told = False  # how long the present body is; chunks cost by their number, in large reads as well
-        self._is_wide = False  # a large body comes
-        self._plain_upgrade = False  # an upgrade that is not offered: the request counts without it
-        self._moved = False  # the present read brought the parser forward
-        self._stalled = 0  # bytes since it last did
-        self._head_size = 0
-        self._leftover = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._closing = False  # nothing more is parsed
+        self._in_head = self._in_body = False
+        self._ignores_upgrade = False
+        self._progressed = False  # the current read completed a head or a part of a body
+        self._stalled = self._head_size = self._discarded = 0
         self._unsent = sys.maxsize
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn has it
         super().connection_made(transport)
-        self._expect(self.bounds.first_head)
+        self._set_timer(self.limits.first_head)
 
-    def data_received(self, data: bytes | memoryview) -> None:
-        if self._switched is not None and not self._deaf:
-            self._switched.upload(bytes(data))
+    def data_received(self, data: bytes) -> None:
+        if self._switched is not None and not self._closing:
+            self._switched.receive_body(data)
             return
-        rest: bytes | memoryview | None = data
-        while rest and not self._deaf:
+        rest: bytes | None = data
+        while rest and not self._closing:
             self._unset_keepalive_if_required()
             rest = self._feed(rest)
-        self._keep_time()
-        if len(data) >= WORTH and self._in_body and self._is_told and self._turn is None:
-            self._read_wide(True)
+        if not self._closing:
+            idle = not self._is_busy() and self.timeout_keep_alive_task is None
+            if not (self._in_head or idle):
+                self._set_timer(None)
+            elif self._timer is None:  # a head, or a body that nobody reads
+                self._set_timer(self.limits.first_head)
 
     def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn narrows it
         serving = self._serving
-        if isinstance(serving, QueuedRequest) and not self._deaf and not self.pipeline and self.scheme == "http":
-            return serving.half_closed()
+        if isinstance(serving, QueuedRequest) and not self._closing and not self.pipeline and self.scheme == "http":
+            return serving.half_close()
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._expect(None)
-        self._expect_taking(None)
+        self._set_timer(None)
+        self._set_write_timer(None)
         self._unset_keepalive_if_required()
         self.pipeline.clear()
-        serving = self._serving
-        if isinstance(serving, QueuedRequest):
-            serving.lost()
-        elif serving is not None:
-            serving.disconnected = True
-            serving.message_event.set()
+        if isinstance(self._serving, QueuedRequest):
+            self._serving.disconnect()
+        elif self._serving is not None:
+            self._serving.disconnected = True
+            self._serving.message_event.set()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
         if isinstance(self._serving, QueuedRequest):
-            self._serving.client_full()
+            self._serving.pause_response()
         else:
-            self._expect_taking(self.bounds.taking)
+            self._set_write_timer(self.limits.taking)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._expect_taking(None)
+        self._set_write_timer(None)
         if isinstance(self._serving, QueuedRequest):
-            self._serving.client_ready()
+            self._serving.resume_response()
 
-    # What uvicorn calls
+    # Called by uvicorn
 
     def shutdown(self) -> None:
         if self._switched is not None:
@@ -118,8 +142,6 @@ class GuardedHttpProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def on_response_complete(self) -> None:
-        if self._together is not None:
-            self._together.flush()
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()  # one read of requests is enough to keep
@@ -127,84 +149,69 @@ class GuardedHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._serving = cycle
         if isinstance(cycle, QueuedRequest):
-            self._together = None
             cycle.start()
         else:
-            self._together = WriteCoalescer(self.transport, self.loop)
-            cycle.transport = cast("asyncio.Transport", self._together)
             super()._start_asgi_task(cycle, app)
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head_size, self._leftover = True, 0, 0
+        self._in_head, self._head_size, self._discarded = True, 0, 0
 
     def on_url(self, url: bytes) -> None:
         self._head_size += len(url)
         self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # what comes later is a trailer, which nobody reads
+        if self._in_head:  # trailers are dropped
             self._head_size += len(name) + len(value) + 4
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._moved = False, True
-        if self._deaf:
+        self._in_head, self._progressed = False, True
+        if self._closing:
             return
         try:
             self._dispatch()
         except InvalidRequestHead as refused:
-            self._refuse(refused.status, refused.message)
+            self._reject(refused.status, refused.message)
 
     def on_body(self, body: bytes) -> None:
-        self._moved = True
-        if self._deaf:
+        self._progressed = True
+        if self._closing:
             return
         if self.cycle.response_complete:
-            self._leftover += len(body)
-            if self._leftover > self.bounds.leftover:
+            self._discarded += len(body)
+            if self._discarded > self.limits.leftover:
                 self.transport.close()
-        elif self._turn is not None:
-            self._turn.upload(body)
+        elif self._reading is not None:
+            self._reading.receive_body(body)
         elif kept := cast("bytes | bytearray", self.cycle.body):
             if isinstance(kept, bytes):  # else each of many small chunks would copy all before it
                 self.cycle.body = bytearray(kept)
             super().on_body(body)
-        else:
-            self.cycle.body = cast(
-                "bytearray", body
-            )  # as it is: uvicorn copies it here, and again when it is asked for
+        else:  # as it is: uvicorn would copy it here, and again for the application
+            self.cycle.body = cast("bytearray", body)
             super().on_body(b"")
 
     def on_message_complete(self) -> None:
         self._in_body = False
-        self._read_wide(False)
-        if self._deaf or self._plain_upgrade:
+        if self._closing or self._ignores_upgrade:
             return
-        if self._turn is not None:
-            self._turn.uploaded()
+        if self._reading is not None:
+            self._reading.end_body()
         else:
             super().on_message_complete()
 
-    # Ours
+    # Own methods
 
-    def _turn_for(self, facts: RequestHead) -> QueuedRequest | None:
-        """The turn that answers this request; None leaves it to the application."""
-        del facts
+    def _queued_request(self, head: RequestHead) -> QueuedRequest | None:
+        """Return what answers this request; None leaves it to the application."""
 
-    def switch_to(self, turn: QueuedRequest) -> None:
-        """From now on `turn` gets all that comes, as it comes."""
-        self._switched = self._serving = turn
-        self.cycle = cast("RequestResponseCycle", turn)
-        self.flow.resume_reading()
-
-    def hang_up(self) -> None:
-        """Close, but read on for a moment: unread input would make the system throw away our last answer
-        (RFC 9112 9.6).
-        """
-        self._deaf = True
+    def lingering_close(self) -> None:
+        """Close, but read on for a moment: unread input would make the system discard the response (RFC 9112, 9.6)."""
+        self._closing = True
         if self.transport.is_closing():
             return
         if not self.transport.can_write_eof():
@@ -213,31 +220,31 @@ class GuardedHttpProtocol(HttpToolsProtocol):
         self.transport.write_eof()
         self.flow.resume_reading()
         self._unsent = sys.maxsize
-        self._expect(self.bounds.linger)
+        self._set_timer(self.limits.linger)
 
     def _dispatch(self) -> None:
-        facts = inspect(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
-        if self._head_size > self.bounds.head:
+        head = inspect_head(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
+        if self._head_size > self.limits.head:
             raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
-        if len(self.pipeline) >= self.bounds.pipeline:
+        if len(self.pipeline) >= self.limits.pipeline:
             raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests")
         upgrade = self.parser.should_upgrade()
-        self._plain_upgrade = upgrade and not (facts.websocket and self._should_upgrade())
-        if self._plain_upgrade:
+        self._ignores_upgrade = upgrade and not (head.websocket and self._should_upgrade())
+        if self._ignores_upgrade:
             return
-        if upgrade and (facts.has_body or self._is_busy()):
+        if upgrade and (head.has_body or self._is_busy()):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Malformed WebSocket handshake")
-        self.expect_100_continue = facts.expects
-        self._turn = self._turn_for(facts)
-        if self._turn is None:
+        self.expect_100_continue = head.expects
+        self._reading = self._queued_request(head)
+        if self._reading is None:
             super().on_headers_complete()
         else:
-            self._queue(self._turn)
-        self._in_body, self._is_told = True, facts.length is not None
+            self._queue(self._reading)
+        self._in_body = True
 
-    def _queue(self, turn: QueuedRequest) -> None:
+    def _queue(self, request: QueuedRequest) -> None:
         busy = self._is_busy()
-        self.cycle = cast("RequestResponseCycle", turn)  # it has what uvicorn looks at
+        self.cycle = cast("RequestResponseCycle", request)
         app = cast("ASGI3Application", self.app)
         if busy:
             self.flow.pause_reading()
@@ -249,136 +256,109 @@ class GuardedHttpProtocol(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
-    def _read_wide(self, wide: bool) -> None:
-        if wide == self._is_wide or self.transport.is_closing():
-            return
-        self._is_wide = wide
-        self.transport.set_protocol(LargeReadProtocol(self) if wide else self)
-        if not self.flow.read_paused:  # a transport decides how it reads when it begins to
-            self.transport.pause_reading()
-            self.transport.resume_reading()
-
-    def _feed(self, data: bytes | memoryview) -> bytes | None:
-        """Parse; returns what has to be parsed after it."""
-        self._moved = False
+    def _feed(self, data: bytes) -> bytes | None:
+        """Parse `data`; return input that has to be parsed after it."""
+        self._progressed = False
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as switch:
-            return self._switch(bytes(data[switch.args[0] :]))
+            return self._switch(data[switch.args[0] :])
         except httptools.HttpParserCallbackError:
-            _log.exception("The HTTP protocol failed")
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
+            _log.exception("connection.failed")
+            self._reject(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
         except httptools.HttpParserError:
-            self._refuse(HTTPStatus.BAD_REQUEST, "Malformed request")
-        self._stalled = 0 if self._moved else self._stalled + len(data)
-        if self._stalled > self.bounds.head:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
+            self._reject(HTTPStatus.BAD_REQUEST, "Malformed request")
+        self._stalled = 0 if self._progressed else self._stalled + len(data)
+        if self._stalled > self.limits.head:
+            self._reject(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
         return None
 
     def _switch(self, rest: bytes) -> bytes | None:
-        if self._deaf:
+        if self._closing:
             return None
-        if self._plain_upgrade:
-            return self._without_upgrade() + rest
-        self._expect(None)
-        if self._turn is not None:
-            self._switched = self._turn
-            self._turn.upload(rest)
+        if self._ignores_upgrade:
+            return self._head_without_upgrade() + rest
+        self._set_timer(None)
+        if self._reading is not None:
+            self._switched = self._reading
+            self._reading.receive_body(rest)
         else:
             self.handle_websocket_upgrade()
-            self._deaf = True  # the connection has another protocol now
+            self._closing = True  # another protocol has the connection now
         return None
 
-    def _without_upgrade(self) -> bytes:
-        """The head again, for a fresh parser: RFC 9110 7.8 lets a server ignore an upgrade, and only so is the body
-        read as one.
-        """
-        self._plain_upgrade = False
+    def _head_without_upgrade(self) -> bytes:
+        """Return the head again for a new parser, which then reads the body (RFC 9110, 7.8: upgrades are optional)."""
+        self._ignores_upgrade = False
         method = self.parser.get_method()
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
         return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self.url, b"".join(lines))
 
-    def _keep_time(self) -> None:
-        """A head that has begun, and a body that nobody wants any more, have to end soon."""
-        if self._deaf:
-            return
-        idle = not self._is_busy() and self.timeout_keep_alive_task is None
-        if not (self._in_head or idle):
-            self._expect(None)
-        elif self._deadline is None:
-            self._expect(self.bounds.first_head)
+    def _set_timer(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_timeout)
 
-    def _expect(self, seconds: float | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._late)
-
-    def _late(self) -> None:
-        if self._deaf:
-            self._finish_hanging_up()
+    def _on_timeout(self) -> None:
+        if self._closing:
+            before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+            if 0 < self._unsent < before:  # the client still reads the response
+                self._set_timer(self.limits.linger)
+            else:
+                self.transport.abort()
         elif self._in_head:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
+            self._reject(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
         else:
             self.transport.close()
 
-    def _expect_taking(self, seconds: float | None) -> None:
-        """Nothing is added to what waits for a client that is behind, so it has to become less."""
-        if self._taking is not None:
-            self._taking.cancel()
+    def _set_write_timer(self, seconds: float | None) -> None:
+        """Bound the time that a slow client takes for a response of the application."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         size = self.transport.get_write_buffer_size()
-        self._taking = None if seconds is None else self.loop.call_later(seconds, self._look_at_taking, size)
+        self._write_timer = None if seconds is None else self.loop.call_later(seconds, self._check_progress, size)
 
-    def _look_at_taking(self, before: int) -> None:
-        if before - self.transport.get_write_buffer_size() < self.bounds.taking * self.bounds.body_rate:
+    def _check_progress(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < self.limits.taking * self.limits.body_rate:
             self.transport.abort()
         else:
-            self._expect_taking(self.bounds.taking)
+            self._set_write_timer(self.limits.taking)
 
-    def _finish_hanging_up(self) -> None:
-        """Abort, unless the client is still taking what was written for it."""
-        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
-        if 0 < self._unsent < before:
-            self._expect(self.bounds.linger)
-        else:
-            self.transport.abort()
-
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        """Understand no more of this connection; answer when what came before has been answered."""
-        if self._deaf:
+    def _reject(self, status: HTTPStatus, message: str) -> None:
+        """Parse no more of this connection, and answer after the requests before it."""
+        if self._closing:
             return
-        self._deaf = True
-        self._expect(None)
+        self._closing = True
+        self._set_timer(None)
         if not self._in_body:
-            self._queue(_RefusedRequest(self, status, message))
-        elif self._turn is not None:
-            self._turn.spoil(status, message)
+            self._queue(_RejectedRequest(self, status, message))
+        elif self._reading is not None:
+            self._reading.abort_request(status, message)
         else:
-            self._abandon(status, message)
+            self._abort_application(status, message)
 
-    def _abandon(self, status: HTTPStatus, message: str) -> None:
-        """The application is reading a body whose rest will never be understood."""
-        if self._together is not None:
-            self._together.flush()
+    def _abort_application(self, status: HTTPStatus, message: str) -> None:
+        """Cut off the application, which waits for a body that cannot be parsed."""
         cycle = self.cycle
         cycle.disconnected = True
-        cycle.waiting_for_100_continue = False  # nothing is written behind the end
+        cycle.waiting_for_100_continue = False  # nothing may follow the last response
         cycle.message_event.set()
         if cycle.response_started or self.pipeline:
             self.transport.close()
         else:
-            self.transport.write(response_head.error(status, message, ids.new_id(), close=True))
-            self.hang_up()
+            self.transport.write(response_head.error_bytes(status, message, ids.new_id(), close=True))
+            self.lingering_close()
 
 
-class _RefusedRequest(QueuedRequest):
-    def __init__(self, line: GuardedHttpProtocol, status: HTTPStatus, message: str) -> None:
+class _RejectedRequest(QueuedRequest):
+    def __init__(self, client: GuardedHttpProtocol, status: HTTPStatus, message: str) -> None:
         super().__init__(keep_alive=False)
-        self._line = line
-        self._answer = response_head.error(status, message, ids.new_id(), close=True)
+        self._client = client
+        self._response = response_head.error_bytes(status, message, ids.new_id(), close=True)
 
     def start(self) -> None:
         self.response_complete = True
-        self._line.transport.write(self._answer)
-        self._line.hang_up()
+        self._client.transport.write(self._response)
+        self._client.lingering_close()

@@ -1,8 +1,7 @@
-"""One request carried to an agent's gateway, and its answer carried back.
+"""One request carried to an agent's gateway, and its response carried back; after a switch to WebSocket, a tunnel.
 
-It stands between two connections and is driven by both: the client's protocol tells it of the request (it is a
-`Turn`), the gateway's connection of the answer (it is an `Asker`). Nothing is kept but what one read brings: when one
-side does not take what the other sends, the other is not read. Framing is written anew in both directions.
+The client's protocol drives one side (`QueuedRequest`), the gateway's connection the other (`ResponseHandler`). Nothing
+is kept beyond one read: while one side does not accept data, the other is not read. Framing is written anew.
 """
 
 import asyncio
@@ -11,213 +10,214 @@ from http import HTTPStatus
 from roost.core import log
 from roost.core.problem import Problem
 from roost.hosts.edge import response_head
-from roost.hosts.edge.gateway_connection import GatewayConnection
-from roost.hosts.edge.guarded_http import GuardedHttpProtocol
-from roost.hosts.edge.live_connections import LiveConnections
+from roost.hosts.edge.gateway_connection import GatewayConnection, LiveConnections
+from roost.hosts.edge.guarded_http import GuardedHttpProtocol, QueuedRequest
 from roost.hosts.edge.proxy_request import ProxyRequest
-from roost.hosts.edge.queued_request import QueuedRequest
-from roost.hosts.edge.request_head import Headers
-from roost.hosts.edge.request_metrics import RequestMetrics
+from roost.hosts.edge.request_head import Headers, forward_request
 from roost.hosts.edge.response_parser import InvalidResponse
-from roost.hosts.edge.tunnel import WebSocketTunnel
 from roost.web import errors
+from roost.web.access_log import AccessRecord
 from roost.web.url_rule import ErrorForm
 
 _log = log.get_logger(__name__)
-_HELD = 64 * 1024
-_RECENT = 2.0  # what may not be repeated takes no connection that the gateway may be about to close
-_CLIENT_LEFT = 499
+_MAX_HELD = 64 * 1024
+_RECENT = 2.0  # a request that may not be repeated takes no connection that the gateway may be about to close
 
 
 class ProxyExchange(QueuedRequest):
+    """One request under way."""
+
     def __init__(
-        self, line: GuardedHttpProtocol, traffic: LiveConnections, asked: ProxyRequest, *, keep_alive: bool
+        self, client: GuardedHttpProtocol, live: LiveConnections, request: ProxyRequest, *, keep_alive: bool
     ) -> None:
         super().__init__(keep_alive=keep_alive)
-        self.agent_id = asked.agent_id
-        self._line, self._traffic, self._asked = line, traffic, asked
-        self._account = RequestMetrics(traffic.gate, asked, line.loop.time())
+        self.agent_id = request.agent_id
+        self._client, self._live, self._request = client, live, request
+        self._is_head = request.head.method == b"HEAD"
+        self._began = client.loop.time()
+        self._status = self._received = self._sent = 0
         self._deadline = 0.0
-        self._held: list[bytes] = []  # of the request, until there is somewhere to send it
-        self._out: list[bytes] = []  # of the answer, until the present read is parsed
+        self._held: list[bytes] = []  # of the request, until there is a connection to the gateway
+        self._out: list[bytes] = []  # of the response, until the current read is parsed
         self._task: asyncio.Task[None] | None = None
-        self._upstream: GatewayConnection | None = None
-        self._spoiled: tuple[HTTPStatus, str] | None = None
-        self._is_uploaded = False
-        self._is_admitted = False
-        self._is_retry = False
-        self._has_begun = False  # the answer
-        self._in_chunks = False  # the answer, on its way out
+        self._gateway: GatewayConnection | None = None
+        self._aborted: tuple[HTTPStatus, str] | None = None
+        self._is_uploaded = self._is_admitted = self._is_retry = False
+        self._has_begun = self._is_chunked = False  # the response
+        self._is_tunnel = self._client_ended = self._gateway_ended = False
 
-    # As a Turn: the client's side
+    # As a QueuedRequest: the client's side
 
     def start(self) -> None:
-        self._account.began = self._line.loop.time()
-        self._traffic.enter(self)
+        self._began = self._client.loop.time()
+        self._live.add(self)
         self._touch()
-        if self._spoiled is not None:
-            self._fail(*self._spoiled)
+        if self._aborted is not None:
+            self._answer_error(*self._aborted)
         else:
-            self._task = self._line.loop.create_task(self._open())
+            self._task = self._client.loop.create_task(self._open())
 
-    def upload(self, data: bytes) -> None:
-        self._account.received += len(data)
-        part = b"%x\r\n%b\r\n" % (len(data), data) if self._asked.facts.chunked else data
-        upstream = self._upstream
-        if upstream is None or self._asked.facts.websocket:
-            self._held.append(part)
-            if self._account.received > _HELD or self._asked.facts.websocket:
-                self._line.flow.pause_reading()
-        else:
-            upstream.transport.write(part)
+    def receive_body(self, data: bytes) -> None:
+        self._received += len(data)
+        part = b"%x\r\n%b\r\n" % (len(data), data) if self._request.head.chunked else data
+        if self._gateway is not None and (self._is_tunnel or not self._request.head.websocket):
+            self._gateway.transport.write(part)
             self._touch()
+        else:
+            self._held.append(part)
+            if self._received > _MAX_HELD or self._request.head.websocket:
+                self._client.flow.pause_reading()
 
-    def uploaded(self) -> None:
+    def end_body(self) -> None:
         self._is_uploaded = True
-        if not self._asked.facts.chunked:
+        if not self._request.head.chunked:
             return
-        if self._upstream is None:
+        if self._gateway is None:
             self._held.append(b"0\r\n\r\n")
         else:
-            self._upstream.transport.write(b"0\r\n\r\n")
+            self._gateway.transport.write(b"0\r\n\r\n")
             self._touch()
 
-    def spoil(self, status: HTTPStatus, message: str) -> None:
+    def abort_request(self, status: HTTPStatus, message: str) -> None:
         self.keep_alive = False
         if self.response_complete or self._has_begun:
-            self._cut()
+            self._finish()
         elif self._task is None:
-            self._spoiled = status, message
+            self._aborted = status, message
         else:
-            self._fail(status, message)
+            self._answer_error(status, message)
 
-    def half_closed(self) -> bool:
+    def half_close(self) -> bool:
+        if self._is_tunnel:
+            self._client_ended = True
+            return not self._gateway_ended and self._gateway is not None and _end(self._gateway.transport)
         self.keep_alive = False
-        return self._is_uploaded and not self.response_complete and not self._asked.facts.websocket
+        return self._is_uploaded and not self.response_complete and not self._request.head.websocket
 
-    def lost(self) -> None:
-        if not self.response_complete:
-            if not self._has_begun:
-                self._account.status = _CLIENT_LEFT
-            self._leave()
+    def disconnect(self) -> None:
+        if self.response_complete:
+            return
+        self._status = self._status or errors.CLIENT_LEFT
+        if self._is_tunnel and self._gateway is not None:
+            self._gateway.close()
+            self._gateway = None
+        self._leave()
 
-    def client_full(self) -> None:
-        if self._upstream is not None:
-            self._upstream.read(wanted=False)
+    def pause_response(self) -> None:
+        if self._gateway is not None:
+            self._gateway.set_reading(wanted=False)
 
-    def client_ready(self) -> None:
-        if self._upstream is not None:
-            self._upstream.read(wanted=True)
+    def resume_response(self) -> None:
+        if self._gateway is not None:
+            self._gateway.set_reading(wanted=True)
 
-    # As something live: time, and letting go
+    # Time, and the end of an agent
 
     def drop(self) -> None:
-        self._line.transport.abort()
-        self.lost()
+        self._client.transport.abort()
+        if not self.response_complete:
+            self._status = self._status or errors.CLIENT_LEFT
+            self._leave()
 
-    def look(self, now: float) -> None:
-        if now > self._deadline:
-            self._expire()
-        elif self._is_dripping(now):
-            self._fail(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
-
-    def _expire(self) -> None:
-        if self._has_begun:
-            self._line.transport.abort()
-            self.lost()
-        elif self._waits_for_client():
-            self._fail(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
-        else:
-            self._fail(HTTPStatus.GATEWAY_TIMEOUT, "The agent took too long to answer")
+    def check_time(self, now: float) -> None:
+        bounds = self._live.gate.bounds
+        late = now - self._began - bounds.body_grace
+        if now > self._deadline and self._has_begun:
+            self.drop()
+        elif now > self._deadline and not self._waits_for_client():
+            self._answer_error(HTTPStatus.GATEWAY_TIMEOUT, "The agent took too long to answer")
+        elif now > self._deadline or (
+            late * bounds.body_rate - self._received > 0 and not self._has_begun and self._waits_for_client()
+        ):
+            self._answer_error(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
 
     def _waits_for_client(self) -> bool:
-        return not self._is_uploaded and self._upstream is not None and not self._upstream.is_full
-
-    def _is_dripping(self, now: float) -> bool:
-        bounds = self._traffic.gate.bounds
-        late = now - self._account.began - bounds.body_grace
-        slow = late > 0 and self._account.received < late * bounds.body_rate
-        return slow and not self._has_begun and self._waits_for_client()
+        return not self._is_uploaded and self._gateway is not None and not self._gateway.is_full
 
     def _touch(self) -> None:
-        """Something moved: the time for the next thing begins."""
-        bounds = self._traffic.gate.bounds
+        """Start the time for the next progress."""
+        bounds = self._live.gate.bounds
         if self._has_begun:
             seconds = bounds.idle
         else:
             seconds = bounds.body_idle if self._waits_for_client() else bounds.response_head
-        self._deadline = self._line.loop.time() + seconds
+        self._deadline = self._client.loop.time() + seconds
 
     # To the gateway
 
     async def _open(self) -> None:
-        asked, gate = self._asked, self._traffic.gate
+        request, gate = self._request, self._live.gate
         try:
             if not self._is_admitted:
-                entry = asked.entry()
-                await gate.admit(entry)
+                auth = request.auth_request()
+                await gate.admit(auth)
                 self._is_admitted = True
-                if (signed_in := asked.signed_in(entry, close=not self.keep_alive)) is not None:
-                    self._answer_ourselves(HTTPStatus.SEE_OTHER, signed_in)
+                if (redirect := request.sign_in_redirect(auth, close=not self.keep_alive)) is not None:
+                    self._answer(HTTPStatus.SEE_OTHER, redirect)
                     return
-            oldest = 0.0 if self._is_retry else gate.bounds.spare if asked.is_repeatable else _RECENT
-            upstream = await self._traffic.pool.take(self.agent_id, oldest=oldest)
+            max_idle = 0.0 if self._is_retry else gate.bounds.spare if request.is_repeatable else _RECENT
+            gateway = await self._live.connect(self.agent_id, max_idle=max_idle)
         except Problem as problem:
             response = errors.problem_response(ErrorForm.AGENTS, problem)
-            self._answer_ourselves(
-                response.status_code, response_head.of(response, asked.request_id, head=asked.is_head)
-            )
+            body = response_head.response_bytes(response, request.request_id, head=self._is_head)
+            self._answer(response.status_code, body)
         except OSError:
-            self._fail(HTTPStatus.BAD_GATEWAY, "The agent does not answer")
+            self._answer_error(HTTPStatus.BAD_GATEWAY, "The agent does not answer")
         except Exception:  # noqa: BLE001 - the edge of a request: it logs and answers
-            _log.exception("A request could not be carried", request_id=asked.request_id)
-            self._fail(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
+            _log.exception("request.failed", request_id=request.request_id)
+            self._answer_error(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
         else:
-            self._ask(upstream)
+            self._send(gateway)
 
-    def _ask(self, upstream: GatewayConnection) -> None:
-        asked, line = self._asked, self._line
-        self._upstream = upstream
-        request = [asked.onward(self._traffic.gate.addresses.scheme, upstream.credential)]
-        if not asked.facts.websocket:
-            request += self._held
-            if asked.facts.expects and not self._held and not self._is_uploaded:
-                line.transport.write(response_head.CONTINUE)
+    def _send(self, gateway: GatewayConnection) -> None:
+        request, client = self._request, self._client
+        self._gateway = gateway
+        scheme = self._live.gate.addresses.scheme
+        parts = [
+            forward_request(
+                request.head,
+                client=request.client,
+                scheme=scheme,
+                request_id=request.request_id,
+                credential=gateway.credential,
+            )
+        ]
+        if not request.head.websocket:
+            if request.head.expects and not self._held and not self._is_uploaded:
+                client.transport.write(response_head.CONTINUE)
+            parts += self._held
             self._held = []
             if not self._is_uploaded:
-                line.flow.resume_reading()
-        upstream.ask(self, b"".join(request), bodiless=asked.is_head)
-        if line.flow.write_paused:
-            upstream.read(wanted=False)
+                client.flow.resume_reading()
+        gateway.send_request(self, b"".join(parts), bodiless=self._is_head)
+        if client.flow.write_paused:
+            gateway.set_reading(wanted=False)
         self._touch()
 
-    # As an Asker: the gateway's side
+    # As a ResponseHandler: the gateway's side
 
-    def hint(self, status: int, headers: Headers) -> None:
-        if status != HTTPStatus.CONTINUE and self._asked.version == "1.1":
-            self._out.append(response_head.interim(status, headers, self._asked.host))
+    def informational(self, status: int, headers: Headers) -> None:
+        if status != HTTPStatus.CONTINUE and self._request.head.version == "1.1":
+            self._out.append(response_head.forward_response(status, headers, self._request.host, b""))
 
     def switch(self, headers: Headers) -> None:
-        if not self._asked.facts.websocket:
-            raise InvalidResponse("a switch of protocols that nobody asked for")
-        self._begin(HTTPStatus.SWITCHING_PROTOCOLS)
-        self._out.append(response_head.switch(headers, self._asked.host, self._asked.request_id))
+        if not self._request.head.websocket:
+            raise InvalidResponse("a switch of protocols without a request for it")
+        self._begin(HTTPStatus.SWITCHING_PROTOCOLS, headers, b"connection: Upgrade\r\nupgrade: websocket\r\n")
 
-    def answer(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
-        asked = self._asked
-        self._begin(status)
-        self._in_chunks = has_body and length is None and asked.version == "1.1"
-        if has_body and length is None and not self._in_chunks:
+    def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
+        self._is_chunked = has_body and length is None and self._request.head.version == "1.1"
+        if has_body and length is None and not self._is_chunked:
             self.keep_alive = False
         framing = b"" if self.keep_alive else response_head.CLOSE
-        if self._in_chunks:
+        if self._is_chunked:
             framing += b"transfer-encoding: chunked\r\n"
         elif length is not None and status != HTTPStatus.NO_CONTENT:
             framing += b"content-length: %d\r\n" % length
-        self._out.append(response_head.carry(status, headers, asked.host, asked.request_id, framing))
+        self._begin(status, headers, framing)
 
     def body(self, data: bytes) -> None:
-        if self._in_chunks:
+        if self._is_chunked:
             self._out += (b"%x\r\n" % len(data), data, b"\r\n")
         else:
             self._out.append(data)
@@ -226,88 +226,107 @@ class ProxyExchange(QueuedRequest):
         self._touch()
         out, self._out = self._out, []
         if out:
-            self._account.sent += sum(map(len, out))
-            self._line.transport.writelines(out)
+            self._sent += sum(map(len, out))
+            self._client.transport.writelines(out)
 
-    def answered(self, *, reusable: bool) -> None:
-        if self._in_chunks:
-            self._line.transport.write(b"0\r\n\r\n")
-        upstream, self._upstream = self._upstream, None
-        if upstream is not None:
-            if reusable and self._is_uploaded:
-                self._traffic.pool.give_back(upstream)
-            else:
-                upstream.drop()
+    def finish_response(self, *, reusable: bool) -> None:
+        if self._is_chunked:
+            self._client.transport.write(b"0\r\n\r\n")
+        gateway, self._gateway = self._gateway, None
+        if gateway is not None and reusable and self._is_uploaded:
+            self._live.reuse(gateway)
+        elif gateway is not None:
+            gateway.drop()
         self._finish()
 
-    def switched(self, rest: bytes) -> None:
-        upstream, self._upstream = self._upstream, None
-        assert upstream is not None
-        self.response_complete = True
-        self._traffic.leave(self)
-        tunnel = WebSocketTunnel(self._line, self._traffic, upstream, self._account)
-        tunnel.begin(early=b"".join(self._held), rest=rest)
+    def open_tunnel(self, rest: bytes) -> None:
+        """Carry bytes both ways until both sides have ended."""
+        assert self._gateway is not None
+        self._is_tunnel, self._is_uploaded = True, False
+        self._gateway.transport.write(b"".join(self._held))
+        self._held = []
+        self._client.flow.resume_reading()
+        self.body(rest)
+        self.flush()
 
-    def gateway_failed(self, *, bad: bool) -> None:
-        upstream, self._upstream = self._upstream, None
-        assert upstream is not None
-        if self._has_begun:
-            self._cut()
-        elif upstream.reused and self._asked.is_repeatable and not (bad or self._is_retry):
+    def end_response(self) -> bool:
+        self._gateway_ended = True
+        return not self._client_ended and _end(self._client.transport)
+
+    def fail_response(self, *, retry: bool) -> None:
+        self._gateway = None
+        if self._has_begun:  # the client sees by the connection's end that the response is incomplete
+            self.keep_alive = False
+            self._finish()
+        elif retry and self._request.is_repeatable and not self._is_retry:
             self._is_retry = True
-            self._task = self._line.loop.create_task(self._open())
+            self._task = self._client.loop.create_task(self._open())
         else:
-            self._fail(HTTPStatus.BAD_GATEWAY, "The agent gave no usable answer")
+            self._answer_error(HTTPStatus.BAD_GATEWAY, "The agent gave no usable answer")
 
-    def gateway_full(self) -> None:
+    def pause_request(self) -> None:
         if not self._is_uploaded:
-            self._line.flow.pause_reading()
+            self._client.flow.pause_reading()
         self._touch()
 
-    def gateway_ready(self) -> None:
+    def resume_request(self) -> None:
         if not self._is_uploaded:
-            self._line.flow.resume_reading()
+            self._client.flow.resume_reading()
         self._touch()
 
     # The end
 
-    def _begin(self, status: int) -> None:
-        self._has_begun = True
-        self._account.status = status
+    def _begin(self, status: int, headers: Headers, framing: bytes) -> None:
+        self._has_begun, self._status = True, status
+        own_lines = b"x-request-id: %b\r\n%b" % (self._request.request_id.encode(), framing)
+        self._out.append(response_head.forward_response(status, headers, self._request.host, own_lines))
 
-    def _fail(self, status: HTTPStatus, message: str) -> None:
-        asked = self._asked
-        answer = response_head.error(status, message, asked.request_id, close=not self.keep_alive, head=asked.is_head)
-        self._answer_ourselves(status, answer)
+    def _answer_error(self, status: HTTPStatus, message: str) -> None:
+        request_id, close = self._request.request_id, not self.keep_alive
+        self._answer(status, response_head.error_bytes(status, message, request_id, close=close, head=self._is_head))
 
-    def _answer_ourselves(self, status: int, answer: bytes) -> None:
-        if self.response_complete:
-            return
-        self._begin(status)
-        self._account.sent += len(answer)
-        self._line.transport.write(answer)
-        self._finish()
-
-    def _cut(self) -> None:
-        """The answer cannot be completed: the client sees that by the connection's end."""
-        self.keep_alive = False
-        self._finish()
+    def _answer(self, status: int, response: bytes) -> None:
+        if not self.response_complete:
+            self._has_begun, self._status = True, status
+            self._sent += len(response)
+            self._client.transport.write(response)
+            self._finish()
 
     def _finish(self) -> None:
-        """The answer is out: leave, and let the connection's next request have its turn."""
+        """End the exchange, and let the connection's next request have its turn."""
         if not self.response_complete:
             self._leave()
             if self.keep_alive:
-                self._line.on_response_complete()
+                self._client.on_response_complete()
                 return
-        self._line.hang_up()
+        self._client.lingering_close()
 
     def _leave(self) -> None:
         self.response_complete = True
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
-        if self._upstream is not None:
-            self._upstream.drop()
-            self._upstream = None
-        self._traffic.leave(self)
-        self._account.close(self._line.loop.time())
+        if self._gateway is not None:
+            self._gateway.drop()
+            self._gateway = None
+        self._live.remove(self)
+        request = self._request
+        self._live.gate.observe(
+            AccessRecord(
+                agent_id=self.agent_id,
+                method=request.head.method.decode(),
+                path=request.path,
+                status=self._status,
+                seconds=self._client.loop.time() - self._began,
+                received=self._received,
+                sent=self._sent,
+                request_id=request.request_id,
+            )
+        )
+
+
+def _end(transport: asyncio.WriteTransport) -> bool:
+    """Tell one side that the other sends no more; return False where only closing can say that."""
+    if transport.is_closing() or not transport.can_write_eof():
+        return False
+    transport.write_eof()
+    return True

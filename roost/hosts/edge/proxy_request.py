@@ -1,5 +1,6 @@
-"""One request for an agent, as its head says it: what the door gets to see, and what the gateway does. Pure."""
+"""One request for an agent: who sends it, and where it goes. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -7,78 +8,66 @@ from starlette.responses import Response
 
 from roost.hosts.address import HostAddress
 from roost.hosts.edge import response_head
-from roost.hosts.edge.request_head import COOKIE, ForwardContext, Headers, RequestHead, forward, without_token
+from roost.hosts.edge.request_head import COOKIE, RequestHead, strip_token
 from roost.identity.authenticator import AuthRequest, find_credential
 
-_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+_REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProxyRequest:
     address: HostAddress
     agent_id: str
-    method: str
-    target: bytes
-    version: str
-    headers: Headers
-    facts: RequestHead
-    peer: str
+    head: RequestHead
+    fields: Mapping[str, str]
+    """Of repeated headers the first."""
+    client: str
     request_id: str
 
     @property
     def path(self) -> str:
-        return self.target.partition(b"?")[0].decode("latin-1")
+        return self.head.target.partition(b"?")[0].decode("latin-1")
 
     @property
     def host(self) -> str:
         """The agent's own host name, without a port."""
-        return self.facts.host.partition(":")[0].rstrip(".").lower()
-
-    @property
-    def is_head(self) -> bool:
-        return self.method == "HEAD"
+        return self.head.host.partition(":")[0].rstrip(".").lower()
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it may be sent again when a kept connection turns out to have been closed (RFC 9110 9.2.2)."""
-        return self.method in _REPEATABLE and not self.facts.has_body
+        """Whether it may be sent again when an idle connection turns out to be closed (RFC 9110, 9.2.2)."""
+        return self.head.method in _REPEATABLE and not self.head.has_body
 
-    def entry(self) -> AuthRequest:
-        """What the door looks at; of a repeated header the first counts."""
+    def auth_request(self) -> AuthRequest:
+        """Return the request for authentication."""
         return AuthRequest(
             surface=self.address.surface,
-            method=self.method,
-            headers={name.decode(): value.decode("latin-1") for name, value in reversed(self.headers)},
-            query=self.target.partition(b"?")[2].decode("latin-1"),
-            peer=self.peer,
+            method=self.head.method.decode(),
+            headers=self.fields,
+            query=self.head.target.partition(b"?")[2].decode("latin-1"),
+            peer=self.client,
             agent_id=self.agent_id,
             origin=self.address.origin,
-            upgrade=self.facts.websocket,
+            upgrade=self.head.websocket,
         )
 
-    def onward(self, scheme: str, credential: tuple[bytes, bytes]) -> bytes:
-        """The head for the gateway."""
-        said = ForwardContext(self.peer, scheme, self.request_id, credential)
-        return forward(self.method.encode(), self.target, self.facts, self.headers, said)
-
-    def signed_in(self, entry: AuthRequest, *, close: bool) -> bytes | None:
-        """For a browser that came with a good token in the URL: off to the same page without it, and with a cookie.
+    def sign_in_redirect(self, auth: AuthRequest, *, close: bool) -> bytes | None:
+        """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.
 
         So the token stays in no history, bookmark or Referer. None for every other request.
         """
-        if self.method != "GET" or self.facts.websocket or "text/html" not in entry.headers.get("accept", ""):
+        if auth.method != "GET" or auth.upgrade or "text/html" not in auth.headers.get("accept", ""):
             return None
-        if "authorization" in entry.headers or "token=" not in entry.query:
+        if "authorization" in auth.headers or "token=" not in auth.query:
             return None
-        credential = find_credential(entry.headers, entry.query)
+        credential = find_credential(auth.headers, auth.query)
         if credential is None or credential.from_cookie:
             return None
         secure = "; Secure" if self.address.origin.startswith("https:") else ""
-        cookie = f"{COOKIE.decode()}={quote(credential.token)}; Path=/; HttpOnly; SameSite=Lax{secure}"
         headers = {
-            "location": self.address.origin + without_token(self.target).decode("latin-1"),
-            "set-cookie": cookie,
+            "location": self.address.origin + strip_token(self.head.target).decode("latin-1"),
+            "set-cookie": f"{COOKIE.decode()}={quote(credential.token)}; Path=/; HttpOnly; SameSite=Lax{secure}",
             "cache-control": "no-store",
             "referrer-policy": "no-referrer",
         }
-        return response_head.of(Response(status_code=303, headers=headers), self.request_id, close=close)
+        return response_head.response_bytes(Response(status_code=303, headers=headers), self.request_id, close=close)

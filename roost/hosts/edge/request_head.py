@@ -1,7 +1,7 @@
-"""Request heads: what is refused, and what an agent's gateway gets to see. Pure.
+"""Request heads: the ones that are rejected, and the form in which an agent's gateway gets them. Pure.
 
-The parser (llhttp, strict) refuses bad names, folded lines, bare CR or LF, several or malformed lengths, and a length
-beside a transfer coding. This refuses what it lets through. Header names are lower-case throughout.
+The parser (llhttp, strict) rejects bad names, folded lines, bare CR or LF, several or malformed lengths, and a length
+beside a transfer coding; this module rejects the rest. Header names are lower-case throughout.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,33 +15,28 @@ from roost.net.hop_by_hop import HOP_BY_HOP
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
-_MOST_HEADERS = 256
-
-# Written by us or by nobody: a caller must not speak in our name.
-_OURS = HOP_BY_HOP | {
-    b"authorization",
-    b"content-length",
-    b"expect",
-    b"forwarded",
-    b"host",
-    b"x-real-ip",
-    b"x-request-id",
-}
+# Only the edge writes these: a client must not speak in its name.
+_OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
+_SINGLE = frozenset(b"host content-length transfer-encoding upgrade expect".split())
+_MAX_HEADERS = 256
 
 
-class InvalidRequestHead(Exception):  # noqa: N818 - a refusal is the expected outcome of hostile input
-    """The connection cannot be understood further: answer with `status` and close it."""
+class InvalidRequestHead(Exception):  # noqa: N818 - a rejection is the expected outcome of hostile input
+    """The connection cannot be parsed further: answer with `status` and close it."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
-        self.status = status
-        self.message = message
         super().__init__(message)
+        self.status, self.message = status, message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # to freeze it would double the time to make one
 class RequestHead:
-    """What decides how a request is carried. `length` is None without Content-Length."""
+    """Request line and headers, and the facts that decide how a request is carried."""
 
+    method: bytes
+    target: bytes
+    version: str
+    headers: Headers
     host: str
     length: int | None
     chunked: bool
@@ -53,8 +48,8 @@ class RequestHead:
         return self.chunked or bool(self.length)
 
 
-def inspect(method: bytes, target: bytes, version: str, headers: Headers) -> RequestHead:
-    """The facts of a request head. Raises Refused."""
+def inspect_head(method: bytes, target: bytes, version: str, headers: Headers) -> RequestHead:
+    """Check a request head and return its facts. Raises InvalidRequestHead."""
     seen: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in _SINGLE:
@@ -62,7 +57,7 @@ def inspect(method: bytes, target: bytes, version: str, headers: Headers) -> Req
                 raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Repeated header")
             seen[name] = value
     _check_line(method, target, version)
-    if len(headers) > _MOST_HEADERS:
+    if len(headers) > _MAX_HEADERS:
         raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
     coding = seen.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
@@ -71,15 +66,16 @@ def inspect(method: bytes, target: bytes, version: str, headers: Headers) -> Req
         raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Missing Host header")
     length = seen.get(b"content-length")
     return RequestHead(
+        method,
+        target,
+        version,
+        headers,
         host=seen.get(b"host", b"").decode("latin-1"),
         length=None if length is None else int(length),
         chunked=coding is not None,
         websocket=seen.get(b"upgrade", b"").lower() == b"websocket" and method == b"GET" and version != "1.0",
         expects=seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0",
     )
-
-
-_SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"upgrade", b"expect"))
 
 
 def _check_line(method: bytes, target: bytes, version: str) -> None:
@@ -93,62 +89,43 @@ def _check_line(method: bytes, target: bytes, version: str) -> None:
         raise InvalidRequestHead(HTTPStatus.MISDIRECTED_REQUEST, "Only the origin form of a request target is served")
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardContext:
-    """What we say of a request to the gateway, in our own name."""
-
-    peer: str
-    scheme: str
-    request_id: str
-    credential: tuple[bytes, bytes]
-
-
-def forward(method: bytes, target: bytes, facts: RequestHead, headers: Headers, onward: ForwardContext) -> bytes:
-    """The head for the gateway: ours in place of the caller's credential and of all that tells where it came from."""
-    host, (credential_name, credential) = facts.host.encode("latin-1"), onward.credential
-    peer, scheme = seen_from_outside(onward.peer).encode("latin-1"), onward.scheme.encode()
+def forward_request(
+    head: RequestHead, *, client: str, scheme: str, request_id: str, credential: tuple[bytes, bytes]
+) -> bytes:
+    """Return the head for the gateway, with the edge's own credential and forwarding headers."""
+    host, (credential_name, token) = head.host.encode("latin-1"), credential
+    address = seen_from_outside(client).encode("latin-1")
     lines = [
-        b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (method, without_token(target), host),
-        *_carried(headers, nominated(headers) | {credential_name.lower()}),
-        b"%b: %b\r\nx-request-id: %b\r\n" % (credential_name, credential, onward.request_id.encode()),
+        b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, strip_token(head.target), host),
+        *_carried(head.headers, connection_options(head.headers) | {credential_name.lower()}),
+        b"%b: %b\r\nx-request-id: %b\r\n" % (credential_name, token, request_id.encode()),
         b"x-forwarded-for: %b\r\nx-real-ip: %b\r\nx-forwarded-proto: %b\r\nx-forwarded-host: %b\r\n"
-        % (peer, peer, scheme, host),
+        % (address, address, scheme.encode(), host),
     ]
-    if facts.websocket:
+    if head.websocket:
         lines.append(b"connection: Upgrade\r\nupgrade: websocket\r\n")
-    elif facts.chunked:
+    elif head.chunked:
         lines.append(b"transfer-encoding: chunked\r\n")
-    elif facts.length is not None:
-        lines.append(b"content-length: %d\r\n" % facts.length)
+    elif head.length is not None:
+        lines.append(b"content-length: %d\r\n" % head.length)
     lines.append(b"\r\n")
     return b"".join(lines)
 
 
 def _carried(headers: Headers, dropped: frozenset[bytes]) -> Iterable[bytes]:
     for name, value in headers:
-        if name in _OURS or name in dropped or _is_spoof(name):
+        plain = name.replace(b"_", b"-")  # many servers read `_` in a name as `-`
+        if name in dropped or plain in _OWN or plain.startswith(b"x-forwarded"):
             continue
         if name == b"cookie":
-            kept = without_cookie(value)
-            if not kept:
-                continue
-            yield b"cookie: %b\r\n" % kept
-        elif name == b"referer":
-            yield b"referer: %b\r\n" % without_token(value)
+            if kept := strip_cookie(value):
+                yield b"cookie: %b\r\n" % kept
         else:
-            yield b"%b: %b\r\n" % (name, value)
+            yield b"%b: %b\r\n" % (name, strip_token(value) if name == b"referer" else value)
 
 
-def _is_spoof(name: bytes) -> bool:
-    """Many servers read `_` in a name as `-`; so do we where it would pass for a header of ours."""
-    if b"_" in name:
-        name = name.replace(b"_", b"-")
-        return name in _OURS or name.startswith(b"x-forwarded")
-    return name.startswith(b"x-forwarded")
-
-
-def nominated(headers: Headers) -> frozenset[bytes]:
-    """The header names that `Connection` declares to be for one hop only."""
+def connection_options(headers: Headers) -> frozenset[bytes]:
+    """Return the header names that `Connection` declares to be for one hop only."""
     named: set[bytes] = set()
     for name, value in headers:
         if name == b"connection" and value.lower() not in {b"keep-alive", b"close", b"upgrade"}:
@@ -156,8 +133,8 @@ def nominated(headers: Headers) -> frozenset[bytes]:
     return frozenset(named)
 
 
-def without_token(target: bytes) -> bytes:
-    """`target` (or a URL) without the query parameter `token`; all else stays as it was, byte for byte."""
+def strip_token(target: bytes) -> bytes:
+    """Return `target` (or a URL) without the query parameter `token`, else unchanged byte for byte."""
     path, mark, query = target.partition(b"?")
     if not mark or (b"token" not in query and b"%" not in query):
         return target
@@ -168,8 +145,8 @@ def without_token(target: bytes) -> bytes:
     return path + b"?" + b"&".join(kept) if kept else path
 
 
-def without_cookie(value: bytes) -> bytes:
-    """A `Cookie` value without ours."""
+def strip_cookie(value: bytes) -> bytes:
+    """Return a `Cookie` value without the gateway token."""
     if COOKIE not in value:
         return value
     pairs = (pair.strip() for pair in value.split(b";"))

@@ -1,7 +1,7 @@
-"""Reads the answers that a gateway sends over one connection. No I/O: bytes in, calls on a sink out.
+"""Parses the responses of a gateway on one connection. No I/O: bytes in, calls on a sink out.
 
-The parser is llhttp, strict. Heads, hints and stalls are bounded; whatever follows an answer that nobody asked for
-makes the connection unfit for another request. So a gateway cannot put words into an answer that is not its own.
+The parser is llhttp, strict. Heads, informational responses and stalls are bounded. Input after a response makes the
+connection unfit for another request, so a gateway cannot prepare a response for someone else.
 """
 
 from typing import Protocol
@@ -10,114 +10,108 @@ import httptools
 
 from roost.hosts.edge.request_head import Headers
 
-_MOST_HINTS = 16
+_MAX_INFORMATIONAL = 16
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
-class InvalidResponse(Exception):  # noqa: N818 - the expected outcome of a hostile answer
-    """What came is no answer that can be carried."""
+class InvalidResponse(Exception):  # noqa: N818 - the expected outcome of hostile input
+    """The response cannot be carried to the client."""
 
 
 class ResponseSink(Protocol):
-    """Who asked. `switch` raises BadAnswer when no switch of protocols was asked for."""
+    """Receiver of one response. `switch` raises InvalidResponse unless the request asked for it."""
 
-    def hint(self, status: int, headers: Headers) -> None: ...
+    def informational(self, status: int, headers: Headers) -> None: ...
     def switch(self, headers: Headers) -> None: ...
-    def answer(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None: ...
+    def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None: ...
     def body(self, data: bytes) -> None: ...
 
 
 class ResponseParser:
+    """`done`: the response is complete; `reusable`: another request may follow then.
+
+    `until_close`: the end of the connection is the end of the response.
+    """
+
     def __init__(self, head_limit: int) -> None:
         self._limit = head_limit
         self._parser = httptools.HttpResponseParser(self)
         self._sink: ResponseSink | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._bodiless = self._is_final = self._in_head = self._moved = False
-        self._hints = self._size = self._stalled = 0
+        self._bodiless = self._is_final = self._in_head = self._progressed = False
+        self._informational = self._size = self._stalled = 0
         self.done = True
-        """The answer is complete."""
-        self.reusable = False
-        """Once done: another request may follow on this connection."""
-        self.until_close = False
-        """The end of the connection is the end of the answer."""
+        self.reusable = self.until_close = False
 
-    def expect(self, sink: ResponseSink, *, bodiless: bool) -> None:
-        """An answer for `sink` comes next; `bodiless` when a HEAD was asked."""
-        if self._bodiless:  # the parser cannot be told of HEAD, so it still waits for a body
+    def expect_response(self, sink: ResponseSink, *, bodiless: bool) -> None:
+        """Parse the next response for `sink`; `bodiless` after HEAD."""
+        if self._bodiless:  # the parser does not know about HEAD, so it still waits for a body
             self._parser = httptools.HttpResponseParser(self)
         self._sink = sink
         self._bodiless = bodiless
         self._is_final = self.done = self.reusable = self.until_close = False
-        self._hints = self._stalled = 0
+        self._informational = self._stalled = 0
 
     def feed(self, data: bytes) -> bytes | None:
-        """Read on. Returns what follows a switch of protocols, None when there was none. Raises BadAnswer."""
-        self._moved = False
+        """Parse `data`; return the input after a switch of protocols, None without one. Raises InvalidResponse."""
+        self._progressed = False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as switch:
             return data[switch.args[0] :]
         except httptools.HttpParserError as error:
-            if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(
-                error.__context__, InvalidResponse
-            ):
+            own = isinstance(error.__context__, InvalidResponse)
+            if isinstance(error, httptools.HttpParserCallbackError) and not own:
                 raise
             self.reusable = False
             if not self.done:
                 raise InvalidResponse(str(error)) from error
-        self._stalled = 0 if self._moved else self._stalled + len(data)
+        self._stalled = 0 if self._progressed else self._stalled + len(data)
         if self._stalled > self._limit:
-            raise InvalidResponse("too much that is neither head nor body")
+            raise InvalidResponse("too much input that is neither head nor body")
         return None
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         self.reusable = False
-        self._headers = []
-        self._in_head = True
-        self._size = 0
+        self._in_head, self._headers, self._size = True, [], 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers are not carried
+        if self._in_head:  # trailers are dropped
             self._size += len(name) + len(value) + 4
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._moved = False, True
+        self._in_head, self._progressed = False, True
         if self.done or self._sink is None:
             return
         if self._size > self._limit:
             raise InvalidResponse("the head is too large")
         status = self._parser.get_status_code()
+        framing = {name: value for name, value in self._headers if name in _FRAMING}
         if status == 101:
             self._sink.switch(self._headers)
         elif status < 200:
-            self._hint(self._sink, status)
+            self._informational += 1
+            if status < 100 or framing or self._informational > _MAX_INFORMATIONAL:
+                raise InvalidResponse("an invalid informational response")
+            self._sink.informational(status, self._headers)
         else:
-            self._answer(self._sink, status)
+            self._begin_response(self._sink, status, framing)
 
     def on_body(self, body: bytes) -> None:
-        self._moved = True
+        self._progressed = True
         if self.done or self._sink is None:
             self.reusable = False
         else:
             self._sink.body(body)
 
     def on_message_complete(self) -> None:
-        self._moved = True
-        if self._is_final:
-            self.done = True
+        self._progressed = True
+        self.done = self.done or self._is_final
 
-    def _hint(self, sink: ResponseSink, status: int) -> None:
-        self._hints += 1
-        framed = any(name in {b"content-length", b"transfer-encoding"} for name, _ in self._headers)
-        if status < 100 or framed or self._hints > _MOST_HINTS:
-            raise InvalidResponse("an informational answer that is none")
-        sink.hint(status, self._headers)
-
-    def _answer(self, sink: ResponseSink, status: int) -> None:
-        framing = {name: value for name, value in self._headers if name in {b"content-length", b"transfer-encoding"}}
+    def _begin_response(self, sink: ResponseSink, status: int, framing: dict[bytes, bytes]) -> None:
         coding, length = framing.get(b"transfer-encoding"), framing.get(b"content-length")
         version = self._parser.get_http_version()
         if status > 599 or version not in {"1.0", "1.1"}:
@@ -128,5 +122,5 @@ class ResponseParser:
         self._is_final = True
         self.reusable = self._parser.should_keep_alive()
         self.until_close = has_body and not framing
-        sink.answer(status, self._headers, None if length is None else int(length), has_body=has_body)
+        sink.begin_response(status, self._headers, None if length is None else int(length), has_body=has_body)
         self.done = self._bodiless

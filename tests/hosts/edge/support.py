@@ -181,7 +181,7 @@ def running_site(
     async def serve() -> None:
         site.loop = asyncio.get_running_loop()
         await server.serve(sockets=[listening])
-        site.protocol.traffic.close()
+        site.protocol.live.close()
         await site.clear()
 
     def run() -> None:

@@ -116,12 +116,12 @@ def test_the_server_ends_with_streams_and_tunnels_open() -> None:
 
 def test_nothing_ticks_while_there_is_nothing_to_look_after(quick: Site, quick_wire: Wire) -> None:
     assert quick.protocol is not None
-    traffic = quick.protocol.traffic
+    live = quick.protocol.live
     quick.serve(echo)
     quick_wire.send(request(host=quick.host))
     assert quick_wire.reply().status == 200
-    assert traffic._timer is not None
-    eventually(lambda: traffic._timer is None)
+    assert live._timer is not None
+    eventually(lambda: live._timer is None)
 
 
 async def test_a_gateway_is_read_as_its_client_reads(site: Site, wire: Wire) -> None:

@@ -296,7 +296,7 @@ def fronted() -> Iterator[Site]:
             return
         site = sites[0]
         assert site.protocol is not None
-        addresses = site.protocol.traffic.gate.addresses
+        addresses = site.protocol.live.gate.addresses
         await add_middleware(hello_app, addresses, admitted, observe=site.passages.append)(scope, receive, send)
 
     with running_site(app=app) as site:

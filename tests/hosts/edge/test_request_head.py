@@ -5,22 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.hosts.edge.request_head import (
-    ForwardContext,
     InvalidRequestHead,
     RequestHead,
-    forward,
-    inspect,
-    without_cookie,
-    without_token,
+    forward_request,
+    inspect_head,
+    strip_cookie,
+    strip_token,
 )
 
 HOST = (b"host", b"a1.agents.localhost:8642")
-ONWARD = ForwardContext("203.0.113.9", "http", "rq-1", (b"Authorization", b"Bearer internal"))
 
 
 def sent_on(*headers: tuple[bytes, bytes], target: bytes = b"/", facts: RequestHead | None = None) -> list[str]:
-    facts = facts or inspect(b"GET", target, "1.1", [HOST, *headers])
-    lines = forward(b"GET", target, facts, [HOST, *headers], ONWARD).decode().split("\r\n")
+    facts = facts or inspect_head(b"GET", target, "1.1", [HOST, *headers])
+    credential = (b"Authorization", b"Bearer internal")
+    head = forward_request(facts, client="203.0.113.9", scheme="http", request_id="rq-1", credential=credential)
+    lines = head.decode().split("\r\n")
     assert lines[-2:] == ["", ""]
     return lines[:-2]
 
@@ -48,21 +48,21 @@ def test_heads_that_are_refused(
     line: tuple[bytes, bytes, str], headers: list[tuple[bytes, bytes]], status: int
 ) -> None:
     with pytest.raises(InvalidRequestHead) as refused:
-        inspect(*line, headers)
+        inspect_head(*line, headers)
     assert refused.value.status == HTTPStatus(status)
 
 
 def test_the_facts_of_a_head() -> None:
-    assert inspect(b"OPTIONS", b"*", "1.1", [HOST]).length is None
-    assert inspect(b"GET", b"/", "1.0", []).host == ""
-    upload = inspect(b"POST", b"/", "1.1", [HOST, (b"content-length", b"12"), (b"expect", b"100-Continue")])
+    assert inspect_head(b"OPTIONS", b"*", "1.1", [HOST]).length is None
+    assert inspect_head(b"GET", b"/", "1.0", []).host == ""
+    upload = inspect_head(b"POST", b"/", "1.1", [HOST, (b"content-length", b"12"), (b"expect", b"100-Continue")])
     assert (upload.length, upload.has_body, upload.expects) == (12, True, True)
-    chunked = inspect(b"POST", b"/", "1.1", [HOST, (b"transfer-encoding", b"Chunked")])
+    chunked = inspect_head(b"POST", b"/", "1.1", [HOST, (b"transfer-encoding", b"Chunked")])
     assert (chunked.chunked, chunked.has_body) == (True, True)
     handshake = [HOST, (b"connection", b"Upgrade"), (b"upgrade", b"WebSocket")]
-    assert inspect(b"GET", b"/", "1.1", handshake).websocket
-    assert not inspect(b"POST", b"/", "1.1", handshake).websocket
-    assert not inspect(b"GET", b"/", "1.1", [HOST, (b"upgrade", b"h2c")]).websocket
+    assert inspect_head(b"GET", b"/", "1.1", handshake).websocket
+    assert not inspect_head(b"POST", b"/", "1.1", handshake).websocket
+    assert not inspect_head(b"GET", b"/", "1.1", [HOST, (b"upgrade", b"h2c")]).websocket
 
 
 def test_ours_stand_in_place_of_the_callers() -> None:
@@ -129,9 +129,10 @@ def test_a_websocket_handshake_is_asked_for_in_one_form() -> None:
 
 
 def test_an_engine_with_a_header_of_its_own_sees_only_ours() -> None:
-    onward = ForwardContext("p", "http", "rq", (b"X-Engine-Token", b"internal"))
-    facts = inspect(b"GET", b"/", "1.1", [HOST])
-    head = forward(b"GET", b"/", facts, [HOST, (b"x-engine-token", b"x"), (b"authorization", b"y")], onward)
+    asked = inspect_head(b"GET", b"/", "1.1", [HOST, (b"x-engine-token", b"x"), (b"authorization", b"y")])
+    head = forward_request(
+        asked, client="p", scheme="http", request_id="rq", credential=(b"X-Engine-Token", b"internal")
+    )
     assert head.lower().count(b"x-engine-token") == 1
     assert b"authorization" not in head.lower()
 
@@ -155,7 +156,7 @@ def test_an_engine_with_a_header_of_its_own_sees_only_ours() -> None:
     ],
 )
 def test_the_token_leaves_the_query(target: bytes, left: bytes) -> None:
-    assert without_token(target) == left
+    assert strip_token(target) == left
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_the_token_leaves_the_query(target: bytes, left: bytes) -> None:
     ],
 )
 def test_our_cookie_leaves_the_jar(value: bytes, left: bytes) -> None:
-    assert without_cookie(value) == left
+    assert strip_cookie(value) == left
 
 
 def test_neither_cookie_nor_token_reach_the_gateway() -> None:
@@ -198,4 +199,4 @@ def test_no_spelling_of_the_token_is_left(names: list[bytes], value: bytes) -> N
     target = b"/?" + b"&".join(name + b"=S" + value for name in names)
     from urllib.parse import parse_qs
 
-    assert "token" not in parse_qs(without_token(target).partition(b"?")[2].decode("latin-1"))
+    assert "token" not in parse_qs(strip_token(target).partition(b"?")[2].decode("latin-1"))

@@ -9,7 +9,7 @@ HOST = "a1.agents.localhost"
 
 
 def carried(*headers: tuple[bytes, bytes], status: int = 200, framing: bytes = b"content-length: 0\r\n") -> list[str]:
-    lines = response_head.carry(status, headers, HOST, "rq-1", framing).decode("latin-1").split("\r\n")
+    lines = response_head.forward_response(status, headers, HOST, framing).decode("latin-1").split("\r\n")
     assert lines[-2:] == ["", ""]
     return lines[:-2]
 
@@ -19,7 +19,6 @@ def test_what_is_carried() -> None:
         "HTTP/1.1 418 I'm a Teapot",
         "content-type: text/html",
         "server: x",
-        "x-request-id: rq-1",
         "content-length: 0",
     ]
     assert carried(status=599)[0] == "HTTP/1.1 599 "
@@ -29,7 +28,6 @@ def test_hop_by_hop_headers_stay_behind() -> None:
     names = (b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade", b"proxy-authenticate")
     assert carried(*((name, b"x-mine") for name in names), (b"x-mine", b"1"), (b"x-request-id", b"forged")) == [
         "HTTP/1.1 200 OK",
-        "x-request-id: rq-1",
         "content-length: 0",
     ]
 
@@ -72,33 +70,27 @@ def test_an_agents_own_cookies_are_carried(cookie: bytes) -> None:
     assert [line for line in lines if "cookie" in line] == [f"set-cookie: {cookie.decode()}", "set-cookie: b=2"]
 
 
-def test_a_switch_says_what_it_is() -> None:
-    head = response_head.switch([(b"upgrade", b"WebSocket"), (b"sec-websocket-accept", b"k")], HOST, "rq-1")
-    assert head == (
-        b"HTTP/1.1 101 Switching Protocols\r\nsec-websocket-accept: k\r\nx-request-id: rq-1\r\n"
-        b"connection: Upgrade\r\nupgrade: websocket\r\n\r\n"
-    )
-
-
 def test_a_hint_has_no_framing() -> None:
-    assert response_head.interim(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST) == (
+    assert response_head.forward_response(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST, b"") == (
         b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
     )
 
 
 def test_errors_have_the_contracts_form() -> None:
-    answer = response_head.error(504, 'a "quoted" reason', "rq-1", close=True)
+    answer = response_head.error_bytes(504, 'a "quoted" reason', "rq-1", close=True)
     head, body = answer.split(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
     assert b"\r\nconnection: close" in head
     assert b"\r\nx-request-id: rq-1" in head
     assert body == b'{"error":"a \\"quoted\\" reason"}'
     assert f"content-length: {len(body)}".encode() in head
-    assert response_head.error(504, "x", "rq-1", head=True).endswith(b"\r\n\r\n")
+    assert response_head.error_bytes(504, "x", "rq-1", head=True).endswith(b"\r\n\r\n")
 
 
 def test_an_answer_of_the_table_is_carried_whole() -> None:
-    answer = response_head.of(errors.problem_response(ErrorForm.AGENTS, TooManyRequests(retry_after=3)), "rq-1")
+    answer = response_head.response_bytes(
+        errors.problem_response(ErrorForm.AGENTS, TooManyRequests(retry_after=3)), "rq-1"
+    )
     assert answer.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"\r\nretry-after: 3\r\n" in answer
     assert answer.endswith(b'{"error":"Too many requests"}')

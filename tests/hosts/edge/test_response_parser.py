@@ -17,7 +17,7 @@ class Sink:
         self.has_body: bool | None = None
         self.data = b""
 
-    def hint(self, status: int, headers: Headers) -> None:
+    def informational(self, status: int, headers: Headers) -> None:
         self.hints.append(status)
 
     def switch(self, headers: Headers) -> None:
@@ -25,7 +25,7 @@ class Sink:
             raise InvalidResponse
         self.status = 101
 
-    def answer(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
+    def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
         assert self.status == 0, "answered twice"
         self.status, self.length, self.has_body = status, length, has_body
 
@@ -36,7 +36,7 @@ class Sink:
 
 def read(data: bytes, *, bodiless: bool = False, step: int | None = None) -> tuple[ResponseParser, Sink]:
     answers, sink = ResponseParser(1024), Sink()
-    answers.expect(sink, bodiless=bodiless)
+    answers.expect_response(sink, bodiless=bodiless)
     for start in range(0, len(data), step or len(data)):
         answers.feed(data[start : start + (step or len(data))])
     return answers, sink
@@ -76,7 +76,7 @@ def test_an_answer_to_head_has_no_body_and_the_next_one_is_read(framing: bytes) 
     answers, sink = read(OK + framing + b"\r\n", bodiless=True)
     assert (answers.done, answers.reusable, sink.has_body) == (True, True, False)
     again = Sink()
-    answers.expect(again, bodiless=False)
+    answers.expect_response(again, bodiless=False)
     answers.feed(OK + b"Content-Length: 2\r\n\r\nhi")
     assert (again.data, answers.done) == (b"hi", True)
 
@@ -120,7 +120,7 @@ def test_answers_that_cannot_be_carried(data: bytes) -> None:
 
 def test_a_head_that_never_ends_is_bounded() -> None:
     answers = ResponseParser(1024)
-    answers.expect(Sink(), bodiless=False)
+    answers.expect_response(Sink(), bodiless=False)
     answers.feed(b"HTTP/1.1 200 OK\r\nX: ")
     for _ in range(1000):
         answers.feed(b"y")
@@ -130,7 +130,7 @@ def test_a_head_that_never_ends_is_bounded() -> None:
 
 def test_a_switch_that_was_asked_for_leaves_the_rest() -> None:
     answers, sink = ResponseParser(1024), Sink(upgrades=True)
-    answers.expect(sink, bodiless=False)
+    answers.expect_response(sink, bodiless=False)
     rest = answers.feed(b"HTTP/1.1 101 SP\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x02hi")
     assert (sink.status, rest) == (101, b"\x81\x02hi")
 
@@ -139,12 +139,12 @@ def test_trailers_are_not_taken_for_headers() -> None:
     seen: list[Headers] = []
 
     class Listening(Sink):
-        def answer(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
-            super().answer(status, headers, length, has_body=has_body)
+        def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
+            super().begin_response(status, headers, length, has_body=has_body)
             seen.append(headers)
 
     answers = ResponseParser(1024)
-    answers.expect(Listening(), bodiless=False)
+    answers.expect_response(Listening(), bodiless=False)
     answers.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSet-Cookie: gw_token=x\r\n\r\n")
     assert answers.done
     assert seen == [[(b"transfer-encoding", b"chunked")]]
