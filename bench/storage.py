@@ -49,7 +49,7 @@ async def _kept(place: House, file: Path, limit: float) -> list[Row]:
         wrote = max(wrote, _SIZE / _MB / (time.perf_counter() - began))
         stat = await place.reader.stat(place.scope, cid)
         began = time.perf_counter()
-        async for _ in place.reader.content(place.scope, stat):
+        async for _ in place.reader.stream_file(place.scope, stat):
             pass
         read = max(read, _SIZE / _MB / (time.perf_counter() - began))
     began = time.perf_counter()
@@ -68,7 +68,7 @@ async def _keep(place: House, file: Path, holder: str) -> object:
             await pack.write(piece)
         tree = await pack.end_file()
         hold = PackReference(pack.pack_id, holder, place.tenant_id, ContentNetwork.PRIVATE)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return tree.cid
 
 
@@ -80,7 +80,7 @@ async def _keep_small(place: House) -> None:
             entries.append(entry(f"{number}.txt", await pack.end_file()))
         pack.add_folder(entries)
         hold = PackReference(pack.pack_id, "bench/small", place.tenant_id, ContentNetwork.PRIVATE)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
 
 
 def _import(file: Path, profile: ImportProfile) -> None:

@@ -42,10 +42,10 @@ class StorageServices:
         capacities = {Plan.FREE: ground.settings.storage_free, Plan.PAID: ground.settings.storage_paid}
         self.files = FileService(ground.db, capacities)
         self.groups = GroupService(ground.db, self.files)
-        self.content.scrub.describe = damage.describe
+        self.content.scrubber.describe_holders = damage.describe
         self._keeper = MaintenanceTasks(self.content, self._expire)
         damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
-        damaged.set_function(lambda: self.content.scrub.damaged)
+        damaged.set_function(lambda: self.content.scrubber.damaged_packs)
         self._measure(ground)
         limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
         self.uploads = UploadService(ground.db, self.content, self.files, limits)
@@ -73,9 +73,9 @@ class StorageServices:
 
     def _measure(self, ground: CoreServices) -> None:
         stored = Gauge("roost_stored_bytes", "Bytes of stored packs, whoever's they are", registry=ground.registry)
-        stored.set_function(lambda: self.content.kept.size)
+        stored.set_function(lambda: self.content.totals.size)
         unheld = Gauge("roost_unheld_bytes", "Those of them that no file holds any more", registry=ground.registry)
-        unheld.set_function(lambda: self.content.kept.unheld)
+        unheld.set_function(lambda: self.content.totals.unheld)
 
     def _pin(self, ground: CoreServices) -> None:
         outside = network(ground.settings, ground.dialer, ground.transports)

@@ -76,7 +76,7 @@ def _content(settings: config.Settings) -> Sequence[CheckResult]:
     except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
     try:
-        kept = db.run(content.kept)
+        kept = db.run(content.storage_totals)
     finally:
         db.close()
     detail = f"{_mib(kept.size)} stored, of which {_mib(kept.unheld)} are deleted and freed within a day"

@@ -62,7 +62,7 @@ async def _find_damaged(
 async def _read_all(scrub: "ContentScrubber") -> None:
     began, packs = clock.utc_now(), 0
     with error_console.status("Reading ...") as status:
-        while await scrub.check(began) is not None:
+        while await scrub.check_oldest(began) is not None:
             packs += 1
             status.update(f"Reading ... {packs:,} packs")
 

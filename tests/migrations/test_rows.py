@@ -205,7 +205,7 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
         (ContentScope(PUBLIC), SMALL_CID, SMALL),
     ):
         stat = await content.reader.stat(scope, Cid.parse(cid))
-        assert b"".join([piece async for piece in content.reader.content(scope, stat)]) == data
+        assert b"".join([piece async for piece in content.reader.stream_file(scope, stat)]) == data
 
 
 async def test_groups_are_listed_and_let_go(grown: Database) -> None:

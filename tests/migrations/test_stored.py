@@ -44,4 +44,4 @@ async def test_what_was_there_is_counted(before: Database) -> None:
     await before.write(_fill)
     migrations.upgrade_database(before)
     for tenant, size in (("a", 120), ("b", 3), ("c", 0)):
-        assert await before.read(lambda connection, tenant=tenant: store.stored_by(connection, tenant)) == size
+        assert await before.read(lambda connection, tenant=tenant: store.stored_bytes(connection, tenant)) == size

@@ -44,7 +44,7 @@ async def take(place: House, data: bytes, step: int = 100_000) -> CarContents:
     async with place.content.receive_car() as pack:
         for at in range(0, len(data), step):
             await pack.write(data[at : at + step])
-        kept = await pack.end()
+        kept = await pack.finish()
         hold = PackReference(pack.pack_id, "file/car", place.tenant_id, ContentNetwork.PRIVATE)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return kept

@@ -54,13 +54,13 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
             await pack.write(content_of(holder, size))
             tree = await pack.end_file()
             hold = PackReference(pack.pack_id, holder, place.tenant_id, ContentNetwork.PRIVATE)
-            await pack.commit(lambda connection, hold=hold: service.hold(connection, hold))
+            await pack.commit(lambda connection, hold=hold: service.hold_pack(connection, hold))
         say(f"+ {holder} {size} {tree.cid}")
         mine.append(holder)
         if chance.random() < 0.4:
             gone = mine.pop(chance.randrange(len(mine)))
             say(f"- {gone}")
-            await place.db.write(lambda connection, gone=gone: service.release(connection, gone))
+            await place.db.write(lambda connection, gone=gone: service.release_packs(connection, gone))
             say(f"x {gone}")
         if chance.random() < 0.3:
             await place.content.sweep(NOW)
@@ -79,19 +79,19 @@ async def look(place: Place, said: Iterable[str]) -> None:
             gone.append(last[1])
     reader, scope = place.content.reader, ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for holder, (size, cid) in kept.items():
-        pieces = [piece async for piece in reader.content(scope, await reader.stat(scope, cid))]
+        pieces = [piece async for piece in reader.stream_file(scope, await reader.stat(scope, cid))]
         assert b"".join(pieces) == content_of(holder, size), f"{holder} is lost"
     for cid in set(gone) - {cid for _, cid in kept.values()}:
         try:
-            await reader.find(scope, cid)
+            await reader.find_block(scope, cid)
         except ContentNotFound:
             continue
         raise AssertionError("what was let go is there")
     await place.content.sweep(NOW)
     scrub = ContentScrubber(place.db, reader, 1 << 40)
-    while await scrub.next():
+    while await scrub.scrub_next():
         pass
-    assert scrub.damaged == 0, "half a pack is there"
+    assert scrub.damaged_packs == 0, "half a pack is there"
     keys = {blob.key async for blob in place.blobs.list()}
     assert keys == await place.db.read(everything), "objects leak"
     assert not list(place.folder.glob("blobs/new/*")), "drafts leak"

@@ -62,7 +62,7 @@ class House:
                     await pack.write(data[at : at + 65_536])
                 trees.append(await pack.end_file())
             hold = PackReference(pack.pack_id, holder, self.tenant_id, network)
-            await pack.commit(lambda connection: service.hold(connection, hold))
+            await pack.commit(lambda connection: service.hold_pack(connection, hold))
         return pack.pack_id, trees
 
     async def file(

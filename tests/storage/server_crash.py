@@ -327,10 +327,10 @@ async def examine(folder: Path, database: str | None) -> None:
         pass
     await content.sweep()
     scrub = ContentScrubber(db, content.reader, float("inf"))
-    while await scrub.next():
+    while await scrub.scrub_next():
         pass
-    await scrub.look()
-    assert scrub.damaged == 0, "half a pack is there"
+    await scrub.count_damaged()
+    assert scrub.damaged_packs == 0, "half a pack is there"
     packs, holders, present, counted, summed = await db.read(_rows)
     assert {blob.key async for blob in blobs.list()} == packs, "objects leak, or are lost"
     assert holders == present, "content is held by nobody, or files hold nothing"

@@ -70,7 +70,7 @@ async def check(place: Place, known: Sequence[Known]) -> None:
         if transfer.cid:
             reader = place.content.reader
             found = await reader.stat(scope, Cid.parse(transfer.cid))
-            assert b"".join([piece async for piece in reader.content(scope, found)]) == one.content, "other bytes"
+            assert b"".join([piece async for piece in reader.stream_file(scope, found)]) == one.content, "other bytes"
 
 
 async def work(place: Place, say: Callable[[str], None], chance: random.Random, known: Sequence[Known]) -> None:

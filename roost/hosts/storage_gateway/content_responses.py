@@ -75,7 +75,7 @@ class ContentResponses:
         if len(parts) > 1:
             return await self._several(asked, found, file, name, told, parts)
         begin, end = (parts[0].begin, parts[0].end) if parts else (0, file.size)
-        body = self._reader.content(found.scope, file, begin, end)
+        body = self._reader.stream_file(found.scope, file, begin, end)
         first = b"" if asked.head else await anext(body, b"")
         mime = await self._kinds.of(found.scope, file, name, first if begin == 0 else b"")
         told |= headers.presented(asked, mime, name or headers.written(file.cid))
@@ -99,7 +99,7 @@ class ContentResponses:
         told |= headers.presented(asked, mime, name or headers.written(file.cid))
         ranges = MultipartByteRanges(told["ETag"], told["Content-Type"], parts, file.size or 0)
         told["Content-Type"] = ranges.content_type
-        body = ranges.body(lambda part: self._reader.content(found.scope, file, part.begin, part.end))
+        body = ranges.body(lambda part: self._reader.stream_file(found.scope, file, part.begin, part.end))
         return GatewayResponse(206, told, b"" if asked.head else await anext(body), body, ranges.length)
 
     async def _image(self, asked: GatewayRequest, found: ResolvedContent, file: ContentStat) -> GatewayResponse:
@@ -143,7 +143,7 @@ class ContentResponses:
         """The entries that a page shows, and whether there are more."""
         entries: list[PBLink] = []
         room = directory_listing.MOST_SIGNS
-        async with aclosing(self._reader.entries(found.scope, found.end)) as links:
+        async with aclosing(self._reader.list_entries(found.scope, found.end)) as links:
             async for link in links:
                 room -= len(link.name)
                 if room < 0 or len(entries) == directory_listing.MOST:

@@ -13,7 +13,7 @@ from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, unsatisfiable
 from roost.storage.content import tar_archive
-from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
+from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
 
@@ -37,7 +37,7 @@ class TrustlessFormats:
         told = _told(asked, found, form, RAW, f"{cid}.bin") | {"ETag": f'"{cid}.raw"', "Accept-Ranges": "bytes"}
         if (known := headers.settled(asked, told)) is not None:
             return known
-        block = await self._reader.block(found.scope, cid)
+        block = await self._reader.read_block(found.scope, cid)
         try:
             parts = conditions.parts(
                 asked.headers.get("range"), asked.headers.get("if-range"), told["ETag"], len(block)
@@ -57,18 +57,18 @@ class TrustlessFormats:
         told |= {"ETag": f'W/"{cid}.car.{_digest(what)}"', "Accept-Ranges": "none"}
         if (known := headers.settled(asked, told)) is not None:
             return known
-        pieces = blocks_car(self._reader, found.scope, found.steps, scope, span, dups=form.dups)
+        pieces = export_car(self._reader, found.scope, found.steps, scope, span, dups=form.dups)
         return GatewayResponse(200, told, b"" if asked.head else await anext(pieces), pieces)
 
     async def _tar(self, asked: GatewayRequest, found: ResolvedContent, form: ContentFormat) -> GatewayResponse:
         cid = found.end.cid
         told = _told(asked, found, form, TAR, f"{cid}.tar")
-        told |= {"ETag": f'"{cid}.tar-{tar_archive.VERSION}"', "Accept-Ranges": "none"}
+        told |= {"ETag": f'"{cid}.tar-{tar_archive.FORMAT_VERSION}"', "Accept-Ranges": "none"}
         if (known := headers.settled(asked, told)) is not None:
             return known
         made = TarArchive(self._reader, found.scope, found.end)
         await made.check()
-        pieces = made.pieces()
+        pieces = made.stream()
         return GatewayResponse(200, told, b"" if asked.head else await anext(pieces), pieces)
 
 

@@ -52,7 +52,7 @@ class ImageResizer:
             self._asked -= 1
 
     async def _made(self, name: str, scope: ContentScope, file: ContentStat, wanted: ImageOptions) -> RenderedImage:
-        source = b"".join([piece async for piece in self._reader.content(scope, file)])
+        source = b"".join([piece async for piece in self._reader.stream_file(scope, file)])
         made = await self._images.render(source, wanted)
         if len(made.data) > SOURCE_LIMIT:
             raise ImageTooLarge

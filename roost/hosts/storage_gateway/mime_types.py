@@ -31,7 +31,7 @@ class MimeTypes:
         return found
 
     async def _begin(self, scope: ContentScope, file: ContentStat) -> bytes:
-        pieces = self._reader.content(scope, file, 0, mime_sniffing.HEAD)
+        pieces = self._reader.stream_file(scope, file, 0, mime_sniffing.HEAD)
         try:
             return await anext(pieces, b"")
         finally:

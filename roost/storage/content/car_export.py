@@ -10,14 +10,14 @@ from typing import Self
 
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.content.model import ContentScope
-from roost.storage.content.reader import ContentReader, ContentStat, decoded
+from roost.storage.content.reader import ContentReader, ContentStat, decode_node
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, Cid
 from roost.storage.unixfs.dagpb import PBNode, UnixfsKind
 
-MOST_BLOCKS = 1_000_000
-_SPAN = re.compile(r"(-?[0-9]{1,18}):(?:(-?[0-9]{1,18})|\*)", re.ASCII)
-_LABEL = 2
+MAX_BLOCKS = 1_000_000
+_BYTE_RANGE = re.compile(r"(-?[0-9]{1,18}):(?:(-?[0-9]{1,18})|\*)", re.ASCII)
+_SHARD_LABEL_LENGTH = 2
 
 
 class DagScope(StrEnum):
@@ -38,12 +38,12 @@ class EntityBytes:
     @classmethod
     def parse(cls, text: str) -> Self:
         """`entity-bytes` as it is written: `0:*`, `0:1023`, `-5:*`. Raises InvalidSpan."""
-        found = _SPAN.fullmatch(text)
+        found = _BYTE_RANGE.fullmatch(text)
         if found is None:
             raise InvalidByteRange
         return cls(int(found[1]), None if found[2] is None else int(found[2]))
 
-    def within(self, size: int) -> tuple[int, int]:
+    def resolve(self, size: int) -> tuple[int, int]:
         """Where it begins and ends in a file of that size, the end not included."""
         last = size - 1 if self.last is None else self.last
         begin, last = (at + size if at < 0 else at for at in (self.first, last))
@@ -53,12 +53,12 @@ class EntityBytes:
 _Range = tuple[int, int] | None
 
 
-async def blocks_car(
+async def export_car(
     reader: ContentReader,
     scope: ContentScope,
-    steps: Sequence[ContentStat],
+    path: Sequence[ContentStat],
     dag_scope: DagScope = DagScope.ALL,
-    span: EntityBytes | None = None,
+    entity_bytes: EntityBytes | None = None,
     *,
     dups: bool = False,
 ) -> AsyncGenerator[bytes]:
@@ -67,15 +67,15 @@ async def blocks_car(
     dups: each block comes as often as the walk comes to it, so that a reader need not keep any.
     `span` matters for files, and means the entity. Raises ContentMissing, ContentDamaged, TooManyBlocks, BlobFailed.
     """
-    end = steps[-1]
-    walk = _DagWalk(reader, scope, DagScope.ENTITY if span is not None else dag_scope, dups=dups)
+    end = path[-1]
+    walk = _DagWalk(reader, scope, DagScope.ENTITY if entity_bytes is not None else dag_scope, dups=dups)
     yield car.header([end.cid])
-    for step in steps:
-        for cid in (*step.via, *((step.cid,) if step is not end else ())):
-            for piece in await walk.block(cid):
+    for step in path:
+        for cid in (*step.shard_path, *((step.cid,) if step is not end else ())):
+            for piece in await walk.frame_block(cid):
                 yield piece
-    part = span.within(end.size) if span is not None and end.size is not None else None
-    async for piece in walk.below(end.cid, part):
+    part = entity_bytes.resolve(end.size) if entity_bytes is not None and end.size is not None else None
+    async for piece in walk.walk_below(end.cid, part):
         yield piece
 
 
@@ -88,54 +88,54 @@ class _DagWalk:
         self._count = 0
         self._sent: dict[bytes, bool] = {}  # by digest: whether all below it was sent too; empty with `dups`
 
-    async def block(self, cid: Cid) -> Sequence[bytes]:
+    async def frame_block(self, cid: Cid) -> Sequence[bytes]:
         """One block of the way."""
         if cid.digest in self._sent:
             return ()
-        self._note(cid, whole=False)
-        return _framed(cid, await self._reader.block(self._scope, cid))
+        self._record_block(cid, whole=False)
+        return _frame_block(cid, await self._reader.read_block(self._scope, cid))
 
-    async def below(self, top: Cid, part: _Range) -> AsyncGenerator[bytes]:
+    async def walk_below(self, top: Cid, part: _Range) -> AsyncGenerator[bytes]:
         waiting: list[tuple[Cid, _Range]] = [(top, part)]
         while waiting:
             cid, part = waiting.pop()
             known = self._sent.get(cid.digest)
             if known or (known is not None and cid.codec != DAG_PB):
                 continue
-            block = await self._reader.block(self._scope, cid)
-            self._note(cid, whole=part is None and cid.codec == DAG_PB)  # as plain bytes it has nothing below it
+            block = await self._reader.read_block(self._scope, cid)
+            self._record_block(cid, whole=part is None and cid.codec == DAG_PB)  # as plain bytes it has nothing below it
             if known is None:
-                for piece in _framed(cid, block):
+                for piece in _frame_block(cid, block):
                     yield piece
             if cid.codec == DAG_PB and self._dag_scope is not DagScope.BLOCK:
-                waiting += reversed(self._links(await decoded(block), part))
+                waiting += reversed(self._child_links(await decode_node(block), part))
 
-    def _note(self, cid: Cid, *, whole: bool) -> None:
+    def _record_block(self, cid: Cid, *, whole: bool) -> None:
         self._count += 1
-        if self._count > MOST_BLOCKS:
+        if self._count > MAX_BLOCKS:
             raise TooManyBlocks
         if not self._dups:
             self._sent[cid.digest] = whole
 
-    def _links(self, node: PBNode, part: _Range) -> Sequence[tuple[Cid, _Range]]:
+    def _child_links(self, node: PBNode, part: _Range) -> Sequence[tuple[Cid, _Range]]:
         everything = self._dag_scope is DagScope.ALL
         match node.unixfs.kind:
             case UnixfsKind.DIRECTORY:
                 return [(link.cid, None) for link in node.links] if everything else ()
             case UnixfsKind.SHARD:
-                return [(link.cid, None) for link in node.links if everything or len(link.name) == _LABEL]
+                return [(link.cid, None) for link in node.links if everything or len(link.name) == _SHARD_LABEL_LENGTH]
             case _ if part is None:
                 return [(link.cid, None) for link in node.links]
             case _:
-                return list(_parts(node, *part))
+                return list(_links_in_range(node, *part))
 
 
-def _framed(cid: Cid, block: bytes) -> Sequence[bytes]:
+def _frame_block(cid: Cid, block: bytes) -> Sequence[bytes]:
     """The pieces of a CAR for a block; none for one whose content is in its CID."""
     return () if cid.hash == IDENTITY else (car.frame(cid, len(block)), block)
 
 
-def _parts(node: PBNode, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:
+def _links_in_range(node: PBNode, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:
     """The links of a file that hold some of the range, and which part of each; None where it is all of it."""
     found: list[tuple[Cid, _Range]] = []
     at = len(node.unixfs.data)

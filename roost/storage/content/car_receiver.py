@@ -16,15 +16,15 @@ from roost.core.db import Database
 from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import ChunkPipeline
-from roost.storage.content.model import FILE_DEPTH, BlockLocation, BlockRow, Pack
+from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockRow, Pack
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
 
 T = TypeVar("T")
-MOST_BLOCKS = 250_000
-MOST_LINKS = 500_000
+MAX_BLOCKS = 250_000
+MAX_LINKS = 500_000
 """Both are held in memory while a CAR comes; at 256 KiB a block this is 61 GiB."""
 _MOST_FILES, _MOST_BYTES = 2**31 - 1, 2**53 - 1  # what every client of JSON can count
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
@@ -46,10 +46,10 @@ class _NodeSummary:
     """What matters of a node: what is below it, and of a file how many bytes are below each link."""
 
     kind: UnixfsKind
-    own: int
-    told: int | None
+    data_size: int
+    declared_size: int | None
     links: Sequence[Cid]
-    sizes: Sequence[int]
+    link_sizes: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class CarReceiver:
         self._db = db
         self._writer = writer
         self._reader = car.CarReader()
-        self._pieces = ChunkPipeline(self._index, writer.write)
+        self._pipeline = ChunkPipeline(self._index_blocks, writer.write)
         self._rows: dict[Cid, BlockRow] = {}
         self._nodes: dict[Cid, _NodeSummary] = {}
-        self._links = 0
-        self._reached: dict[Cid, _SubtreeSummary] = {}
+        self._link_count = 0
+        self._subtrees: dict[Cid, _SubtreeSummary] = {}
         self.pack_id = key
         self.size = 0
         """Bytes received."""
@@ -80,22 +80,22 @@ class CarReceiver:
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """The next bytes of the CAR. Raises Malformed, BlobFailed."""
         self.size += len(data)
-        await self._pieces.add(data)
+        await self._pipeline.add(data)
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """All that came so far has been looked at. Raises Malformed, BlobFailed."""
-        await self._pieces.end()
+        await self._pipeline.flush()
 
-    async def end(self) -> CarContents:
+    async def finish(self) -> CarContents:
         """What has come, if it is whole. Raises Malformed."""
-        await self.settle()
-        return await asyncio.to_thread(self._whole)
+        await self.flush()
+        return await asyncio.to_thread(self._verify_contents)
 
     async def commit(self, then: Callable[[Connection], T]) -> T:
         """Keep the pack, and in one transaction make it content and do `then`, as `Receiver.commit` does."""
         await self._writer.commit()
         pack = Pack(self.pack_id, self.size, clock.utc_now())
-        rows = [self._rows[cid] for cid in self._reached if cid.hash != IDENTITY]
+        rows = [self._rows[cid] for cid in self._subtrees if cid.hash != IDENTITY]
 
         def publish(connection: Connection) -> T:
             store.add_pack(connection, pack, rows, ())
@@ -105,30 +105,30 @@ class CarReceiver:
 
     async def aclose(self) -> None:
         """Waits for what a thread still does with what came. Idempotent."""
-        await self._pieces.close()
+        await self._pipeline.close()
 
-    def _index(self, piece: memoryview) -> None:
+    def _index_blocks(self, piece: memoryview) -> None:
         for block in self._reader.feed(piece):
             cid = block.cid.v1()
             if cid in self._rows:
                 continue
-            if len(self._rows) == MOST_BLOCKS:
-                raise MalformedContent(f"The CAR has more than {MOST_BLOCKS:,} blocks")
+            if len(self._rows) == MAX_BLOCKS:
+                raise MalformedContent(f"The CAR has more than {MAX_BLOCKS:,} blocks")
             self._rows[cid] = BlockRow(cid, BlockLocation.SLICE, block.offset, len(block.data))
             if cid.codec == DAG_PB:
-                self._nodes[cid] = self._outline(block.data)
+                self._nodes[cid] = self._summarize_node(block.data)
 
-    def _outline(self, block: bytes) -> _NodeSummary:
+    def _summarize_node(self, block: bytes) -> _NodeSummary:
         node = dagpb.decode(block)
         links = [link.cid.v1() for link in node.links]
-        self._links += len(links)
-        if self._links > MOST_LINKS:
-            raise MalformedContent(f"The CAR has more than {MOST_LINKS:,} links")
+        self._link_count += len(links)
+        if self._link_count > MAX_LINKS:
+            raise MalformedContent(f"The CAR has more than {MAX_LINKS:,} links")
         unixfs = node.unixfs
         sizes = unixfs.sizes[: len(links) + 1]  # one too many is as wrong as a million, and takes no room
         return _NodeSummary(unixfs.kind, len(unixfs.data), unixfs.size, links, sizes)
 
-    def _whole(self) -> CarContents:
+    def _verify_contents(self) -> CarContents:
         self._reader.finish()
         roots = self._reader.roots or ()
         if len(roots) != 1:
@@ -136,48 +136,48 @@ class CarReceiver:
         root = roots[0].v1()
         if root.hash == IDENTITY or root not in self._rows:
             raise MalformedContent(f"The CAR does not have the block of its root, {roots[0]}")
-        part = self._reach(root)
+        top = self._summarize_dag(root)
         kind = self._nodes[root].kind if root in self._nodes else UnixfsKind.RAW
         if kind not in _FOLDERS | _FILES:
             raise MalformedContent("The root of the CAR is neither a file nor a folder")
-        if part.size > _MOST_BYTES:
+        if top.size > _MOST_BYTES:
             raise MalformedContent("The CAR holds the same blocks more often than can be counted")
-        return CarContents(roots[0], kind, part.size, part.files)
+        return CarContents(roots[0], kind, top.size, top.files)
 
-    def _reach(self, root: Cid) -> _SubtreeSummary:
+    def _summarize_dag(self, root: Cid) -> _SubtreeSummary:
         """Everything below the root, the lowest first; hashes make no circles."""
         waiting = [root]
         while waiting:
             cid = waiting[-1]
-            if cid in self._reached:  # asked first, so that no node is gone through more than twice
+            if cid in self._subtrees:  # asked first, so that no node is gone through more than twice
                 waiting.pop()
-            elif missing := [link for link in self._below(cid) if link not in self._reached]:
+            elif missing := [link for link in self._child_links(cid) if link not in self._subtrees]:
                 waiting += missing
             else:
-                self._reached[cid] = self._part(cid)
-        return self._reached[root]
+                self._subtrees[cid] = self._summarize_subtree(cid)
+        return self._subtrees[root]
 
-    def _below(self, cid: Cid) -> Sequence[Cid]:
+    def _child_links(self, cid: Cid) -> Sequence[Cid]:
         if cid.codec not in {RAW, DAG_PB}:
             raise MalformedContent(f"The CAR leads to a block that belongs to no file or folder: {cid}")
         if cid.hash == IDENTITY:
             if cid.codec == DAG_PB and cid not in self._nodes:
-                self._nodes[cid] = self._outline(cid.digest)
+                self._nodes[cid] = self._summarize_node(cid.digest)
         elif cid not in self._rows:
             raise MalformedContent(f"The CAR lacks the block {cid}")
         return self._nodes[cid].links if cid in self._nodes else ()
 
-    def _part(self, cid: Cid) -> _SubtreeSummary:
+    def _summarize_subtree(self, cid: Cid) -> _SubtreeSummary:
         """Raises Malformed for a file that is not as long as it says."""
         node = self._nodes.get(cid)
         if node is None:
             return _SubtreeSummary(len(cid.digest) if cid.hash == IDENTITY else self._rows[cid].length)
-        parts = [self._reached[link] for link in node.links]
+        parts = [self._subtrees[link] for link in node.links]
         size = sum(part.size for part in parts)
         if node.kind in _FOLDERS:
             return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
         depth = max((part.depth + 1 for part in parts), default=0)
-        told = node.own + size if node.told is None else node.told
-        if told != node.own + size or [part.size for part in parts] != list(node.sizes) or depth > FILE_DEPTH:
+        told = node.data_size + size if node.declared_size is None else node.declared_size
+        if told != node.data_size + size or [part.size for part in parts] != list(node.link_sizes) or depth > MAX_FILE_DEPTH:
             raise MalformedContent(f"A file of the CAR is not as long as it says, or too deep: {cid}")
         return _SubtreeSummary(told, depth=depth)

@@ -10,10 +10,10 @@ from roost.core import log
 from roost.core.periodic import PeriodicTask
 from roost.storage.content.service import ContentService
 
-SWEEP_EVERY = timedelta(hours=1)
-EXPIRE_EVERY = timedelta(minutes=1)
-SCRUB_EVERY = timedelta(minutes=5)
-LOOK_EVERY = timedelta(minutes=5)
+SWEEP_INTERVAL = timedelta(hours=1)
+EXPIRE_INTERVAL = timedelta(minutes=1)
+SCRUB_INTERVAL = timedelta(minutes=5)
+TOTALS_INTERVAL = timedelta(minutes=5)
 
 _log = log.get_logger("content")
 
@@ -26,10 +26,10 @@ class MaintenanceTasks:
         self._content = content
         self._expire = expire
         self._tasks = [
-            PeriodicTask("content sweep", self._sweep, SWEEP_EVERY.total_seconds()),
-            PeriodicTask("content expire", self._expire_all, EXPIRE_EVERY.total_seconds()),
-            PeriodicTask("content scrub", self._scrub, SCRUB_EVERY.total_seconds()),
-            PeriodicTask("content look", content.look, LOOK_EVERY.total_seconds()),
+            PeriodicTask("content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
+            PeriodicTask("content expire", self._expire_all, EXPIRE_INTERVAL.total_seconds()),
+            PeriodicTask("content scrub", self._scrub, SCRUB_INTERVAL.total_seconds()),
+            PeriodicTask("content totals", content.refresh_totals, TOTALS_INTERVAL.total_seconds()),
         ]
 
     def start(self) -> None:
@@ -50,6 +50,6 @@ class MaintenanceTasks:
             pass
 
     async def _scrub(self) -> None:
-        await self._content.scrub.look()
-        while await self._content.scrub.next():
+        await self._content.scrubber.count_damaged()
+        while await self._content.scrubber.scrub_next():
             pass

@@ -6,9 +6,9 @@ from enum import IntEnum, StrEnum
 
 from roost.storage.unixfs.cid import Cid
 
-FILE_DEPTH = 64
+MAX_FILE_DEPTH = 64
 """Nodes from a file's root to its leaves; a file of the width 174 that deep is larger than anything."""
-ABANDONED = timedelta(hours=24)
+ABANDONED_AFTER = timedelta(hours=24)
 """After that long, what nobody holds, and what a crash left, is removed. An upload in parts may take that long."""
 
 
@@ -38,7 +38,7 @@ class BlockRow:
     """One block of a pack; `data` is there for INLINE, `offset` and `length` for the others."""
 
     cid: Cid
-    where: BlockLocation
+    location: BlockLocation
     offset: int = 0
     length: int = 0
     data: bytes | None = None

@@ -21,18 +21,18 @@ from roost.storage.content.errors import (
     TooDeep,
     TooManyShards,
 )
-from roost.storage.content.model import FILE_DEPTH, BlockLocation, BlockMatch, BlockRow, ContentScope, TreeRow
+from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockMatch, BlockRow, ContentScope, TreeRow
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import FANOUT, hash_name
 from roost.storage.unixfs.profile import named
 
-_SHARDS = 8  # one below the other: each has a byte of the hash of a name
-_PAGE = 64  # chunks whose digests are asked for at a time
-_TURN = 64
+_MAX_SHARD_DEPTH = 8  # one below the other: each has a byte of the hash of a name
+_DIGEST_PAGE = 64  # chunks whose digests are asked for at a time
+_YIELD_EVERY = 64
 """Blocks that are read before others have a turn: those at hand come without waiting for anything."""
-_LARGE = 64 * 1024
+_LARGE_BLOCK = 64 * 1024
 _EMPTY, _FOR_EACH = 64, 16
 """Shards that a folder may have without an entry, and with each one more."""
 
@@ -49,9 +49,9 @@ class ContentStat:
     cid: Cid
     kind: UnixfsKind
     size: int | None
-    found: BlockMatch
+    block: BlockMatch
     node: PBNode | None = None
-    via: Sequence[Cid] = ()
+    shard_path: Sequence[Cid] = ()
 
 
 class ContentReader:
@@ -60,27 +60,27 @@ class ContentReader:
         self._blobs = blobs
         self._loads = 0
 
-    async def block(self, scope: ContentScope, cid: Cid) -> bytes:
+    async def read_block(self, scope: ContentScope, cid: Cid) -> bytes:
         """One block. Raises ContentMissing, ContentDamaged, BlobFailed."""
-        return await self._load(await self.find(scope, cid))
+        return await self._load_block(await self.find_block(scope, cid))
 
-    async def find(self, scope: ContentScope, cid: Cid) -> BlockMatch:
+    async def find_block(self, scope: ContentScope, cid: Cid) -> BlockMatch:
         """Raises ContentMissing. What is in its CID is there for everybody."""
         if cid.hash == IDENTITY:
             return BlockMatch("", BlockRow(cid, BlockLocation.INLINE, length=len(cid.digest), data=cid.digest))
-        found = await self._db.read(lambda connection: store.find(connection, scope, cid))
+        found = await self._db.read(lambda connection: store.find_block(connection, scope, cid))
         if found is None:
             raise ContentNotFound
         return found
 
     async def stat(self, scope: ContentScope, cid: Cid) -> ContentStat:
         """Raises ContentMissing, ContentDamaged, Malformed."""
-        found = await self.find(scope, cid)
+        found = await self.find_block(scope, cid)
         if cid.codec != DAG_PB:
-            whole = found.row.where is not BlockLocation.FRAMED  # else it is somebody's leaf, asked for as plain bytes
-            return ContentStat(cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load(found)), found)
-        node = await decoded(await self._load(found))
-        return ContentStat(cid, node.unixfs.kind, _size(node.unixfs), found, node)
+            whole = found.row.location is not BlockLocation.FRAMED  # else it is somebody's leaf, asked for as plain bytes
+            return ContentStat(cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load_block(found)), found)
+        node = await decode_node(await self._load_block(found))
+        return ContentStat(cid, node.unixfs.kind, _file_size(node.unixfs), found, node)
 
     async def resolve(self, scope: ContentScope, root: Cid | ContentStat, path: Sequence[str]) -> Sequence[ContentStat]:
         """The root, which may have been looked up already, and what each segment of the path leads to.
@@ -89,18 +89,18 @@ class ContentReader:
         """
         steps = [root if isinstance(root, ContentStat) else await self.stat(scope, root)]
         for name in path:
-            link, via = await self._entry(scope, steps[-1], name)
+            link, via = await self._find_entry(scope, steps[-1], name)
             steps.append(replace(await self.stat(scope, link.cid), via=via))
         return steps
 
-    async def entries(self, scope: ContentScope, folder: ContentStat) -> AsyncGenerator[PBLink]:
+    async def list_entries(self, scope: ContentScope, folder: ContentStat) -> AsyncGenerator[PBLink]:
         """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder, TooManyShards."""
         if folder.node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
             raise ContentNotAFolder
-        async for link in self._links(scope, folder.node, 0, ShardBudget()):
+        async for link in self._walk_folder(scope, folder.node, 0, ShardBudget()):
             yield link
 
-    async def content(
+    async def stream_file(
         self, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
     ) -> AsyncGenerator[bytes]:
         """The bytes `begin` to `end` of a file, in pieces. Raises NotAFile, ContentMissing, ContentDamaged."""
@@ -108,59 +108,59 @@ class ContentReader:
             raise ContentNotAFile
         end = file.size if end is None else min(end, file.size)
         if file.node is None:  # one block, and it is found already
-            yield (await self._load(file.found))[begin:end]
+            yield (await self._load_block(file.block))[begin:end]
             return
         if not file.node.links and not file.node.unixfs.sizes:  # it is all in the node
             if own := file.node.unixfs.data[begin:end]:
                 yield own
             return
-        tree = await self._db.read(lambda connection: store.tree(connection, file.found.pack_id, file.cid))
+        tree = await self._db.read(lambda connection: store.find_tree(connection, file.block.pack_id, file.cid))
         pieces = (
-            self._walk(scope, file.cid, begin, end, 0)
+            self._walk_file(scope, file.cid, begin, end, 0)
             if tree is None
-            else self._run(file.found.pack_id, tree, begin, end)
+            else self._stream_tree(file.block.pack_id, tree, begin, end)
         )
         async for piece in pieces:
             yield piece
 
-    async def _run(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
+    async def _stream_tree(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
         """A range of a file that is one range of its pack."""
         try:
-            async for piece in self._chunks(pack_id, tree, begin, end):
+            async for piece in self._stream_chunks(pack_id, tree, begin, end):
                 yield piece
         except BlobNotFound:
-            await self._report(pack_id)
+            await self._report_damage(pack_id)
 
-    async def _chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
+    async def _stream_chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
         """The range chunk by chunk, each verified."""
         profile = named(tree.profile)
         first, last = begin // profile.chunk, -(-end // profile.chunk)
-        for page in range(first, last, _PAGE):
-            count = min(_PAGE, last - page)
+        for page in range(first, last, _DIGEST_PAGE):
+            count = min(_DIGEST_PAGE, last - page)
             digests = await self._db.read(
-                lambda connection, page=page, count=count: store.leaves(connection, pack_id, tree.cid, page, count)
+                lambda connection, page=page, count=count: store.leaf_digests(connection, pack_id, tree.cid, page, count)
             )
             at = page * profile.chunk
             length = min(count * profile.chunk, tree.size - at)
             number = 0
             async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
                 digest = digests[number * DIGEST : (number + 1) * DIGEST]
-                framed = piece if profile.raw else _framed(piece)
+                framed = piece if profile.raw else _frame_leaf(piece)
                 if not Cid(1, RAW, SHA2_256, digest).names(framed):
-                    await self._report(pack_id)
+                    await self._report_damage(pack_id)
                 yield piece[max(0, begin - at) : end - at]
                 at += profile.chunk
                 number += 1
 
-    async def _walk(self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
+    async def _walk_file(self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
         """A range of a file whose blocks lie anywhere."""
-        if depth > FILE_DEPTH:
+        if depth > MAX_FILE_DEPTH:
             raise TooDeep
-        block = await self.block(scope, cid)
+        block = await self.read_block(scope, cid)
         if cid.codec != DAG_PB:
             yield block[begin:end]
             return
-        node = await decoded(block)
+        node = await decode_node(block)
         if node.unixfs.kind not in {UnixfsKind.FILE, UnixfsKind.RAW} or len(node.links) != len(node.unixfs.sizes):
             raise ContentNotAFile
         own = node.unixfs.data
@@ -169,11 +169,11 @@ class ContentReader:
         at = len(own)
         for link, size in zip(node.links, node.unixfs.sizes, strict=True):
             if size and at < end and at + size > begin:  # one block can be linked often, as nothing at all
-                async for piece in self._walk(scope, link.cid, max(0, begin - at), min(size, end - at), depth + 1):
+                async for piece in self._walk_file(scope, link.cid, max(0, begin - at), min(size, end - at), depth + 1):
                     yield piece
             at += size
 
-    async def _entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
+    async def _find_entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
         """The entry of a folder, and the shards below the folder's own node that lead to it."""
         via: list[Cid] = []
         node, key = folder.node, hash_name(name)
@@ -186,56 +186,56 @@ class ContentReader:
             label = f"{place:02X}"
             below = next((link for link in node.links if link.name == label), None)
             if below is None:
-                return _named(node, label + name), via
+                return _find_link(node, label + name), via
             via.append(below.cid)
-            node = await decoded(await self.block(scope, below.cid))
-        return _named(node, name), via
+            node = await decode_node(await self.read_block(scope, below.cid))
+        return _find_link(node, name), via
 
-    async def _links(
-        self, scope: ContentScope, node: PBNode, depth: int, purse: "ShardBudget"
+    async def _walk_folder(
+        self, scope: ContentScope, node: PBNode, depth: int, budget: "ShardBudget"
     ) -> AsyncGenerator[PBLink]:
-        if depth > _SHARDS:
+        if depth > _MAX_SHARD_DEPTH:
             raise TooDeep
         _check_width(node)
         for link in node.links:
             if node.unixfs.kind is UnixfsKind.DIRECTORY:
                 yield link
             elif len(link.name) > 2:
-                purse.earn()
+                budget.add_entry()
                 yield PBLink(link.cid, link.name[2:], link.size)
             else:
-                purse.pay()
-                shard = await decoded(await self.block(scope, link.cid))
-                async for below in self._links(scope, shard, depth + 1, purse):
+                budget.spend_shard()
+                shard = await decode_node(await self.read_block(scope, link.cid))
+                async for below in self._walk_folder(scope, shard, depth + 1, budget):
                     yield below
 
     async def is_whole(self, found: BlockMatch) -> bool:
         """Whether the stored bytes of a block are what its CID says. Raises BlobFailed."""
         try:
-            return found.row.cid.names(await self._stored(found))
+            return found.row.cid.names(await self._read_stored(found))
         except BlobNotFound:
             return False
 
-    async def _load(self, found: BlockMatch) -> bytes:
+    async def _load_block(self, found: BlockMatch) -> bytes:
         self._loads += 1
-        if self._loads % _TURN == 0:
+        if self._loads % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         try:
-            data = await self._stored(found)
+            data = await self._read_stored(found)
         except BlobNotFound:
-            await self._report(found.pack_id)
+            await self._report_damage(found.pack_id)
         if not found.row.cid.names(data):
-            await self._report(found.pack_id)
+            await self._report_damage(found.pack_id)
         return data
 
-    async def _stored(self, found: BlockMatch) -> bytes:
+    async def _read_stored(self, found: BlockMatch) -> bytes:
         row = found.row
-        if row.where is BlockLocation.INLINE:
+        if row.location is BlockLocation.INLINE:
             return row.data or b""
         data = await self._blobs.read(found.pack_id, row.offset, row.length)
-        return data if row.where is BlockLocation.SLICE else _framed(data)
+        return data if row.location is BlockLocation.SLICE else _frame_leaf(data)
 
-    async def _report(self, pack_id: str) -> NoReturn:
+    async def _report_damage(self, pack_id: str) -> NoReturn:
         """Raises ContentDamaged: from now on another copy is preferred, if there is one. Of a pack that was let go, and
         swept while it was read, ContentMissing.
         """
@@ -245,9 +245,9 @@ class ContentReader:
         raise ContentDamaged
 
 
-async def decoded(block: bytes) -> PBNode:
+async def decode_node(block: bytes) -> PBNode:
     """The node in a block; of a large one, which can take a quarter of a second, beside the loop. Raises Malformed."""
-    return dagpb.decode(block) if len(block) < _LARGE else await asyncio.to_thread(dagpb.decode, block)
+    return dagpb.decode(block) if len(block) < _LARGE_BLOCK else await asyncio.to_thread(dagpb.decode, block)
 
 
 class ShardBudget:
@@ -256,23 +256,23 @@ class ShardBudget:
     def __init__(self) -> None:
         self._left = _EMPTY
 
-    def earn(self) -> None:
+    def add_entry(self) -> None:
         self._left += _FOR_EACH
 
-    def pay(self) -> None:
+    def spend_shard(self) -> None:
         """Raises TooManyShards."""
         if self._left == 0:
             raise TooManyShards
         self._left -= 1
 
 
-def _size(unixfs: UnixfsData) -> int | None:
+def _file_size(unixfs: UnixfsData) -> int | None:
     if unixfs.kind in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
         return None
     return len(unixfs.data) + sum(unixfs.sizes) if unixfs.size is None else unixfs.size
 
 
-def _framed(content: bytes) -> bytes:
+def _frame_leaf(content: bytes) -> bytes:
     before, after = dagpb.leaf_frame(len(content))
     return before + content + after
 
@@ -283,7 +283,7 @@ def _check_width(node: PBNode) -> None:
         raise ContentNotAFolder
 
 
-def _named(node: PBNode, name: str) -> PBLink:
+def _find_link(node: PBNode, name: str) -> PBLink:
     for link in node.links:
         if link.name == name:
             return link

@@ -6,7 +6,7 @@ Forms tell what they bring after the bytes. What is read again is not written ag
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, BlobWriter
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.chunk_pipeline import PIECE
+from roost.storage.content.chunk_pipeline import PIECE_SIZE
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.unixfs.importer import DagTree
 from roost.storage.unixfs.profile import ImportProfile
@@ -17,24 +17,24 @@ class Reimporter:
         self._db = db
         self._blobs = blobs
 
-    async def under(self, receiver: ContentReceiver, profile: ImportProfile) -> tuple[ContentReceiver, list[DagTree]]:
+    async def import_with_profile(self, receiver: ContentReceiver, profile: ImportProfile) -> tuple[ContentReceiver, list[DagTree]]:
         """A receiver that has the same files under another profile, and these. Raises BlobMissing, BlobFailed."""
-        await receiver.keep()
+        await receiver.commit_blob()
         other = ContentReceiver(self._db, _NullWriter(), receiver.pack_id, profile)
         trees: list[DagTree] = []
         for file in receiver.files:
             if file.size:
-                async for piece in self._blobs.stream(receiver.pack_id, file.offset, file.size, PIECE):
+                async for piece in self._blobs.stream(receiver.pack_id, file.offset, file.size, PIECE_SIZE):
                     await other.write(piece)
             trees.append(await other.end_file())
         return other, trees
 
-    async def as_car(self, receiver: ContentReceiver) -> CarReceiver:
+    async def import_car(self, receiver: ContentReceiver) -> CarReceiver:
         """A receiver of the CAR that the pack is. Raises Malformed, BlobMissing, BlobFailed."""
-        await receiver.keep()
+        await receiver.commit_blob()
         car = CarReceiver(self._db, _NullWriter(), receiver.pack_id)
         if receiver.size:
-            async for piece in self._blobs.stream(receiver.pack_id, 0, receiver.size, PIECE):
+            async for piece in self._blobs.stream(receiver.pack_id, 0, receiver.size, PIECE_SIZE):
                 await car.write(piece)
         return car
 

@@ -14,49 +14,49 @@ from roost.storage.content import store
 from roost.storage.content.model import BlockMatch, Pack
 from roost.storage.content.reader import ContentReader
 
-AGAIN_AFTER = timedelta(days=30)
-RATE = 16 * 1024**2
+RECHECK_AFTER = timedelta(days=30)
+BYTES_PER_SECOND = 16 * 1024**2
 """Bytes a second."""
-_PAGE = 500
-_NAMED = 20
+_PAGE_SIZE = 500
+_MAX_HOLDERS = 20
 
 _log = log.get_logger("content")
 
-Describe = Callable[[Connection, Sequence[str]], Sequence[str]]
+DescribeHolders = Callable[[Connection, Sequence[str]], Sequence[str]]
 """What a person knows holders as, of whose names only their own room knows the meaning."""
 
 
 class ContentScrubber:
-    def __init__(self, db: Database, reader: ContentReader, rate: float = RATE) -> None:
+    def __init__(self, db: Database, reader: ContentReader, rate: float = BYTES_PER_SECOND) -> None:
         self._db = db
         self._reader = reader
         self._rate = rate
-        self.describe: Describe = lambda _, holders: holders
-        self.damaged = 0
+        self.describe_holders: DescribeHolders = lambda _, holders: holders
+        self.damaged_packs = 0
         """Packs that were known to be damaged when this was looked at last."""
 
-    async def look(self) -> None:
+    async def count_damaged(self) -> None:
         """Count what is damaged."""
-        self.damaged = await self._db.read(store.damaged)
+        self.damaged_packs = await self._db.read(store.count_damaged)
 
-    async def next(self) -> bool:
+    async def scrub_next(self) -> bool:
         """Check a pack that was not checked for `AGAIN_AFTER`, and tell if it is damaged; whether there was one.
 
         Raises BlobFailed.
         """
-        done = await self.check(clock.utc_now() - AGAIN_AFTER)
+        done = await self.check_oldest(clock.utc_now() - RECHECK_AFTER)
         if done is None:
             return False
         pack, is_whole = done
         if not is_whole:
-            held_by = await self._db.read(lambda connection: self._held_by(connection, pack))
+            held_by = await self._db.read(lambda connection: self._describe_holders(connection, pack))
             _log.error("stored content is damaged", pack=pack.id, held_by=held_by)
         elif pack.damaged:
             _log.info("stored content is whole again", pack=pack.id)
-        await self.look()
+        await self.count_damaged()
         return True
 
-    async def check(self, before: datetime) -> tuple[Pack, bool] | None:
+    async def check_oldest(self, before: datetime) -> tuple[Pack, bool] | None:
         """Read the pack that was not checked for the longest time, if that is before then, and keep what is found.
 
         The pack as it was known until then, and whether it is whole. Raises BlobFailed.
@@ -68,13 +68,13 @@ class ContentScrubber:
         await self._db.write(lambda connection: store.mark_checked(connection, pack.id, at, damaged=not is_whole))
         return pack, is_whole
 
-    def _held_by(self, connection: Connection, pack: Pack) -> Sequence[str]:
-        return self.describe(connection, store.holders(connection, pack.id, _NAMED))
+    def _describe_holders(self, connection: Connection, pack: Pack) -> Sequence[str]:
+        return self.describe_holders(connection, store.list_holders(connection, pack.id, _MAX_HOLDERS))
 
     async def _is_whole(self, pack: Pack) -> bool:
         after = b""
         while rows := await self._db.read(
-            lambda connection, after=after: store.rows_of(connection, pack.id, after, _PAGE)
+            lambda connection, after=after: store.list_blocks(connection, pack.id, after, _PAGE_SIZE)
         ):
             after = rows[-1].cid.digest
             for row in sorted(rows, key=lambda row: row.offset):

@@ -12,7 +12,7 @@ from roost.core.db.database import DatabaseWriteFailed
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.model import ABANDONED, PackReference, StorageTotals
+from roost.storage.content.model import ABANDONED_AFTER, PackReference, StorageTotals
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
@@ -20,7 +20,7 @@ from roost.storage.content.scrub import ContentScrubber
 from roost.storage.unixfs.importer import DagTree
 from roost.storage.unixfs.profile import ImportProfile
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 _log = log.get_logger("content")
 
 
@@ -29,9 +29,9 @@ class ContentService:
         self._db = db
         self._blobs = blobs
         self.reader = ContentReader(db, blobs)
-        self.scrub = ContentScrubber(db, self.reader)
-        self.again = Reimporter(db, blobs)
-        self.kept = StorageTotals(0, 0)
+        self.scrubber = ContentScrubber(db, self.reader)
+        self.reimporter = Reimporter(db, blobs)
+        self.totals = StorageTotals(0, 0)
         """When it was looked at last."""
 
     @asynccontextmanager
@@ -44,10 +44,10 @@ class ContentService:
         ):
             yield receiver
 
-    def received(self, writer: BlobWriter, profile: ImportProfile, key: str, tree: DagTree) -> ContentReceiver:
+    def receive_written(self, writer: BlobWriter, profile: ImportProfile, key: str, tree: DagTree) -> ContentReceiver:
         """A pack of one file, the bytes of which `writer` has got already. What is not committed is not content."""
         receiver = ContentReceiver(self._db, writer, key, profile)
-        receiver.take(tree)
+        receiver.add_received_file(tree)
         return receiver
 
     @asynccontextmanager
@@ -62,61 +62,61 @@ class ContentService:
 
         def remove(connection: Connection) -> bool:
             store.remove_unheld(connection, pack_id)
-            return not store.known(connection, [pack_id])
+            return not store.known_packs(connection, [pack_id])
 
         with suppress(DatabaseWriteFailed, BlobStoreFailed):
             if await self._db.write(remove):
                 await self._blobs.delete(pack_id)
 
-    async def look(self) -> None:
+    async def refresh_totals(self) -> None:
         """Count what is kept."""
-        self.kept = await self._db.read_long(store.kept)
+        self.totals = await self._db.read_long(store.storage_totals)
 
-    async def sweep(self, abandoned: timedelta = ABANDONED) -> int:
+    async def sweep(self, abandoned: timedelta = ABANDONED_AFTER) -> int:
         """Remove what nobody has held for that long, and what crashes left. How many objects went."""
         before = clock.utc_now() - abandoned
         gone = await self._blobs.sweep(abandoned)
-        while unheld := await self._db.read(lambda connection: store.unheld(connection, before, _AT_ONCE)):
+        while unheld := await self._db.read(lambda connection: store.list_unheld(connection, before, _BATCH_SIZE)):
             for pack_id in unheld:
                 if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
                     await self._blobs.delete(pack_id)
                     gone += 1
         async for blob in self._blobs.list():
             if blob.modified_at < before and not await self._db.read(
-                lambda connection, key=blob.key: store.known(connection, [key])
+                lambda connection, key=blob.key: store.known_packs(connection, [key])
             ):
                 await self._blobs.delete(blob.key)
                 gone += 1
         return gone
 
 
-def hold(connection: Connection, hold: PackReference) -> None:
+def hold_pack(connection: Connection, reference: PackReference) -> None:
     """Keep a pack for somebody, inside the transaction that makes that somebody."""
-    store.hold(connection, hold)
+    store.hold_pack(connection, reference)
 
 
-def release(connection: Connection, holder: str) -> None:
+def release_packs(connection: Connection, holder: str) -> None:
     """Let go of what somebody held, inside a transaction of the caller's; what nobody else holds goes with a sweep."""
-    store.release(connection, holder)
+    store.release_packs(connection, holder)
 
 
-def mend(connection: Connection, hold: PackReference) -> bool:
+def replace_damaged(connection: Connection, reference: PackReference) -> bool:
     """Have a holder of a damaged pack hold that one instead, which has come whole; whether its own was damaged."""
-    if not store.holds_damaged(connection, hold.holder):
+    if not store.holds_damaged(connection, reference.holder):
         return False
-    store.release(connection, hold.holder)
-    store.hold(connection, hold)
+    store.release_packs(connection, reference.holder)
+    store.hold_pack(connection, reference)
     return True
 
 
-def stored(connection: Connection, tenant_id: str) -> int:
+def stored_bytes(connection: Connection, tenant_id: str) -> int:
     """Bytes that are kept for a tenant."""
-    return store.stored_by(connection, tenant_id)
+    return store.stored_bytes(connection, tenant_id)
 
 
-def kept(connection: Connection) -> StorageTotals:
+def storage_totals(connection: Connection) -> StorageTotals:
     """Bytes that are kept, whoever's they are."""
-    return store.kept(connection)
+    return store.storage_totals(connection)
 
 
 def is_damaged(connection: Connection, holder: str) -> bool:

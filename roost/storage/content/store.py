@@ -72,8 +72,8 @@ trees = sa.Table(
     sa.Column("leaves", sa.LargeBinary, nullable=False),
 )
 
-_AT_ONCE = 2000
-_PLACE = (
+_BATCH_SIZE = 2000
+_BLOCK_QUERY = (
     sa.select(blocks.c.pack_id, blocks.c.place, blocks.c.offset, blocks.c.length, blocks.c.data)
     .join(holds, holds.c.pack_id == blocks.c.pack_id)
     .join(packs, packs.c.id == blocks.c.pack_id)
@@ -82,8 +82,8 @@ _PLACE = (
     .order_by(packs.c.damaged, blocks.c.pack_id)
     .limit(1)
 )
-_ANYBODYS = PreparedQuery(_PLACE)  # this is asked for every block that is read
-_TENANTS = PreparedQuery(_PLACE.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
+_FIND_PUBLIC = PreparedQuery(_BLOCK_QUERY)  # this is asked for every block that is read
+_FIND_OF_TENANT = PreparedQuery(_BLOCK_QUERY.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
@@ -94,40 +94,40 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
     unique_blocks = {row.cid.digest: _block_values(pack.id, row) for row in rows}
     unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files}
     for table, values in ((blocks, list(unique_blocks.values())), (trees, list(unique_trees.values()))):
-        for at in range(0, len(values), _AT_ONCE):
-            insert_many(connection, table, values[at : at + _AT_ONCE])
+        for at in range(0, len(values), _BATCH_SIZE):
+            insert_many(connection, table, values[at : at + _BATCH_SIZE])
 
 
-def hold(connection: Connection, hold: PackReference) -> None:
-    values = {"pack_id": hold.pack_id, "holder": hold.holder, "tenant_id": hold.tenant_id, "network": hold.network}
+def hold_pack(connection: Connection, reference: PackReference) -> None:
+    values = {"pack_id": reference.pack_id, "holder": reference.holder, "tenant_id": reference.tenant_id, "network": reference.network}
     connection.execute(holds.insert().values(values))
-    _count(connection, hold.tenant_id, _size(connection, hold.pack_id))
+    _add_stored_bytes(connection, reference.tenant_id, _pack_size(connection, reference.pack_id))
 
 
-def release(connection: Connection, holder: str) -> None:
+def release_packs(connection: Connection, holder: str) -> None:
     gone = holds.delete().where(holds.c.holder == holder).returning(holds.c.pack_id, holds.c.tenant_id)
     for row in connection.execute(gone).all():
-        _count(connection, row.tenant_id, -_size(connection, row.pack_id))
+        _add_stored_bytes(connection, row.tenant_id, -_pack_size(connection, row.pack_id))
 
 
-def stored_by(connection: Connection, tenant_id: str) -> int:
+def stored_bytes(connection: Connection, tenant_id: str) -> int:
     """Bytes of all packs that the tenant holds."""
     return connection.execute(sa.select(stored.c.size).where(stored.c.tenant_id == tenant_id)).scalar_one_or_none() or 0
 
 
-def find(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMatch | None:
+def find_block(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMatch | None:
     """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
     if cid.hash != SHA2_256:  # the number of another can be larger than the column takes
         return None
     values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network.value, "tenant_id": scope.tenant_id}
-    row = (_ANYBODYS if scope.tenant_id is None else _TENANTS).first(connection, values)
+    row = (_FIND_PUBLIC if scope.tenant_id is None else _FIND_OF_TENANT).first(connection, values)
     if row is None:
         return None
     pack_id, place, offset, length, data = row
     return BlockMatch(pack_id, BlockRow(cid, BlockLocation(place), offset, length, data))
 
 
-def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
+def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
     """The file of that root in the pack, without its leaves."""
     columns = [column for column in trees.c if column is not trees.c.leaves]
     query = sa.select(*columns).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
@@ -135,7 +135,7 @@ def tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
     return None if row is None else TreeRow(cid, row.profile, row.offset, row.size, b"")
 
 
-def leaves(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
+def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
     """The digests of some of a file's chunks, one behind the other."""
     part = sa.func.substr(trees.c.leaves, first * DIGEST + 1, count * DIGEST)
     return connection.execute(
@@ -158,18 +158,18 @@ def next_to_check(connection: Connection, before: datetime) -> Pack | None:
     Damaged ones too: somebody may have brought them back.
     """
     due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
-    query = packs.select().where(due, _held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
+    query = packs.select().where(due, _is_held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
     row = connection.execute(query).first()
     return None if row is None else _pack(row)
 
 
-def damaged(connection: Connection) -> int:
+def count_damaged(connection: Connection) -> int:
     """How many packs are known to be damaged, of those that somebody holds."""
-    query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged, _held())
+    query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged, _is_held())
     return connection.execute(query).scalar_one()
 
 
-def holders(connection: Connection, pack_id: str, limit: int) -> Sequence[str]:
+def list_holders(connection: Connection, pack_id: str, limit: int) -> Sequence[str]:
     """By what names the pack is held, some of them."""
     query = sa.select(holds.c.holder).where(holds.c.pack_id == pack_id).order_by(holds.c.holder).limit(limit)
     return list(connection.execute(query).scalars())
@@ -188,14 +188,14 @@ def holds_damaged(connection: Connection, holder: str) -> bool:
     return connection.execute(query.where(packs.c.damaged, holds.c.holder == holder).limit(1)).first() is not None
 
 
-def rows_of(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:
+def list_blocks(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:
     """Blocks of a pack in the order of their digests, those after one."""
     query = blocks.select().where(blocks.c.pack_id == pack_id, blocks.c.digest > after)
     found = connection.execute(query.order_by(blocks.c.digest).limit(limit))
     return [_block(row, Cid(1, row.codec, row.hash, row.digest)) for row in found]
 
 
-def unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
+def list_unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
     """Packs that nobody holds and that were made before the moment."""
     query = (
         sa.select(packs.c.id)
@@ -206,36 +206,36 @@ def unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str
     return list(connection.execute(query).scalars())
 
 
-def known(connection: Connection, keys: Sequence[str]) -> set[str]:
+def known_packs(connection: Connection, keys: Sequence[str]) -> set[str]:
     """Those of the keys that are packs."""
     return set(connection.execute(sa.select(packs.c.id).where(packs.c.id.in_(keys))).scalars())
 
 
-def kept(connection: Connection) -> StorageTotals:
+def storage_totals(connection: Connection) -> StorageTotals:
     """Over all packs."""
     size = sa.func.coalesce(sa.func.sum(packs.c.size), 0)
-    query = sa.select(size, sa.func.coalesce(sa.func.sum(packs.c.size).filter(~_held()), 0))
+    query = sa.select(size, sa.func.coalesce(sa.func.sum(packs.c.size).filter(~_is_held()), 0))
     every, unheld = connection.execute(query).one()
     return StorageTotals(int(every), int(unheld))
 
 
 def remove_unheld(connection: Connection, pack_id: str) -> bool:
     """Remove the pack from the index unless somebody holds it by now; whether it is gone."""
-    return connection.execute(packs.delete().where(packs.c.id == pack_id, ~_held())).rowcount == 1
+    return connection.execute(packs.delete().where(packs.c.id == pack_id, ~_is_held())).rowcount == 1
 
 
-def _count(connection: Connection, tenant_id: str, more: int) -> None:
+def _add_stored_bytes(connection: Connection, tenant_id: str, more: int) -> None:
     """The first one of a tenant's is counted while the tenant is held, so that no two make the row."""
     counted = stored.update().where(stored.c.tenant_id == tenant_id).values(size=stored.c.size + more)
     if connection.execute(counted).rowcount == 0:
         connection.execute(stored.insert().values(tenant_id=tenant_id, size=more))
 
 
-def _size(connection: Connection, pack_id: str) -> int:
+def _pack_size(connection: Connection, pack_id: str) -> int:
     return connection.execute(sa.select(packs.c.size).where(packs.c.id == pack_id)).scalar_one()
 
 
-def _held() -> sa.ColumnElement[bool]:
+def _is_held() -> sa.ColumnElement[bool]:
     return sa.exists().where(holds.c.pack_id == packs.c.id)
 
 
@@ -245,7 +245,7 @@ def _block_values(pack_id: str, row: BlockRow) -> dict[str, Any]:
         "pack_id": pack_id,
         "codec": row.cid.codec,
         "hash": row.cid.hash,
-        "place": int(row.where),
+        "place": int(row.location),
         "offset": row.offset,
         "length": row.length,
         "data": row.data,

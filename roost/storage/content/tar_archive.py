@@ -13,10 +13,10 @@ from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
 
-VERSION = 1
+FORMAT_VERSION = 1
 """Another one for every change of the bytes."""
-MOST_MEMBERS = 100_000
-_DEEPEST = 64
+MAX_MEMBERS = 100_000
+_MAX_DEPTH = 64
 _LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; what Linux takes
 _END = bytes(2 * tarfile.BLOCKSIZE)
 
@@ -35,35 +35,35 @@ class TarArchive:
         Raises NotArchivable, TooManyMembers, TooDeep, Malformed, ContentMissing, ContentDamaged, BlobFailed.
         """
         count = 0
-        async for _ in self._members(self._top.cid, str(self._top.cid), 0):
+        async for _ in self._walk_members(self._top.cid, str(self._top.cid), 0):
             count += 1
-            if count > MOST_MEMBERS:
+            if count > MAX_MEMBERS:
                 raise TooManyArchiveMembers
 
-    async def pieces(self) -> AsyncGenerator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes]:
         """Raises what `check` raises."""
-        async for path, cid, stat in self._members(self._top.cid, str(self._top.cid), 0):
+        async for path, cid, stat in self._walk_members(self._top.cid, str(self._top.cid), 0):
             if stat is None:
-                data = await self._reader.block(self._scope, cid)
-                yield _head(path, len(data)) + data + _padding(len(data))
+                data = await self._reader.read_block(self._scope, cid)
+                yield _member_header(path, len(data)) + data + _padding(len(data))
             elif stat.size is None:
-                yield _head(f"{path}/", None)
+                yield _member_header(f"{path}/", None)
             else:
-                async for piece in self._file(path, stat, stat.size):
+                async for piece in self._stream_file(path, stat, stat.size):
                     yield piece
         yield _END
 
-    async def _file(self, path: str, stat: ContentStat, size: int) -> AsyncGenerator[bytes]:
-        yield _head(path, size)
+    async def _stream_file(self, path: str, stat: ContentStat, size: int) -> AsyncGenerator[bytes]:
+        yield _member_header(path, size)
         at = 0
-        async for piece in self._reader.content(self._scope, stat):
+        async for piece in self._reader.stream_file(self._scope, stat):
             at += len(piece)
             yield piece
         if at != size:
             raise ContentDamaged
         yield _padding(size)
 
-    async def _members(self, cid: Cid, path: str, depth: int) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
+    async def _walk_members(self, cid: Cid, path: str, depth: int) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
         """Path and CID of everything from there on; None stands for plain blocks, which are files."""
         stat = None if cid.codec == RAW else await self._reader.stat(self._scope, cid)
         if stat is not None and (cid.codec != DAG_PB or stat.kind in {UnixfsKind.SYMLINK, UnixfsKind.METADATA}):
@@ -71,15 +71,15 @@ class TarArchive:
         yield path, cid, stat
         if stat is None or stat.size is not None:
             return
-        if depth == _DEEPEST:
+        if depth == _MAX_DEPTH:
             raise TooDeep
         names: set[str] = set()
-        async for link in self._reader.entries(self._scope, stat):
+        async for link in self._reader.list_entries(self._scope, stat):
             below = f"{path}/{link.name}"
             if not _is_safe(link.name) or link.name in names or len(below.encode()) > _LONGEST_PATH:
                 raise NotArchivable
             names.add(link.name)
-            async for member in self._members(link.cid, below, depth + 1):
+            async for member in self._walk_members(link.cid, below, depth + 1):
                 yield member
 
 
@@ -88,7 +88,7 @@ def _is_safe(name: str) -> bool:
     return name not in {"", ".", ".."} and not set(name) & {"/", "\\", "\0"} and len(name.encode()) <= _LONGEST_NAME
 
 
-def _head(path: str, size: int | None) -> bytes:
+def _member_header(path: str, size: int | None) -> bytes:
     """A member's header; `size` is None for folders."""
     member = tarfile.TarInfo(path)
     member.type, member.mode = (tarfile.DIRTYPE, 0o755) if size is None else (tarfile.REGTYPE, 0o644)

@@ -26,14 +26,14 @@ class StorageQuota:
 
         def read(connection: Connection) -> tuple[int, int | None]:
             plan = tenants.get_tenant(connection, tenant_id).plan
-            return content.stored(connection, tenant_id), self._capacities[plan]
+            return content.stored_bytes(connection, tenant_id), self._capacities[plan]
 
         return await self._db.read(read)
 
     def room(self, connection: Connection, tenant: Tenant) -> int | None:
         """How many more bytes the tenant may keep, less than none where it keeps too many; None for any number."""
         most = self._capacities[tenant.plan]
-        return None if most is None else most - content.stored(connection, tenant.id)
+        return None if most is None else most - content.stored_bytes(connection, tenant.id)
 
     def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
         """That what is kept and `more` bytes are not too many; exact while the tenant is held. Raises StorageFull."""

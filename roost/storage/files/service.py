@@ -80,14 +80,14 @@ class FileService:
         elif file_id is not None and present is not None:
             store.keep_promise(connection, file_id, present.id)
         if present is not None:
-            if content.mend(
+            if content.replace_damaged(
                 connection, PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
             ):
                 self.capacity.check(connection, tenant)
             return replace(present, is_duplicate=True)
         file = arrival.file(file_id or ids.new_id())
         store.add(connection, file)
-        content.hold(connection, PackReference(pack_id, holder_of(file.id), file.tenant_id, file.network))
+        content.hold_pack(connection, PackReference(pack_id, holder_of(file.id), file.tenant_id, file.network))
         self.capacity.check(connection, tenant)
         self._tell(connection, FileEvent.ADDED, file)
         return file
@@ -176,7 +176,7 @@ class FileService:
         """False where somebody else was first."""
         if not store.mark_deleted(connection, file.id, clock.utc_now()):
             return False
-        content.release(connection, holder_of(file.id))
+        content.release_packs(connection, holder_of(file.id))
         self._tell(connection, FileEvent.DELETED, file)
         return True
 

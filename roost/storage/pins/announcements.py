@@ -15,7 +15,7 @@ from roost import work
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
-from roost.storage.content.car_export import blocks_car
+from roost.storage.content.car_export import export_car
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.files import public_files
@@ -106,7 +106,7 @@ class Announcements:
     async def _car(self, cid: Cid) -> AsyncGenerator[bytes, None]:
         scope = ContentScope(ContentNetwork.PUBLIC)
         root = await self._reader.stat(scope, cid)
-        async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
+        async with aclosing(export_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
 

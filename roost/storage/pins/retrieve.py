@@ -18,7 +18,7 @@ from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
 from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, origin
 from roost.identity import tenants
-from roost.storage.content.car_export import blocks_car
+from roost.storage.content.car_export import export_car
 from roost.storage.content.car_receiver import CarContents, CarReceiver
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
@@ -133,7 +133,7 @@ class PinRetrieval:
     async def _take(self, pin: Pin, source: ContentSource, limit: int) -> None:
         async with self._content.receive_car() as car, aclosing(source.car(pin.ask.cid)) as pieces:
             await self._receive(pin, car, pieces, limit)
-            kept = await car.end()
+            kept = await car.finish()
             if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
                 raise MalformedContent("The CAR has another root than was asked for")
             if kept.size > limit:  # few blocks, each of which is in it very often
@@ -148,7 +148,7 @@ class PinRetrieval:
                 if not car.size:
                     await self._set(pin, PinState.RETRIEVING)
                 if car.size + len(piece) > limit:
-                    await car.settle()  # a liar is one, whatever the length of the lie
+                    await car.flush()  # a liar is one, whatever the length of the lie
                     raise UploadTooLarge
                 await car.write(piece)
                 if car.size - paid >= LEAST:
@@ -212,7 +212,7 @@ class _LocalSource(ContentSource):
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
         scope = ContentScope(ContentNetwork.PUBLIC)
         root = await self._reader.stat(scope, Cid.parse(cid))
-        async with aclosing(blocks_car(self._reader, scope, [root])) as pieces:
+        async with aclosing(export_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -50,7 +50,7 @@ class UploadSession:
         try:
             async for chunk in _awake(stream):
                 await self.write(chunk)
-            await self._pieces.end()
+            await self._pieces.flush()
         finally:
             await self.keep()
         return self.transfer
@@ -66,10 +66,10 @@ class UploadSession:
 
     async def keep(self) -> None:
         """What came is acknowledged from here on. Raises StorageFull, BlobFailed, OutOfStep."""
-        await self._pieces.settle()
+        await self._pieces.join()
         if self._pieces.failed:  # when only one of the two is done, what was kept last is all that counts
             return
-        await self._pieces.end()
+        await self._pieces.flush()
         before = self.transfer
         if self._draft.size == before.offset:
             return

@@ -86,7 +86,7 @@ class UploadService:
         if label.car:
             return await self._publish_car(order, receiver, parts, label)
         if label.profile not in {None, order.profile}:
-            receiver, trees = await self._content.again.under(receiver, label.profile or order.profile)
+            receiver, trees = await self._content.reimporter.import_with_profile(receiver, label.profile or order.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = await run_in_daemon_thread(lambda: _arranged(receiver, parts, wrap=label.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
@@ -102,8 +102,8 @@ class UploadService:
     ) -> File:
         if len(parts) > 1:
             raise InvalidUpload("A CAR is one file")
-        car = await self._content.again.as_car(receiver)
-        kept = await car.end()
+        car = await self._content.reimporter.import_car(receiver)
+        kept = await car.finish()
         limit = await self.limit(order.tenant_id)
         if kept.size > min(limit, limit if order.max_size is None else order.max_size):
             raise UploadTooLarge  # few blocks, each of which is in it very often

@@ -17,9 +17,9 @@ async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
     """The tenant's, as the CAR of these blocks."""
     async with visit.house.content.receive_car() as pack:
         await pack.write(b"".join(car.written([root], blocks)))
-        kept = await pack.end()
+        kept = await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, ContentNetwork.PUBLIC)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return kept.cid
 
 

@@ -42,7 +42,7 @@ async def test_a_way_as_long_as_it_may_be(place: House) -> None:
         for _ in range(PATH_DEPTH_LIMIT):
             tree = pack.add_folder([entry("d", tree)])
         hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PUBLIC)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
     assert found.end.cid == file.cid
 

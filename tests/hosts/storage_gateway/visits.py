@@ -87,7 +87,7 @@ class Visits:
                 below.append(entry(name, tree))
                 cids.append(tree.cid)
             hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", tenant or self.house.tenant_id, network)
-            await pack.commit(lambda connection: service.hold(connection, hold))
+            await pack.commit(lambda connection: service.hold_pack(connection, hold))
         return cids
 
     async def file(

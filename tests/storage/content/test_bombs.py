@@ -54,15 +54,15 @@ async def take(place: House, blocks: Sequence[Block]) -> Cid:
     root = blocks[-1][0]
     async with place.content.receive_car() as pack:
         await pack.write(b"".join(car.written([root], blocks)))
-        await pack.end()
+        await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, ContentNetwork.PUBLIC)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return root
 
 
 async def names(reader: ContentReader, root: Cid, most: int) -> list[str]:
     found: list[str] = []
-    async for link in reader.entries(PUBLIC, await reader.stat(PUBLIC, root)):
+    async for link in reader.list_entries(PUBLIC, await reader.stat(PUBLIC, root)):
         found.append(link.name)
         if len(found) == most:
             break
@@ -141,7 +141,7 @@ async def test_bytes_between_nothings_are_read(place: House) -> None:
     root = await take(place, [one, nothing, inner, outer])
     blobs = Counting(place.folder / "blobs")
     reader = ContentReader(place.db, blobs)
-    pieces = [piece async for piece in reader.content(PUBLIC, await reader.stat(PUBLIC, root), 0, 21)]
+    pieces = [piece async for piece in reader.stream_file(PUBLIC, await reader.stat(PUBLIC, root), 0, 21)]
     assert b"".join(pieces) == b"1" * 21
     assert blobs.count < 50
 
@@ -159,7 +159,7 @@ async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> N
             turns += 1
 
     busy = asyncio.create_task(others())
-    pieces = [piece async for piece in place.reader.content(PUBLIC, stat)]
+    pieces = [piece async for piece in place.reader.stream_file(PUBLIC, stat)]
     busy.cancel()
     assert len(pieces) == 2000
     assert turns >= 20
@@ -194,5 +194,5 @@ async def test_sizes_without_links_take_no_room(place: House) -> None:
     async with place.content.receive_car() as pack:
         await pack.write(b"".join(car.written([cid], [(cid, block)])))
         with pytest.raises(MalformedContent, match="not as long as it says"):
-            await pack.end()
-        assert [len(node.sizes) for node in pack._nodes.values()] == [1]
+            await pack.finish()
+        assert [len(node.link_sizes) for node in pack._nodes.values()] == [1]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
+from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.car import written
@@ -27,7 +27,7 @@ async def sent(
     """The blocks of a CAR of ours, no one twice."""
     reader, steps = car.CarReader(), await place.reader.resolve(place.scope, root, path)
     found: Blocks = []
-    async for piece in blocks_car(place.reader, place.scope, steps, dag_scope, span):
+    async for piece in export_car(place.reader, place.scope, steps, dag_scope, span):
         found += [(one.cid, one.data) for one in reader.feed(piece)]
     reader.finish()
     assert reader.roots == [steps[-1].cid]

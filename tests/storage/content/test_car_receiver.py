@@ -35,9 +35,9 @@ async def test_a_folder_is_read_out_of_it(place: House, profile: ImportProfile) 
     kept = await take(place, b"".join(written([root], blocks)))
     assert kept == CarContents(root, UnixfsKind.SHARD, len(CONTENT) + 5 * 3000, 3001)
     steps = await place.reader.resolve(place.scope, root, ["in", "big"])
-    parts = [piece async for piece in place.reader.content(place.scope, steps[-1], 1_000_000, 3_000_001)]
+    parts = [piece async for piece in place.reader.stream_file(place.scope, steps[-1], 1_000_000, 3_000_001)]
     assert b"".join(parts) == CONTENT[1_000_000:3_000_001]
-    assert len([link async for link in place.reader.entries(place.scope, steps[0])]) == 3001
+    assert len([link async for link in place.reader.list_entries(place.scope, steps[0])]) == 3001
 
 
 @EVERY_PROFILE
@@ -46,14 +46,14 @@ async def test_a_file_alone(place: House, profile: ImportProfile) -> None:
     kept = await take(place, b"".join(written([tree.cid], reversed(blocks))), 1 << 22)
     assert kept == CarContents(tree.cid, UnixfsKind.FILE, len(CONTENT), 1)
     for cid, block in blocks:
-        assert await place.reader.block(place.scope, cid) == block
+        assert await place.reader.read_block(place.scope, cid) == block
 
 
 async def test_a_block_alone(place: House) -> None:
     tree, blocks = blocks_of(V1, b"small")
     assert await take(place, b"".join(written([tree.cid], blocks))) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
     stat = await place.reader.stat(place.scope, tree.cid)
-    assert b"".join([piece async for piece in place.reader.content(place.scope, stat)]) == b"small"
+    assert b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)]) == b"small"
 
 
 async def test_no_file_lacks_a_block(place: House) -> None:
@@ -147,4 +147,4 @@ async def test_blocks_beside_the_root_are_not_content(place: House) -> None:
     tree, blocks = blocks_of(V1, b"small")
     await take(place, b"".join(written([tree.cid], [*blocks, (Cid.of(RAW, b"beside"), b"beside")])))
     with pytest.raises(ContentNotFound):
-        await place.reader.block(place.scope, Cid.of(RAW, b"beside"))
+        await place.reader.read_block(place.scope, Cid.of(RAW, b"beside"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.storage.content.chunk_pipeline import PIECE, ChunkPipeline
+from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 
 
 class Worker:
@@ -43,14 +43,14 @@ async def _soon() -> None:
 
 async def test_what_comes_in_any_size_is_worked_on_in_whole_pieces() -> None:
     worker = Worker.free()
-    content = bytes(range(256)) * (PIECE // 256 * 7) + b"the rest"
-    sizes = [1, PIECE - 1, PIECE, PIECE // 2, 7, len(content)]
+    content = bytes(range(256)) * (PIECE_SIZE // 256 * 7) + b"the rest"
+    sizes = [1, PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE // 2, 7, len(content)]
     at = 0
     for size in sizes:
         await worker.pieces.add(content[at : at + size])
         at += size
-    await worker.pieces.end()
-    assert [len(piece) for piece in worker.got] == [PIECE] * 7 + [8]
+    await worker.pieces.flush()
+    assert [len(piece) for piece in worker.got] == [PIECE_SIZE] * 7 + [8]
     assert b"".join(worker.got) == content
     assert worker.seen == worker.got
 
@@ -59,31 +59,31 @@ async def test_what_comes_in_any_size_is_worked_on_in_whole_pieces() -> None:
 async def test_two_are_worked_on_while_one_is_gathered_and_no_fourth(slow: str) -> None:
     worker = Worker.free()
     (worker.may_look if slow == "look" else worker.may_keep).clear()
-    await worker.pieces.add(b"a" * PIECE + b"b" * PIECE + b"c" * (PIECE - 1))
-    more = asyncio.create_task(worker.pieces.add(b"c" + b"d" * PIECE))
+    await worker.pieces.add(b"a" * PIECE_SIZE + b"b" * PIECE_SIZE + b"c" * (PIECE_SIZE - 1))
+    more = asyncio.create_task(worker.pieces.add(b"c" + b"d" * PIECE_SIZE))
     await _soon()
     assert not more.done(), "the third piece has to wait for the first"
     (worker.may_look if slow == "look" else worker.may_keep).set()
     await more
-    await worker.pieces.end()
-    assert worker.got == worker.seen == [letter * PIECE for letter in (b"a", b"b", b"c", b"d")]
+    await worker.pieces.flush()
+    assert worker.got == worker.seen == [letter * PIECE_SIZE for letter in (b"a", b"b", b"c", b"d")]
 
 
 async def test_more_may_be_added_after_an_end() -> None:
     worker = Worker.free()
     for word in (b"one", b"two"):
         await worker.pieces.add(word)
-        await worker.pieces.end()
-    await worker.pieces.end()
+        await worker.pieces.flush()
+    await worker.pieces.flush()
     assert worker.got == worker.seen == [b"one", b"two"]
 
 
 async def test_what_is_taken_is_not_worked_on() -> None:
     worker = Worker.free()
     await worker.pieces.add(b"small")
-    assert worker.pieces.take() == b"small"
-    assert worker.pieces.take() == b""
-    await worker.pieces.end()
+    assert worker.pieces.take_buffered() == b"small"
+    assert worker.pieces.take_buffered() == b""
+    await worker.pieces.flush()
     assert worker.got == worker.seen == []
 
 
@@ -100,21 +100,21 @@ def _stumbles(_: memoryview) -> None:
 async def test_work_that_fails_is_told_to_whoever_comes_next_and_ends_all_other(which: str, then: str) -> None:
     worker = Worker.free()
     pieces = ChunkPipeline(_stumbles, worker.keep) if which == "look" else ChunkPipeline(worker.look, _fails)
-    await pieces.add(b"x" * PIECE)
+    await pieces.add(b"x" * PIECE_SIZE)
     await pieces.close()
     assert pieces.failed
     worker.seen.clear()
     worker.got.clear()
     for _ in range(2):
         with pytest.raises(OSError, match="no" if which == "look" else "full"):
-            await (pieces.end() if then == "end" else pieces.add(b"y" * PIECE * 3))
+            await (pieces.flush() if then == "end" else pieces.add(b"y" * PIECE_SIZE * 3))
     await pieces.close()
     assert worker.seen == worker.got == []
 
 
 async def test_work_that_fails_after_it_was_given_up_disturbs_nobody() -> None:
     pieces = ChunkPipeline(_stumbles, _fails)
-    await pieces.add(b"x" * PIECE)
+    await pieces.add(b"x" * PIECE_SIZE)
     await pieces.close()
     await pieces.close()
 
@@ -122,8 +122,8 @@ async def test_work_that_fails_after_it_was_given_up_disturbs_nobody() -> None:
 async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> None:
     worker = Worker.free()
     worker.may_keep.clear()
-    await worker.pieces.add(b"x" * PIECE)
-    waiting = asyncio.create_task(worker.pieces.end())
+    await worker.pieces.add(b"x" * PIECE_SIZE)
+    waiting = asyncio.create_task(worker.pieces.flush())
     await _soon()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -133,22 +133,22 @@ async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> N
     assert not closing.done()
     worker.may_keep.set()
     await closing
-    assert worker.got == [b"x" * PIECE]
+    assert worker.got == [b"x" * PIECE_SIZE]
 
 
 async def test_memory_is_used_again_only_when_both_have_returned() -> None:
     """One that failed is over; what the other still works on stays as it is."""
     worker = Worker()
     pieces = ChunkPipeline(worker.look, _fails)
-    await pieces.add(b"x" * PIECE + b"y" * PIECE)
-    more = asyncio.create_task(pieces.add(b"z" * PIECE))
+    await pieces.add(b"x" * PIECE_SIZE + b"y" * PIECE_SIZE)
+    more = asyncio.create_task(pieces.add(b"z" * PIECE_SIZE))
     await _soon()
     assert not more.done()
     worker.may_look.set()
     with pytest.raises(OSError, match="full"):
         await more
     await pieces.close()
-    assert worker.seen[0] == b"x" * PIECE
+    assert worker.seen[0] == b"x" * PIECE_SIZE
 
 
 async def test_memory_is_let_go_when_all_is_over() -> None:
@@ -156,9 +156,9 @@ async def test_memory_is_let_go_when_all_is_over() -> None:
     gc.collect()  # what other tests left
     before = _mapped()
     worker = Worker.free()
-    await worker.pieces.add(b"x" * (PIECE + 1))
-    await worker.pieces.end()
-    assert _mapped() - before == 3 * PIECE
+    await worker.pieces.add(b"x" * (PIECE_SIZE + 1))
+    await worker.pieces.flush()
+    assert _mapped() - before == 3 * PIECE_SIZE
     await worker.pieces.close()
     assert _mapped() == before
     await worker.pieces.close()

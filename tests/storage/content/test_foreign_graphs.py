@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from roost.storage.content.car_export import DagScope, EntityBytes, blocks_car
+from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.content.model import FILE_DEPTH
+from roost.storage.content.model import MAX_FILE_DEPTH
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
@@ -63,7 +63,7 @@ def ranges(chance: random.Random, size: int) -> list[tuple[int, int]]:
 
 async def read(place: House, cid: Cid, begin: int, end: int) -> bytes:
     stat = await place.reader.stat(place.scope, cid)
-    return b"".join([piece async for piece in place.reader.content(place.scope, stat, begin, end)])
+    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat, begin, end)])
 
 
 def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -> bytes:
@@ -100,7 +100,7 @@ async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed
         if begin == end:
             continue
         reader, got = car.CarReader(), dict[bytes, bytes]()
-        async for piece in blocks_car(place.reader, place.scope, steps, DagScope.ENTITY, EntityBytes(begin, end - 1)):
+        async for piece in export_car(place.reader, place.scope, steps, DagScope.ENTITY, EntityBytes(begin, end - 1)):
             got |= {one.cid.digest: one.data for one in reader.feed(piece)}
         reader.finish()
         assert read_out_of(got, root, begin, end) == data[begin:end]
@@ -127,7 +127,7 @@ async def test_a_byte_that_changed_is_never_read(place: House, seed: int) -> Non
 
 async def test_as_deep_as_it_may_be(place: House) -> None:
     blocks: Graph = {Cid.of(RAW, b"deep"): b"deep"}
-    for _ in range(FILE_DEPTH):
+    for _ in range(MAX_FILE_DEPTH):
         below = list(blocks)[-1]
         node = dagpb.encode([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
         blocks[Cid.of(DAG_PB, node)] = node
@@ -150,10 +150,10 @@ async def test_as_deep_as_it_may_be(place: House) -> None:
     ],
 )
 def test_spans_of_ten_bytes(first: int, last: int | None, within: tuple[int, int]) -> None:
-    assert EntityBytes(first, last).within(10) == within
+    assert EntityBytes(first, last).resolve(10) == within
 
 
 @pytest.mark.parametrize(("first", "last"), [(10, None), (5, 4), (100, 200), (-1, -2), (0, -11)])
 def test_spans_with_nothing_in_them(first: int, last: int) -> None:
-    begin, end = EntityBytes(first, last).within(10)
+    begin, end = EntityBytes(first, last).resolve(10)
     assert b"0123456789"[begin : max(end, 0)] == b""

@@ -35,13 +35,13 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_it_sweeps_and_checks(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
     gone, _ = await place.keep(b"gone")
     kept, _ = await place.keep(CONTENT[:1000], holder="file/2")
-    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    await place.db.write(lambda connection: service.release_packs(connection, "file/1"))
     place.blob(kept).write_bytes(b"?")
     moment = clock.utc_now() + timedelta(days=2)
     monkeypatch.setattr(clock, "utc_now", lambda: moment)
     keeper = MaintenanceTasks(place.content, none_expired)
     keeper.start()
-    await until(lambda: not place.blob(gone).exists() and place.content.scrub.damaged == 1)
+    await until(lambda: not place.blob(gone).exists() and place.content.scrubber.damaged_packs == 1)
     await keeper.stop()
     await keeper.stop()
     assert place.blob(kept).exists()
@@ -51,10 +51,10 @@ async def test_what_was_found_damaged_before_is_known_from_the_beginning(place: 
     kept, _ = await place.keep(b"hurt")
     now = clock.utc_now()
     await place.db.write(lambda connection: store.mark_checked(connection, kept, now, damaged=True))
-    assert place.content.scrub.damaged == 0
+    assert place.content.scrubber.damaged_packs == 0
     keeper = MaintenanceTasks(place.content, none_expired)
     keeper.start()
-    await until(lambda: place.content.scrub.damaged == 1)
+    await until(lambda: place.content.scrubber.damaged_packs == 1)
     await keeper.stop()
 
 
@@ -81,7 +81,7 @@ async def test_it_counts_what_is_stored_and_what_nobody_holds(place: House) -> N
     await place.keep(CONTENT[:300], holder="file/2")
     keeper = MaintenanceTasks(place.content, none_expired)
     keeper.start()
-    await until(lambda: place.content.kept == StorageTotals(1300, 0))
-    await place.db.write(lambda connection: service.release(connection, "file/1"))
-    await until(lambda: place.content.kept == StorageTotals(1300, 1000))
+    await until(lambda: place.content.totals == StorageTotals(1300, 0))
+    await place.db.write(lambda connection: service.release_packs(connection, "file/1"))
+    await until(lambda: place.content.totals == StorageTotals(1300, 1000))
     await keeper.stop()

@@ -20,7 +20,7 @@ EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFIL
 async def whole(
     reader: ContentReader, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
 ) -> bytes:
-    return b"".join([piece async for piece in reader.content(scope, file, begin, end)])
+    return b"".join([piece async for piece in reader.stream_file(scope, file, begin, end)])
 
 
 @EVERY_PROFILE
@@ -54,7 +54,7 @@ async def test_the_way_goes_on_from_a_root_that_was_looked_up(place: House) -> N
         file = await pack.end_file()
         folder = pack.add_folder([entry("file", file)])
         hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     root = await place.reader.stat(place.scope, folder.cid)
     steps = await place.reader.resolve(place.scope, root, ["file"])
     assert steps == await place.reader.resolve(place.scope, folder.cid, ["file"])
@@ -72,7 +72,7 @@ async def test_no_more_is_read_than_a_node_says(place: House) -> None:
 
     def keep(connection: Connection) -> None:
         store.add_pack(connection, pack, rows, ())
-        store.hold(connection, PackReference(pack.id, "file/1", place.tenant_id, ContentNetwork.PRIVATE))
+        store.hold_pack(connection, PackReference(pack.id, "file/1", place.tenant_id, ContentNetwork.PRIVATE))
 
     await place.db.write(keep)
     assert await whole(place.reader, place.scope, await place.reader.stat(place.scope, root)) == b"aa"
@@ -82,9 +82,9 @@ async def test_no_more_is_read_than_a_node_says(place: House) -> None:
 async def test_every_block_by_its_cid(place: House, profile: ImportProfile) -> None:
     _, (tree,) = await place.keep(CONTENT, profile=profile)
     for node in tree.nodes:
-        assert await place.reader.block(place.scope, node.cid) == node.data
+        assert await place.reader.read_block(place.scope, node.cid) == node.data
     leaf = Cid(1, RAW if profile.raw else 0x70, 0x12, tree.leaves[32:64])
-    assert leaf.names(await place.reader.block(place.scope, leaf))
+    assert leaf.names(await place.reader.read_block(place.scope, leaf))
 
 
 @EVERY_PROFILE
@@ -96,11 +96,11 @@ async def test_a_folder_in_a_folder(place: House, profile: ImportProfile) -> Non
         many = [entry(f"{number}".rjust(80, "n"), small) for number in range(3000)]
         outer = pack.add_folder([entry("in", inner), *many])
         hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
-        await pack.commit(lambda connection: service.hold(connection, hold))
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     steps = await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt"])
     assert [step.cid for step in steps] == [outer.cid, inner.cid, small.cid]
     assert await whole(place.reader, place.scope, steps[-1]) == b"hello"
-    names = {link.name async for link in place.reader.entries(place.scope, steps[0])}
+    names = {link.name async for link in place.reader.list_entries(place.scope, steps[0])}
     assert len(names) == 3001
     assert (await place.reader.resolve(place.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
     with pytest.raises(ContentNotFound):
@@ -139,7 +139,7 @@ async def test_a_flipped_bit_is_never_served(place: House, profile: ImportProfil
     stat = await place.reader.stat(place.scope, tree.cid)
     got: list[bytes] = []
     with pytest.raises(ContentDamaged):
-        got.extend([piece async for piece in place.reader.content(place.scope, stat)])
+        got.extend([piece async for piece in place.reader.stream_file(place.scope, stat)])
     begin = 3_000_000 // profile.chunk * profile.chunk
     assert await whole(place.reader, place.scope, stat, 0, begin) == CONTENT[:begin]
 
@@ -148,7 +148,7 @@ async def test_a_whole_copy_is_preferred_to_a_damaged_one(place: House) -> None:
     for number in range(2):
         _, (tree,) = await place.keep(CONTENT, holder=f"file/{number}")
     stat = await place.reader.stat(place.scope, tree.cid)
-    place.blob(stat.found.pack_id).write_bytes(b"")
+    place.blob(stat.block.pack_id).write_bytes(b"")
     with pytest.raises(ContentDamaged):
         await whole(place.reader, place.scope, stat)
     again = await place.reader.stat(place.scope, tree.cid)
@@ -156,4 +156,4 @@ async def test_a_whole_copy_is_preferred_to_a_damaged_one(place: House) -> None:
 
 
 async def test_content_in_the_cid_itself(place: House) -> None:
-    assert await place.reader.block(place.scope, Cid(1, RAW, IDENTITY, b"tiny")) == b"tiny"
+    assert await place.reader.read_block(place.scope, Cid(1, RAW, IDENTITY, b"tiny")) == b"tiny"

@@ -45,7 +45,7 @@ async def test_what_fails_beside_it_keeps_nothing(place: House) -> None:
 async def test_the_same_bytes_twice_in_a_pack(place: House) -> None:
     _, (one, two) = await place.keep(b"same", b"same")
     assert one == two
-    assert await place.reader.block(place.scope, one.cid) == b"same"
+    assert await place.reader.read_block(place.scope, one.cid) == b"same"
 
 
 async def test_the_blocks_of_a_file_are_made_where_they_are_written_down(place: House) -> None:

@@ -21,7 +21,7 @@ def dialect() -> str:
 
 async def content(place: House, tree_cid: object) -> bytes:
     stat = await place.reader.stat(place.scope, tree_cid)
-    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
 
 
 @pytest.mark.parametrize("after", PROFILES.values(), ids=PROFILES)
@@ -31,9 +31,9 @@ async def test_the_same_files_under_another_profile(place: House, before: Import
         for data in FILES:
             await pack.write(data)
             await pack.end_file()
-        other, trees = await place.content.again.under(pack, after)
+        other, trees = await place.content.reimporter.import_with_profile(pack, after)
         hold = PackReference(other.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
-        await other.commit(lambda connection: service.hold(connection, hold))
+        await other.commit(lambda connection: service.hold_pack(connection, hold))
     assert [tree.cid for tree in trees] == [blocks_of(after, data)[0].cid for data in FILES]
     assert [await content(place, tree.cid) for tree in trees] == list(FILES)
     assert len([blob async for blob in place.content._blobs.list()]) == 1
@@ -44,10 +44,10 @@ async def test_a_pack_that_is_a_car(place: House) -> None:
     async with place.content.receive(V1) as pack:
         await pack.write(b"".join(written([root], blocks)))
         await pack.end_file()
-        car = await place.content.again.as_car(pack)
-        kept = await car.end()
+        car = await place.content.reimporter.import_car(pack)
+        kept = await car.finish()
         hold = PackReference(car.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
-        await car.commit(lambda connection: service.hold(connection, hold))
+        await car.commit(lambda connection: service.hold_pack(connection, hold))
     assert kept.cid == root
     steps = await place.reader.resolve(place.scope, root, ["in", "big"])
     assert await content(place, steps[-1].cid) == CONTENT
@@ -59,8 +59,8 @@ async def test_a_pack_that_is_none(place: House, data: bytes) -> None:
         async with place.content.receive(V1) as pack:
             await pack.write(data)
             await pack.end_file()
-            car = await place.content.again.as_car(pack)
-            await car.end()
+            car = await place.content.reimporter.import_car(pack)
+            await car.finish()
 
     with pytest.raises(MalformedContent):
         await read()
@@ -71,9 +71,9 @@ async def test_a_pack_whose_bytes_are_gone(place: House) -> None:
         async with place.content.receive(V1) as pack:
             await pack.write(b"small")
             await pack.end_file()
-            await pack.keep()
+            await pack.commit_blob()
             place.blob(pack.pack_id).unlink()
-            await place.content.again.under(pack, V0)
+            await place.content.reimporter.import_with_profile(pack, V0)
 
     with pytest.raises(BlobNotFound):
         await read()

@@ -6,7 +6,7 @@ import pytest
 
 from roost.core import clock
 from roost.storage.content.errors import ContentDamaged
-from roost.storage.content.scrub import AGAIN_AFTER, ContentScrubber
+from roost.storage.content.scrub import RECHECK_AFTER, ContentScrubber
 from roost.storage.unixfs.car import written
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, blocks_of, take
@@ -21,7 +21,7 @@ def scrub(place: House) -> ContentScrubber:
 async def everything(scrub: ContentScrubber) -> int:
     """Check all that is due; how many that were."""
     count = 0
-    while await scrub.next():
+    while await scrub.scrub_next():
         count += 1
     return count
 
@@ -47,9 +47,9 @@ async def test_each_pack_is_checked_once_in_a_while(
     tree, blocks = blocks_of(profile, b"in a CAR")
     await take(place, b"".join(written([tree.cid], blocks)))
     assert await everything(scrub) == 2
-    assert scrub.damaged == 0
+    assert scrub.damaged_packs == 0
     assert await everything(scrub) == 0
-    later(monkeypatch, AGAIN_AFTER + timedelta(seconds=1))
+    later(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
     assert await everything(scrub) == 2
 
 
@@ -63,7 +63,7 @@ async def test_a_flipped_bit_is_found_and_told(
     pack_id, _ = await place.keep(CONTENT, b"small", profile=profile, holder="file/broken")
     flip(place, pack_id, at)
     await everything(scrub)
-    assert scrub.damaged == 1
+    assert scrub.damaged_packs == 1
     said = capsys.readouterr()
     assert pack_id in said.out + said.err
     assert "file/broken" in said.out + said.err
@@ -74,7 +74,7 @@ async def test_a_lost_object_is_found(place: House, scrub: ContentScrubber) -> N
     pack_id, _ = await place.keep(CONTENT)
     place.blob(pack_id).unlink()
     await everything(scrub)
-    assert scrub.damaged == 1
+    assert scrub.damaged_packs == 1
 
 
 async def test_what_was_brought_back_is_whole_again(
@@ -85,8 +85,8 @@ async def test_what_was_brought_back_is_whole_again(
     await everything(scrub)
     stat = await place.reader.stat(place.scope, tree.cid)
     with pytest.raises(ContentDamaged):
-        _ = [piece async for piece in place.reader.content(place.scope, stat)]
+        _ = [piece async for piece in place.reader.stream_file(place.scope, stat)]
     flip(place, pack_id, 77)
-    later(monkeypatch, AGAIN_AFTER + timedelta(seconds=1))
+    later(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
     await everything(scrub)
-    assert scrub.damaged == 0
+    assert scrub.damaged_packs == 0

@@ -21,7 +21,7 @@ def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.FixtureRequest) -> None:
     gone, (tree,) = await place.keep(CONTENT)
     kept, _ = await place.keep(b"kept", holder="file/2")
-    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    await place.db.write(lambda connection: service.release_packs(connection, "file/1"))
     with pytest.raises(ContentNotFound):
         await place.reader.stat(place.scope, tree.cid)
     assert await place.content.sweep() == 0
@@ -35,11 +35,11 @@ async def test_what_was_let_go_goes_with_a_sweep(place: House, request: pytest.F
 async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(place: House, request: pytest.FixtureRequest) -> None:
     _, (tree,) = await place.keep(b"one block")
     found = await place.reader.stat(place.scope, tree.cid)
-    await place.db.write(lambda connection: service.release(connection, "file/1"))
+    await place.db.write(lambda connection: service.release_packs(connection, "file/1"))
     request.getfixturevalue("tomorrow")
     assert await place.content.sweep() == 1
     with pytest.raises(ContentNotFound):
-        await anext(place.reader.content(place.scope, found))
+        await anext(place.reader.stream_file(place.scope, found))
 
 
 @pytest.mark.usefixtures("tomorrow")

@@ -42,15 +42,15 @@ def hold(
     place: House, pack_id: str, holder: str = "file/1", network: ContentNetwork = PRIVATE, tenant: str | None = None
 ) -> None:
     one = PackReference(pack_id, holder, tenant or place.tenant_id, network)
-    place.db.run(lambda connection: store.hold(connection, one))
+    place.db.run(lambda connection: store.hold_pack(connection, one))
 
 
 def find(place: House, cid: Cid, scope: ContentScope | None = None) -> BlockMatch | None:
-    return place.db.run(lambda connection: store.find(connection, scope or place.scope, cid))
+    return place.db.run(lambda connection: store.find_block(connection, scope or place.scope, cid))
 
 
 def stored(place: House, tenant: str | None = None) -> int:
-    return place.db.run(lambda connection: store.stored_by(connection, tenant or place.tenant_id))
+    return place.db.run(lambda connection: store.stored_bytes(connection, tenant or place.tenant_id))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=("slice", "framed", "inline"))
@@ -118,7 +118,7 @@ def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
         *(BlockRow(Cid.of(RAW, bytes([n])), BlockLocation.SLICE, n, 1) for n in range(9)),
     )
     pack_id = keep(place, rows=again)
-    rows = place.db.run(lambda connection: store.rows_of(connection, pack_id, b"", 100))
+    rows = place.db.run(lambda connection: store.list_blocks(connection, pack_id, b"", 100))
     assert len(rows) == 10
     with pytest.raises(IntegrityError):
         keep(place)
@@ -129,7 +129,7 @@ def test_many_blocks_at_once(place: House) -> None:
     pack_id = keep(place, rows=rows)
     seen: list[bytes] = []
     after = b""
-    while page := place.db.run(lambda connection, after=after: store.rows_of(connection, pack_id, after, 1500)):
+    while page := place.db.run(lambda connection, after=after: store.list_blocks(connection, pack_id, after, 1500)):
         seen += [row.cid.digest for row in page]
         after = seen[-1]
     assert seen == sorted(row.cid.digest for row in rows)
@@ -140,15 +140,15 @@ def test_many_blocks_at_once(place: House) -> None:
 )
 def test_some_of_a_file_s_digests(place: House, first: int, count: int, numbers: list[int]) -> None:
     pack_id = keep(place)
-    found = place.db.run(lambda connection: store.leaves(connection, pack_id, NODE, first, count))
+    found = place.db.run(lambda connection: store.leaf_digests(connection, pack_id, NODE, first, count))
     assert bytes(found) == b"".join(bytes([number]) * 32 for number in numbers)
 
 
 def test_a_file_is_told_without_its_digests(place: House) -> None:
     pack_id = keep(place)
-    tree = place.db.run(lambda connection: store.tree(connection, pack_id, NODE))
+    tree = place.db.run(lambda connection: store.find_tree(connection, pack_id, NODE))
     assert tree == TreeRow(NODE, "v1", 7, 1 << 41, b"")
-    assert place.db.run(lambda connection: store.tree(connection, pack_id, A)) is None
+    assert place.db.run(lambda connection: store.find_tree(connection, pack_id, A)) is None
 
 
 def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(place: House) -> None:
@@ -158,10 +158,10 @@ def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(place: House) -> 
     hold(place, pack_id, "file/2", PUBLIC)
     hold(place, keep(place, 2, size=5), "file/3", tenant=place.other_id)
     assert (stored(place), stored(place, place.other_id)) == (2 << 50, 5)
-    place.db.run(lambda connection: store.release(connection, "file/1"))
+    place.db.run(lambda connection: store.release_packs(connection, "file/1"))
     assert (stored(place), stored(place, place.other_id)) == (1 << 50, 5)
-    place.db.run(lambda connection: store.release(connection, "nobody"))
-    place.db.run(lambda connection: store.release(connection, "file/2"))
+    place.db.run(lambda connection: store.release_packs(connection, "nobody"))
+    place.db.run(lambda connection: store.release_packs(connection, "file/2"))
     assert stored(place) == 0
 
 
@@ -169,19 +169,19 @@ def test_what_nobody_holds_may_go(place: House) -> None:
     held, free, young = (keep(place, number) for number in (1, 2, 3))
     hold(place, held)
     before = NOW + timedelta(seconds=3)
-    assert place.db.run(lambda connection: store.unheld(connection, before, 10)) == [free]
-    assert place.db.run(lambda connection: store.unheld(connection, before + timedelta(1), 1)) in ([free], [young])
+    assert place.db.run(lambda connection: store.list_unheld(connection, before, 10)) == [free]
+    assert place.db.run(lambda connection: store.list_unheld(connection, before + timedelta(1), 1)) in ([free], [young])
     assert place.db.run(lambda connection: store.remove_unheld(connection, held)) is False
     assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is True
     assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is False
-    assert place.db.run(lambda connection: store.known(connection, [held, free, young, "x"])) == {held, young}
-    assert place.db.run(lambda connection: store.rows_of(connection, free, b"", 10)) == []
-    assert place.db.run(lambda connection: store.tree(connection, free, NODE)) is None
+    assert place.db.run(lambda connection: store.known_packs(connection, [held, free, young, "x"])) == {held, young}
+    assert place.db.run(lambda connection: store.list_blocks(connection, free, b"", 10)) == []
+    assert place.db.run(lambda connection: store.find_tree(connection, free, NODE)) is None
 
 
 def test_a_pack_that_somebody_took_meanwhile_stays(place: House) -> None:
     pack_id = keep(place)
-    assert place.db.run(lambda connection: store.unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
+    assert place.db.run(lambda connection: store.list_unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
     hold(place, pack_id)
     assert place.db.run(lambda connection: store.remove_unheld(connection, pack_id)) is False
     assert find(place, A) is not None
@@ -209,12 +209,12 @@ def test_who_is_hurt(place: House) -> None:
     free = keep(place, 3)
     for pack_id in (first, free):
         place.db.run(lambda connection, p=pack_id: store.mark_damaged(connection, p))
-    assert place.db.run(store.damaged) == 1
-    assert place.db.run(lambda connection: store.holders(connection, first, 10)) == ["file/a", "file/b"]
-    assert place.db.run(lambda connection: store.holders(connection, first, 1)) == ["file/a"]
+    assert place.db.run(store.count_damaged) == 1
+    assert place.db.run(lambda connection: store.list_holders(connection, first, 10)) == ["file/a", "file/b"]
+    assert place.db.run(lambda connection: store.list_holders(connection, first, 1)) == ["file/a"]
     assert place.db.run(lambda connection: store.holders_of_damaged(connection, "", 10)) == ["file/a", "file/b"]
     assert place.db.run(lambda connection: store.holders_of_damaged(connection, "file/a", 10)) == ["file/b"]
     hurt = [place.db.run(lambda connection, h=h: store.holds_damaged(connection, h)) for h in ("file/a", "file/c", "x")]
     assert hurt == [True, False, False]
     place.db.run(lambda connection: store.mark_checked(connection, first, NOW, damaged=False))
-    assert place.db.run(store.damaged) == 0
+    assert place.db.run(store.count_damaged) == 0

@@ -37,7 +37,7 @@ async def made(place: House, cid: Cid) -> TarArchive:
 async def packed(place: House, cid: Cid) -> bytes:
     tar = await made(place, cid)
     await tar.check()
-    return b"".join([piece async for piece in tar.pieces()])
+    return b"".join([piece async for piece in tar.stream()])
 
 
 def unpacked(data: bytes) -> dict[str, bytes | None]:
@@ -51,7 +51,7 @@ def unpacked(data: bytes) -> dict[str, bytes | None]:
 
 
 async def sent(tar: TarArchive, out: bytearray) -> None:
-    async for piece in tar.pieces():
+    async for piece in tar.stream():
         out += piece
 
 
@@ -129,7 +129,7 @@ async def test_a_folder_in_many_parts_goes_out_whole(place: House) -> None:
 
 async def test_it_goes_out_in_small_pieces(place: House) -> None:
     cid = await kept(place, V1, {"a": CONTENT, "b": CONTENT})
-    sizes = [len(piece) async for piece in (await made(place, cid)).pieces()]
+    sizes = [len(piece) async for piece in (await made(place, cid)).stream()]
     assert max(sizes) <= V1.chunk
     assert sum(sizes) > 2 * len(CONTENT)
 

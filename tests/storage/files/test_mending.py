@@ -41,7 +41,7 @@ async def add(
 async def read(place: House, file: File) -> bytes:
     scope = ContentScope(file.network, file.tenant_id)
     stat = await place.reader.stat(scope, Cid.parse(file.cid))
-    return b"".join([piece async for piece in place.reader.content(scope, stat)])
+    return b"".join([piece async for piece in place.reader.stream_file(scope, stat)])
 
 
 def flip(path: Path, at: int = 4_000_000) -> None:
@@ -56,14 +56,14 @@ async def test_the_same_content_heals_a_damaged_file(place: House, files: FileSe
     with pytest.raises(ContentDamaged):
         await read(place, first)
     assert [one.id async for one in damaged(place.db)] == [first.id]
-    await place.content.scrub.look()
-    assert place.content.scrub.damaged == 1
+    await place.content.scrubber.count_damaged()
+    assert place.content.scrubber.damaged_packs == 1
     again, _ = await add(place, files)
     assert (again.id, again.created_at, again.is_duplicate) == (first.id, first.created_at, True)
     assert await read(place, first) == CONTENT
     assert [one.id async for one in damaged(place.db)] == []
-    await place.content.scrub.look()
-    assert place.content.scrub.damaged == 0
+    await place.content.scrubber.count_damaged()
+    assert place.content.scrubber.damaged_packs == 0
     assert await files.capacity.usage(place.tenant_id) == (len(CONTENT), None)
 
 
@@ -83,7 +83,7 @@ async def test_a_car_heals_it_too(place: House, files: FileService) -> None:
     tree, blocks = blocks_of(V1, CONTENT)
     async with place.content.receive_car() as car:
         await car.write(b"".join(written([tree.cid], blocks)))
-        kept = await car.end()
+        kept = await car.finish()
         arrival = NewFile(place.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
         again = await car.commit(lambda connection: files.add(connection, arrival, car.pack_id))
     assert again.id == first.id
@@ -109,8 +109,8 @@ async def test_whose_it_is_is_told_in_words(
 ) -> None:
     file, path = await add(place, files)
     flip(path)
-    place.content.scrub.describe = describe
-    while await place.content.scrub.next():
+    place.content.scrubber.describe_holders = describe
+    while await place.content.scrubber.scrub_next():
         pass
     said = "".join(capsys.readouterr())
     for word in (file.id, file.cid, file.tenant_id, "'n'"):

@@ -87,4 +87,4 @@ async def test_a_paid_plan_may_have_any_number(place: House, files: FileService)
 
 async def test_tenants_are_counted_apart(place: House, files: FileService) -> None:
     await add(place, files, b"1" * 1000)
-    assert await place.db.read(lambda connection: content.stored(connection, place.other_id)) == 0
+    assert await place.db.read(lambda connection: content.stored_bytes(connection, place.other_id)) == 0

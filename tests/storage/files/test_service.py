@@ -37,12 +37,12 @@ async def add(
 async def test_added_found_and_deleted(place: House, files: FileService) -> None:
     file = await add(place, files, b"one", FileMetadata("one", {"a": 1}))
     assert await files.get(place.tenant_id, PRIVATE, file.id) == file
-    assert await place.reader.block(place.scope, Cid.parse(file.cid)) == b"one"
+    assert await place.reader.read_block(place.scope, Cid.parse(file.cid)) == b"one"
     await files.delete(place.tenant_id, PRIVATE, file.id)
     with pytest.raises(FileNotFound):
         await files.get(place.tenant_id, PRIVATE, file.id)
     with pytest.raises(ContentNotFound):
-        await place.reader.block(place.scope, Cid.parse(file.cid))
+        await place.reader.read_block(place.scope, Cid.parse(file.cid))
 
 
 async def test_another_tenant_or_network_has_no_such_file(place: House, files: FileService) -> None:

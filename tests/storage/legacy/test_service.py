@@ -32,7 +32,7 @@ def legacy(place: House) -> LegacyPinService:
 async def content(place: House, cid: str) -> bytes:
     scope = ContentScope(ContentNetwork.PUBLIC, place.tenant_id)
     stat = await place.reader.stat(scope, Cid.parse(cid))
-    return b"".join([piece async for piece in place.reader.content(scope, stat)])
+    return b"".join([piece async for piece in place.reader.stream_file(scope, stat)])
 
 
 async def test_json_is_kept_as_a_file(place: House, legacy: LegacyPinService) -> None:

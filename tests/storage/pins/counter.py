@@ -78,7 +78,7 @@ class Counter:
     async def read(self, cid: str, *path: str) -> bytes:
         scope = ContentScope(ContentNetwork.PUBLIC, self.place.tenant_id)
         stat = (await self.place.reader.resolve(scope, Cid.parse(cid), path))[-1]
-        return b"".join([piece async for piece in self.place.reader.content(scope, stat)])
+        return b"".join([piece async for piece in self.place.reader.stream_file(scope, stat)])
 
 
 @asynccontextmanager

@@ -121,7 +121,7 @@ async def test_what_is_public_is_given_whole(place: House, database: Database, p
         assert list(desk.town.given) == [_v1(file)]
         async with place.content.receive_car() as copy:
             await copy.write(desk.town.given[_v1(file)])
-            kept = await copy.end()
+            kept = await copy.finish()
         assert (str(kept.cid), kept.size) == (_v1(file), len(CONTENT))
 
 

@@ -90,7 +90,7 @@ def cid_of(data: bytes, profile: str = "v1") -> str:
 
 async def content(place: House, cid: str) -> bytes:
     stat = await place.reader.stat(place.scope, Cid.parse(cid))
-    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -55,7 +55,7 @@ async def send(
 
 async def read(place: House, cid: str, *path: str) -> bytes:
     stat = (await place.reader.resolve(place.scope, Cid.parse(cid), path))[-1]
-    return b"".join([piece async for piece in place.reader.content(place.scope, stat)])
+    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
 
 
 async def test_a_file(place: House, uploads: UploadService) -> None:
