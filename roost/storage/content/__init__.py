@@ -1,1 +1,1 @@
-"""Content by CID: packs of bytes, the index of their blocks, who holds them, and reading them back, verified."""
+"""Content by CID: packs of bytes, the index of their blocks, their holders, and verified reading."""

@@ -1,5 +1,6 @@
-"""CARs that go out: the blocks of a file or folder in the order of a depth-first walk, each once and each verified
-(ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, dups=n or y).
+"""CAR export: the verified blocks of a file or folder in depth-first order.
+
+Source: ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, dups=n or y.
 """
 
 import re
@@ -21,7 +22,7 @@ _SHARD_LABEL_LENGTH = 2
 
 
 class DagScope(StrEnum):
-    """How much below the end of the path: its block; what makes the file or the list of the folder; everything."""
+    """Extent of an export: the block at the end of the path, the file or folder listing, or the whole graph."""
 
     BLOCK = "block"
     ENTITY = "entity"
@@ -30,21 +31,21 @@ class DagScope(StrEnum):
 
 @dataclass(frozen=True)
 class EntityBytes:
-    """Bytes of a file, the last one included, None being its end; negative ones count from its end."""
+    """Inclusive byte range of a file; negative offsets count from its end, and `last=None` is its end."""
 
     first: int
     last: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`entity-bytes` as it is written: `0:*`, `0:1023`, `-5:*`. Raises InvalidSpan."""
+        """Parse `entity-bytes`: `0:*`, `0:1023`, `-5:*`. Raises InvalidByteRange."""
         found = _BYTE_RANGE.fullmatch(text)
         if found is None:
             raise InvalidByteRange
         return cls(int(found[1]), None if found[2] is None else int(found[2]))
 
     def resolve(self, size: int) -> tuple[int, int]:
-        """Where it begins and ends in a file of that size, the end not included."""
+        """Return the half-open range in a file of `size` bytes."""
         last = size - 1 if self.last is None else self.last
         begin, last = (at + size if at < 0 else at for at in (self.first, last))
         return max(0, begin), min(size, last + 1)
@@ -62,10 +63,10 @@ async def export_car(
     *,
     dups: bool = False,
 ) -> AsyncGenerator[bytes]:
-    """A CAR of the blocks that prove the way (`steps`, as `Reader.resolve` gives them) and of what is at its end.
+    """Stream a CAR of the blocks on `path` (from `ContentReader.resolve`) and of the content at its end.
 
-    dups: each block comes as often as the walk comes to it, so that a reader need not keep any.
-    `span` matters for files, and means the entity. Raises ContentMissing, ContentDamaged, TooManyBlocks, BlobFailed.
+    dups: repeat a block each time the walk reaches it, so that a reader can discard it. entity_bytes: limits a file and
+    implies the scope ENTITY. Raises ContentNotFound, ContentDamaged, TooManyBlocks, BlobStoreFailed.
     """
     end = path[-1]
     walk = _DagWalk(reader, scope, DagScope.ENTITY if entity_bytes is not None else dag_scope, dups=dups)
@@ -86,10 +87,10 @@ class _DagWalk:
         self._dag_scope = dag_scope
         self._dups = dups
         self._count = 0
-        self._sent: dict[bytes, bool] = {}  # by digest: whether all below it was sent too; empty with `dups`
+        self._sent: dict[bytes, bool] = {}  # by digest: whether its whole subtree was sent; empty with `dups`
 
     async def frame_block(self, cid: Cid) -> Sequence[bytes]:
-        """One block of the way."""
+        """Return the CAR frame of one block on the path, or nothing if it was sent."""
         if cid.digest in self._sent:
             return ()
         self._record_block(cid, whole=False)
@@ -103,7 +104,7 @@ class _DagWalk:
             if known or (known is not None and cid.codec != DAG_PB):
                 continue
             block = await self._reader.read_block(self._scope, cid)
-            self._record_block(cid, whole=part is None and cid.codec == DAG_PB)  # as plain bytes it has nothing below it
+            self._record_block(cid, whole=part is None and cid.codec == DAG_PB)  # read as RAW, it has no links
             if known is None:
                 for piece in _frame_block(cid, block):
                     yield piece
@@ -131,12 +132,12 @@ class _DagWalk:
 
 
 def _frame_block(cid: Cid, block: bytes) -> Sequence[bytes]:
-    """The pieces of a CAR for a block; none for one whose content is in its CID."""
+    """Return the CAR frame of a block; an identity CID needs none."""
     return () if cid.hash == IDENTITY else (car.frame(cid, len(block)), block)
 
 
 def _links_in_range(node: PBNode, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:
-    """The links of a file that hold some of the range, and which part of each; None where it is all of it."""
+    """Return the links that overlap the range, each with its part of it; None means the whole link."""
     found: list[tuple[Cid, _Range]] = []
     at = len(node.unixfs.data)
     for link, size in zip(node.links, node.unixfs.sizes, strict=False):

@@ -1,7 +1,7 @@
-"""CARs that users hand in: each is kept as it is, as one pack, once it is known to be one whole file or folder.
+"""CAR import: an uploaded CAR is stored unchanged as one pack, if it is one complete file or folder.
 
-Every block is checked against its CID as it comes. A CAR that lacks a block, tells a wrong size or has another root
-than one is refused. Blocks that the root does not lead to are bytes of the pack, and never content.
+Every block is checked against its CID while it streams in. A CAR with a missing block, a wrong size or any number of
+roots other than one is rejected. Blocks that the root does not reach are bytes of the pack and never content.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from roost.storage.unixfs.errors import MalformedContent
 T = TypeVar("T")
 MAX_BLOCKS = 250_000
 MAX_LINKS = 500_000
-"""Both are held in memory while a CAR comes; at 256 KiB a block this is 61 GiB."""
-_MOST_FILES, _MOST_BYTES = 2**31 - 1, 2**53 - 1  # what every client of JSON can count
+"""Limits of one CAR, which bound memory; at 256 KiB a block they allow 61 GiB."""
+_MOST_FILES, _MOST_BYTES = 2**31 - 1, 2**53 - 1  # integers that JSON clients represent exactly
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 _FILES = frozenset({UnixfsKind.FILE, UnixfsKind.RAW})
 
 
 @dataclass(frozen=True)
 class CarContents:
-    """What a CAR holds. size: bytes of content, of a folder's files together. files: how many, a file being one."""
+    """The root of a CAR, its content in bytes (of all files of a folder), and its number of files."""
 
     cid: Cid
     kind: UnixfsKind
@@ -43,7 +43,7 @@ class CarContents:
 
 @dataclass(frozen=True, slots=True)
 class _NodeSummary:
-    """What matters of a node: what is below it, and of a file how many bytes are below each link."""
+    """Links and sizes of a node, in bytes; `link_sizes` has the content below each link of a file."""
 
     kind: UnixfsKind
     data_size: int
@@ -54,7 +54,7 @@ class _NodeSummary:
 
 @dataclass(frozen=True, slots=True)
 class _SubtreeSummary:
-    """A block with all that is below it."""
+    """Totals of a block and everything below it."""
 
     size: int
     files: int = 1
@@ -62,7 +62,7 @@ class _SubtreeSummary:
 
 
 class CarReceiver:
-    """Got from `Content.receive_car`. `write` the CAR, `end` it, then `commit` once."""
+    """A CAR upload from `ContentService.receive_car`: `write` the CAR, `finish` it, then `commit` once."""
 
     def __init__(self, db: Database, writer: BlobWriter, key: str) -> None:
         self._db = db
@@ -78,21 +78,21 @@ class CarReceiver:
         """Bytes received."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes of the CAR. Raises Malformed, BlobFailed."""
+        """Write the next bytes of the CAR. Raises MalformedContent, BlobStoreFailed."""
         self.size += len(data)
         await self._pipeline.add(data)
 
     async def flush(self) -> None:
-        """All that came so far has been looked at. Raises Malformed, BlobFailed."""
+        """Wait until all bytes are indexed and written. Raises MalformedContent, BlobStoreFailed."""
         await self._pipeline.flush()
 
     async def finish(self) -> CarContents:
-        """What has come, if it is whole. Raises Malformed."""
+        """Verify that the CAR is complete and return its contents. Raises MalformedContent."""
         await self.flush()
         return await asyncio.to_thread(self._verify_contents)
 
     async def commit(self, then: Callable[[Connection], T]) -> T:
-        """Keep the pack, and in one transaction make it content and do `then`, as `Receiver.commit` does."""
+        """Commit the blob, then publish the pack and call `then` in one transaction; see `ContentReceiver.commit`."""
         await self._writer.commit()
         pack = Pack(self.pack_id, self.size, clock.utc_now())
         rows = [self._rows[cid] for cid in self._subtrees if cid.hash != IDENTITY]
@@ -104,7 +104,7 @@ class CarReceiver:
         return await self._db.write(publish)
 
     async def aclose(self) -> None:
-        """Waits for what a thread still does with what came. Idempotent."""
+        """Wait for running work and release the buffers. Idempotent."""
         await self._pipeline.close()
 
     def _index_blocks(self, piece: memoryview) -> None:
@@ -125,14 +125,14 @@ class CarReceiver:
         if self._link_count > MAX_LINKS:
             raise MalformedContent(f"The CAR has more than {MAX_LINKS:,} links")
         unixfs = node.unixfs
-        sizes = unixfs.sizes[: len(links) + 1]  # one too many is as wrong as a million, and takes no room
+        sizes = unixfs.sizes[: len(links) + 1]  # one size too many is enough to reject the file
         return _NodeSummary(unixfs.kind, len(unixfs.data), unixfs.size, links, sizes)
 
     def _verify_contents(self) -> CarContents:
         self._reader.finish()
         roots = self._reader.roots or ()
         if len(roots) != 1:
-            raise MalformedContent(f"The CAR has {len(roots)} roots; one is needed")
+            raise MalformedContent(f"The CAR has {len(roots)} roots; it must have one")
         root = roots[0].v1()
         if root.hash == IDENTITY or root not in self._rows:
             raise MalformedContent(f"The CAR does not have the block of its root, {roots[0]}")
@@ -141,15 +141,15 @@ class CarReceiver:
         if kind not in _FOLDERS | _FILES:
             raise MalformedContent("The root of the CAR is neither a file nor a folder")
         if top.size > _MOST_BYTES:
-            raise MalformedContent("The CAR holds the same blocks more often than can be counted")
+            raise MalformedContent("The content of the CAR is larger than 2^53 - 1 bytes")
         return CarContents(roots[0], kind, top.size, top.files)
 
     def _summarize_dag(self, root: Cid) -> _SubtreeSummary:
-        """Everything below the root, the lowest first; hashes make no circles."""
+        """Summarize all blocks below the root, children first; hash links cannot form a cycle."""
         waiting = [root]
         while waiting:
             cid = waiting[-1]
-            if cid in self._subtrees:  # asked first, so that no node is gone through more than twice
+            if cid in self._subtrees:  # checked first, so that each node is visited at most twice
                 waiting.pop()
             elif missing := [link for link in self._child_links(cid) if link not in self._subtrees]:
                 waiting += missing
@@ -159,7 +159,7 @@ class CarReceiver:
 
     def _child_links(self, cid: Cid) -> Sequence[Cid]:
         if cid.codec not in {RAW, DAG_PB}:
-            raise MalformedContent(f"The CAR leads to a block that belongs to no file or folder: {cid}")
+            raise MalformedContent(f"The CAR has a link with an unsupported codec: {cid}")
         if cid.hash == IDENTITY:
             if cid.codec == DAG_PB and cid not in self._nodes:
                 self._nodes[cid] = self._summarize_node(cid.digest)
@@ -168,7 +168,7 @@ class CarReceiver:
         return self._nodes[cid].links if cid in self._nodes else ()
 
     def _summarize_subtree(self, cid: Cid) -> _SubtreeSummary:
-        """Raises Malformed for a file that is not as long as it says."""
+        """Total the subtree of a block. Raises MalformedContent for a wrong size or a too deep file."""
         node = self._nodes.get(cid)
         if node is None:
             return _SubtreeSummary(len(cid.digest) if cid.hash == IDENTITY else self._rows[cid].length)
@@ -178,6 +178,10 @@ class CarReceiver:
             return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
         depth = max((part.depth + 1 for part in parts), default=0)
         told = node.data_size + size if node.declared_size is None else node.declared_size
-        if told != node.data_size + size or [part.size for part in parts] != list(node.link_sizes) or depth > MAX_FILE_DEPTH:
-            raise MalformedContent(f"A file of the CAR is not as long as it says, or too deep: {cid}")
+        if (
+            told != node.data_size + size
+            or [part.size for part in parts] != list(node.link_sizes)
+            or depth > MAX_FILE_DEPTH
+        ):
+            raise MalformedContent(f"A file of the CAR declares a wrong size or is too deep: {cid}")
         return _SubtreeSummary(told, depth=depth)

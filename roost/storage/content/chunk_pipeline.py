@@ -1,9 +1,8 @@
-"""Bytes that come in any size, gathered to pieces: while the next one is gathered, those before it are worked on.
+"""Pipeline of fixed-size pieces: hash and write earlier pieces while the next one is received.
 
-Each piece is looked at in a thread (hashed, read) and kept (written), side by side, and the next waits in line already:
-so the network, the hashing and the disk wait for each other as little as they can. Three pieces of memory are all that
-is held, whole pages, so that disks can take them directly, and used again and again: fresh memory for each would cost
-the system as much as writing it.
+Each piece is processed in a thread (hashed, parsed) and written at the same time, so the network, the hashing and the
+disk rarely wait for each other. Three reused buffers bound the memory; they are page-aligned for direct I/O, and
+allocating new ones would cost as much as writing them.
 """
 
 import asyncio
@@ -13,15 +12,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 PIECE_SIZE = 1024 * 1024
-"""Bytes that are looked at and kept at a time."""
+"""Bytes."""
 _BUFFER_COUNT = 3
 
 
 class ChunkPipeline:
-    """`add` what comes, then `end`; `close` when all is over, or given up. One task at a time.
+    """Bounded pipeline for one task: `add` bytes, `flush`, and `close` at the end or on failure.
 
-    `look` (in a thread) and `keep` get whole pieces, but for the last one before an `end`, in their order and one after
-    another; a piece is theirs until both have returned. After a failure neither gets any more.
+    `process` (in a thread) and `write` receive pieces in order, one at a time; only the last one before a `flush` may be
+    short. A piece is valid until both have returned. After a failure neither receives another one.
     """
 
     def __init__(self, process: Callable[[memoryview], None], write: Callable[[memoryview], Awaitable[None]]) -> None:
@@ -34,10 +33,10 @@ class ChunkPipeline:
         self._size = 0
         self._pending: deque[asyncio.Future[None]] = deque()
         self.failed = False
-        """Whether something was not looked at or not kept."""
+        """Whether `process` or `write` has raised."""
 
     async def add(self, data: bytes | bytearray | memoryview) -> None:
-        """Raises what the work on an earlier piece raised, as soon as it is known."""
+        """Add bytes of any size. Raises the error of an earlier piece as soon as it is known."""
         while self.failed:
             await self._wait_oldest()
         at = 0
@@ -51,25 +50,25 @@ class ChunkPipeline:
                     await self._submit_buffer()
 
     async def flush(self) -> None:
-        """All that was added is worked on when this returns; more may come after it. Raises what the work raises."""
+        """Process and write all bytes added so far; more may follow. Raises the errors of the work."""
         if self._size:
             await self._submit_buffer()
         while self._pending:
             await self._wait_oldest()
 
     def take_buffered(self) -> bytes:
-        """What was gathered, for a caller who works on it himself."""
+        """Return and clear the buffered bytes, which the caller then processes."""
         piece = bytes(self._buffer[: self._size])
         self._size = 0
         return piece
 
     async def join(self) -> None:
-        """Waits for the work that goes on, whatever becomes of it."""
+        """Wait for running work, whether it succeeds or fails."""
         if self._pending:
             await asyncio.wait(self._pending)
 
     async def close(self) -> None:
-        """Settles, and lets go of the memory at once: whoever looks may hold us, and we hold them. Idempotent."""
+        """Wait for running work and release the buffers at once, despite reference cycles. Idempotent."""
         await self.join()
         self._free_buffers.clear()
         self._buffer = memoryview(b"")
@@ -84,12 +83,12 @@ class ChunkPipeline:
         self._pending[-1].add_done_callback(_retrieve_exception)
 
     async def _wait_oldest(self) -> None:
-        """The end of the first that is worked on, which goes on when the caller is cancelled. Raises what it raises."""
+        """Wait for the oldest piece, which continues if the caller is cancelled. Raises its error."""
         await asyncio.shield(self._pending[0])
         self._pending.popleft()
 
     async def _run_piece(self, buffer: memoryview, piece: memoryview, processed: Awaitable[None]) -> None:
-        """Both are over when this returns, whichever of them failed: the memory is used again."""
+        """Process and write one piece; return when both have ended, because the buffer is reused."""
         results = await asyncio.gather(processed, self._write_piece(piece), return_exceptions=True)
         self._free_buffers.append(buffer)
         for result in results:
@@ -108,7 +107,7 @@ class ChunkPipeline:
 
 
 class SerialExecutor:
-    """Work in a thread, one after another. What is given while something runs begins without a detour."""
+    """Runs functions one at a time in a thread; the thread takes the next one without returning to the event loop."""
 
     def __init__(self) -> None:
         self._queue: deque[tuple[Callable[[], None], asyncio.Future[None]]] = deque()
@@ -120,8 +119,8 @@ class SerialExecutor:
         done = loop.create_future()
         with self._lock:
             self._queue.append((work, done))
-            begins, self._is_running = not self._is_running, True
-        if begins:
+            is_idle, self._is_running = not self._is_running, True
+        if is_idle:
             loop.run_in_executor(None, self._run_queue, loop)
         return done
 
@@ -150,6 +149,6 @@ def _set_outcome(done: asyncio.Future[None], error: BaseException | None) -> Non
 
 
 def _retrieve_exception(done: asyncio.Future[None]) -> None:
-    """Whoever comes next is told; when nobody comes, nobody has to be."""
+    """Mark the exception as retrieved; the next call on the pipeline raises it."""
     if not done.cancelled():
         done.exception()

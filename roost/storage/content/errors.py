@@ -1,17 +1,17 @@
-"""What can go wrong with content."""
+"""Errors of content."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class ContentNotFound(Problem):
-    """Not here, or not for this caller: nobody is told which."""
+    """The content is missing or belongs to another tenant; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "Content not found"
 
 
 class ContentDamaged(Problem):
-    """What is stored is not what its CID says. It is never served."""
+    """The stored bytes do not match their CID and are never served."""
 
     kind = ProblemKind.FAILED
     message = "The stored content is damaged"
@@ -33,7 +33,7 @@ class TooDeep(Problem):
 
 
 class TooManyShards(Problem):
-    """Honest folders have an entry every few shards; others could be walked for ever."""
+    """A crafted folder of empty shards, whose walk would not end; regular folders have an entry every few shards."""
 
     kind = ProblemKind.INVALID
     message = "The folder has too many empty shards"
@@ -55,7 +55,7 @@ class TooManyArchiveMembers(Problem):
 
 
 class NotArchivable(Problem):
-    """Something in it is neither a file nor a folder, or has a name that leads elsewhere."""
+    """An entry is neither a file nor a folder, or its name is unsafe to unpack."""
 
     kind = ProblemKind.INVALID
-    message = "The folder holds what no tar may hold"
+    message = "The folder has an entry that a tar cannot hold"

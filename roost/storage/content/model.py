@@ -1,4 +1,4 @@
-"""What is kept: packs, where each block is in them, and who holds what."""
+"""Packs, the location of each block in them, and their holders."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,9 +7,9 @@ from enum import IntEnum, StrEnum
 from roost.storage.unixfs.cid import Cid
 
 MAX_FILE_DEPTH = 64
-"""Nodes from a file's root to its leaves; a file of the width 174 that deep is larger than anything."""
+"""Nodes from the root of a file to its leaves; profiles need far fewer."""
 ABANDONED_AFTER = timedelta(hours=24)
-"""After that long, what nobody holds, and what a crash left, is removed. An upload in parts may take that long."""
+"""Age after which packs without a holder and remains of a crash are removed; a resumable upload may last as long."""
 
 
 class ContentNetwork(StrEnum):
@@ -18,16 +18,16 @@ class ContentNetwork(StrEnum):
 
 
 class BlockLocation(IntEnum):
-    """Where the bytes of a block are."""
+    """Storage of the bytes of a block."""
 
     SLICE = 0  # a range of the pack
-    FRAMED = 1  # a range of the pack, inside a leaf node that is written around it
+    FRAMED = 1  # a range of the pack; the leaf node around it is rebuilt on reading
     INLINE = 2  # in the index itself
 
 
 @dataclass(frozen=True)
 class ContentScope:
-    """Whose content is looked at: one network of one tenant's, or, without a tenant, all that is public."""
+    """Visible content: one network of a tenant, or without a tenant all public content."""
 
     network: ContentNetwork
     tenant_id: str | None = None
@@ -35,7 +35,7 @@ class ContentScope:
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """One block of a pack; `data` is there for INLINE, `offset` and `length` for the others."""
+    """One block of a pack; INLINE blocks have `data`, others `offset` and `length` in bytes."""
 
     cid: Cid
     location: BlockLocation
@@ -46,7 +46,7 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """A file whose content is one range of its pack; `leaves` are the digests of its chunks."""
+    """A file whose content is one range of its pack; `leaves` are the digests of its chunks, concatenated."""
 
     cid: Cid
     profile: str
@@ -57,7 +57,7 @@ class TreeRow:
 
 @dataclass(frozen=True)
 class Pack:
-    """One object of the blob store and what is in it. `size` is in bytes, zero where everything is inline."""
+    """One object of the blob store; `size` is in bytes, zero if all blocks are inline."""
 
     id: str
     size: int
@@ -67,7 +67,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class StorageTotals:
-    """size: bytes of all packs. unheld: of those that nobody holds any more, which go with a sweep."""
+    """Bytes of all packs, and of the packs without a holder, which the next sweep removes."""
 
     size: int
     unheld: int
@@ -75,7 +75,7 @@ class StorageTotals:
 
 @dataclass(frozen=True)
 class PackReference:
-    """Why a pack is kept: somebody's file, snapshot, skill. `holder` names it (`file/<id>`)."""
+    """A holder of a pack, named by its kind and id (`file/<id>`)."""
 
     pack_id: str
     holder: str
@@ -85,7 +85,7 @@ class PackReference:
 
 @dataclass(frozen=True, slots=True)
 class BlockMatch:
-    """A block that may be read: its row and its pack."""
+    """A readable block: its row and its pack."""
 
     pack_id: str
     row: BlockRow

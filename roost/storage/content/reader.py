@@ -1,7 +1,7 @@
-"""Reading content back: blocks, files by range, folders by name. What does not re-hash to its CID is never given out.
+"""Read blocks, ranges of files and entries of folders, verified against their CIDs and limited to a scope.
 
-The content of a file that was imported here is one range of its pack, so the first byte of any range is one look-up and
-one read away; other graphs are walked link by link. A reader sees what its scope holds and nothing else.
+The content of a file that was imported here is one range of its pack, so the first byte of any range takes one lookup
+and one read. Other graphs are walked link by link.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import FANOUT, hash_name
 from roost.storage.unixfs.profile import named
 
-_MAX_SHARD_DEPTH = 8  # one below the other: each has a byte of the hash of a name
-_DIGEST_PAGE = 64  # chunks whose digests are asked for at a time
+_MAX_SHARD_DEPTH = 8  # each level uses one byte of the hash of a name
+_DIGEST_PAGE = 64  # chunks whose digests are fetched at a time
 _YIELD_EVERY = 64
-"""Blocks that are read before others have a turn: those at hand come without waiting for anything."""
+"""Blocks between yields to the event loop: inline blocks are read without waiting."""
 _LARGE_BLOCK = 64 * 1024
-_EMPTY, _FOR_EACH = 64, 16
-"""Shards that a folder may have without an entry, and with each one more."""
+_INITIAL_SHARDS, _SHARDS_PER_ENTRY = 64, 16
+"""Shards that a walk may visit before the first entry, and for each entry."""
 
 _log = log.get_logger("content")
 
 
 @dataclass(frozen=True, slots=True)
 class ContentStat:
-    """What a CID is. size: bytes of a file; of a folder, None. `node` is None for bytes without a node.
+    """Kind and location of a CID. size: bytes of a file, None for a folder. node: None for raw bytes.
 
-    via: the shards between the folder that it was found in and it, for whoever wants to prove the way.
+    shard_path: the shards between its folder and this entry, which prove the path.
     """
 
     cid: Cid
@@ -61,11 +61,11 @@ class ContentReader:
         self._loads = 0
 
     async def read_block(self, scope: ContentScope, cid: Cid) -> bytes:
-        """One block. Raises ContentMissing, ContentDamaged, BlobFailed."""
+        """Read one block. Raises ContentNotFound, ContentDamaged, BlobStoreFailed."""
         return await self._load_block(await self.find_block(scope, cid))
 
     async def find_block(self, scope: ContentScope, cid: Cid) -> BlockMatch:
-        """Raises ContentMissing. What is in its CID is there for everybody."""
+        """Locate a block; identity CIDs are visible in every scope. Raises ContentNotFound."""
         if cid.hash == IDENTITY:
             return BlockMatch("", BlockRow(cid, BlockLocation.INLINE, length=len(cid.digest), data=cid.digest))
         found = await self._db.read(lambda connection: store.find_block(connection, scope, cid))
@@ -74,18 +74,20 @@ class ContentReader:
         return found
 
     async def stat(self, scope: ContentScope, cid: Cid) -> ContentStat:
-        """Raises ContentMissing, ContentDamaged, Malformed."""
+        """Describe a CID. Raises ContentNotFound, ContentDamaged, MalformedContent."""
         found = await self.find_block(scope, cid)
         if cid.codec != DAG_PB:
-            whole = found.row.location is not BlockLocation.FRAMED  # else it is somebody's leaf, asked for as plain bytes
-            return ContentStat(cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load_block(found)), found)
+            whole = found.row.location is not BlockLocation.FRAMED  # otherwise a leaf node addressed by its RAW CID
+            return ContentStat(
+                cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load_block(found)), found
+            )
         node = await decode_node(await self._load_block(found))
         return ContentStat(cid, node.unixfs.kind, _file_size(node.unixfs), found, node)
 
     async def resolve(self, scope: ContentScope, root: Cid | ContentStat, path: Sequence[str]) -> Sequence[ContentStat]:
-        """The root, which may have been looked up already, and what each segment of the path leads to.
+        """Resolve a path; return the root and the content of each segment.
 
-        Raises ContentMissing, NotAFolder.
+        Raises ContentNotFound, ContentNotAFolder.
         """
         steps = [root if isinstance(root, ContentStat) else await self.stat(scope, root)]
         for name in path:
@@ -94,7 +96,7 @@ class ContentReader:
         return steps
 
     async def list_entries(self, scope: ContentScope, folder: ContentStat) -> AsyncGenerator[PBLink]:
-        """The entries of a folder; of a sharded one in the order of its shards. Raises NotAFolder, TooManyShards."""
+        """Yield the entries of a folder, sharded ones in shard order. Raises ContentNotAFolder, TooManyShards."""
         if folder.node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
             raise ContentNotAFolder
         async for link in self._walk_folder(scope, folder.node, 0, ShardBudget()):
@@ -103,14 +105,14 @@ class ContentReader:
     async def stream_file(
         self, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
     ) -> AsyncGenerator[bytes]:
-        """The bytes `begin` to `end` of a file, in pieces. Raises NotAFile, ContentMissing, ContentDamaged."""
+        """Stream the bytes `begin` to `end` of a file. Raises ContentNotAFile, ContentNotFound, ContentDamaged."""
         if file.size is None or file.kind not in {UnixfsKind.FILE, UnixfsKind.RAW}:
             raise ContentNotAFile
         end = file.size if end is None else min(end, file.size)
-        if file.node is None:  # one block, and it is found already
+        if file.node is None:  # a single raw block
             yield (await self._load_block(file.block))[begin:end]
             return
-        if not file.node.links and not file.node.unixfs.sizes:  # it is all in the node
+        if not file.node.links and not file.node.unixfs.sizes:  # all content is in the node
             if own := file.node.unixfs.data[begin:end]:
                 yield own
             return
@@ -124,7 +126,7 @@ class ContentReader:
             yield piece
 
     async def _stream_tree(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """A range of a file that is one range of its pack."""
+        """Stream a range of a file that is one range of its pack."""
         try:
             async for piece in self._stream_chunks(pack_id, tree, begin, end):
                 yield piece
@@ -132,13 +134,15 @@ class ContentReader:
             await self._report_damage(pack_id)
 
     async def _stream_chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """The range chunk by chunk, each verified."""
+        """Stream the range chunk by chunk, each verified."""
         profile = named(tree.profile)
         first, last = begin // profile.chunk, -(-end // profile.chunk)
         for page in range(first, last, _DIGEST_PAGE):
             count = min(_DIGEST_PAGE, last - page)
             digests = await self._db.read(
-                lambda connection, page=page, count=count: store.leaf_digests(connection, pack_id, tree.cid, page, count)
+                lambda connection, page=page, count=count: store.leaf_digests(
+                    connection, pack_id, tree.cid, page, count
+                )
             )
             at = page * profile.chunk
             length = min(count * profile.chunk, tree.size - at)
@@ -152,8 +156,10 @@ class ContentReader:
                 at += profile.chunk
                 number += 1
 
-    async def _walk_file(self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int) -> AsyncGenerator[bytes]:
-        """A range of a file whose blocks lie anywhere."""
+    async def _walk_file(
+        self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int
+    ) -> AsyncGenerator[bytes]:
+        """Stream a range of a file link by link."""
         if depth > MAX_FILE_DEPTH:
             raise TooDeep
         block = await self.read_block(scope, cid)
@@ -168,13 +174,13 @@ class ContentReader:
             yield own[begin:end]
         at = len(own)
         for link, size in zip(node.links, node.unixfs.sizes, strict=True):
-            if size and at < end and at + size > begin:  # one block can be linked often, as nothing at all
+            if size and at < end and at + size > begin:  # skips empty links, which can repeat without end
                 async for piece in self._walk_file(scope, link.cid, max(0, begin - at), min(size, end - at), depth + 1):
                     yield piece
             at += size
 
     async def _find_entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
-        """The entry of a folder, and the shards below the folder's own node that lead to it."""
+        """Find an entry of a folder, and the shards between the root node and the entry."""
         via: list[Cid] = []
         node, key = folder.node, hash_name(name)
         if node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
@@ -210,7 +216,7 @@ class ContentReader:
                     yield below
 
     async def is_whole(self, found: BlockMatch) -> bool:
-        """Whether the stored bytes of a block are what its CID says. Raises BlobFailed."""
+        """Return whether the stored bytes of a block match its CID. Raises BlobStoreFailed."""
         try:
             return found.row.cid.names(await self._read_stored(found))
         except BlobNotFound:
@@ -236,31 +242,32 @@ class ContentReader:
         return data if row.location is BlockLocation.SLICE else _frame_leaf(data)
 
     async def _report_damage(self, pack_id: str) -> NoReturn:
-        """Raises ContentDamaged: from now on another copy is preferred, if there is one. Of a pack that was let go, and
-        swept while it was read, ContentMissing.
+        """Mark the pack as damaged, so that reads prefer another copy, and raise ContentDamaged.
+
+        Raises ContentNotFound for a pack that was swept while it was read.
         """
         if not await self._db.write(lambda connection: store.mark_damaged(connection, pack_id)):
             raise ContentNotFound
-        _log.error("stored content is damaged", pack=pack_id)
+        _log.error("content.found_damaged", pack=pack_id)
         raise ContentDamaged
 
 
 async def decode_node(block: bytes) -> PBNode:
-    """The node in a block; of a large one, which can take a quarter of a second, beside the loop. Raises Malformed."""
+    """Decode a node; a large one in a thread, because it takes up to 0.25 seconds. Raises MalformedContent."""
     return dagpb.decode(block) if len(block) < _LARGE_BLOCK else await asyncio.to_thread(dagpb.decode, block)
 
 
 class ShardBudget:
-    """What a walk may spend on shards: one shard can be linked from 256 places of another, and that one as well."""
+    """Limit of shards that a walk visits: nested shards can repeat one block 256 times a level."""
 
     def __init__(self) -> None:
-        self._left = _EMPTY
+        self._left = _INITIAL_SHARDS
 
     def add_entry(self) -> None:
-        self._left += _FOR_EACH
+        self._left += _SHARDS_PER_ENTRY
 
     def spend_shard(self) -> None:
-        """Raises TooManyShards."""
+        """Count one shard. Raises TooManyShards."""
         if self._left == 0:
             raise TooManyShards
         self._left -= 1
@@ -278,7 +285,7 @@ def _frame_leaf(content: bytes) -> bytes:
 
 
 def _check_width(node: PBNode) -> None:
-    """Raises NotAFolder for shards of another width than everybody's: in front of names they write other places."""
+    """Raise ContentNotAFolder for a shard with another fanout, whose labels have another width."""
     if node.unixfs.kind is UnixfsKind.SHARD and node.unixfs.fanout != FANOUT:
         raise ContentNotAFolder
 

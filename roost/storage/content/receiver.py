@@ -1,7 +1,6 @@
-"""The receiver: files one after another into one pack, hashed while they are written, visible all at once.
+"""Receive files into one pack, hash them while they are written, and publish them in one transaction.
 
-What comes is written and hashed side by side while more comes, a piece at a time; no more is held. The pack is an
-object of the blob store before one transaction makes it content: a crash leaves nothing that anybody sees.
+The pack is an object of the blob store before the transaction makes it content, so a crash leaves nothing visible.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class ContentReceiver:
-    """Got from `Content.receive`. `write` the bytes of a file, `end_file`, and so on; then `commit` once."""
+    """A new pack: `write` the bytes of a file and `end_file`, for each file; then `commit` once."""
 
     def __init__(self, db: Database, writer: BlobWriter, key: str, profile: ImportProfile) -> None:
         self._db = db
@@ -41,15 +40,15 @@ class ContentReceiver:
         """Bytes received."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes of the present file. Raises BlobFailed."""
+        """Write the next bytes of the current file. Raises BlobStoreFailed."""
         self.size += len(data)
         await self._pipeline.add(data)
 
     async def end_file(self) -> DagTree:
-        """The file that ends here; the next byte begins another."""
+        """End the current file and return its tree; the next byte begins another file."""
         if self.size - self._file_offset >= PIECE_SIZE:
             await self._pipeline.flush()
-        elif piece := self._pipeline.take_buffered():  # a small file is not worth two threads
+        elif piece := self._pipeline.take_buffered():  # a thread would cost more than hashing a small file
             self._importer.update(piece)
             await self._writer.write(piece)
         tree = self._importer.finish()
@@ -57,31 +56,31 @@ class ContentReceiver:
         return tree
 
     def add_received_file(self, tree: DagTree) -> None:
-        """A file whose bytes the writer has got already."""
+        """Add a file whose bytes the writer already has."""
         self.size += tree.size
         self._add_tree(tree)
 
     def add_folder(self, entries: Iterable[DirectoryEntry]) -> DagTree:
-        """A folder of what is in this pack. Raises InvalidName, Malformed."""
+        """Add a folder over entries of this pack. Raises InvalidEntryName, MalformedContent."""
         tree = folder(self._profile, entries)
         self._add_nodes(tree.nodes)
         return tree
 
     @property
     def files(self) -> Sequence[TreeRow]:
-        """The files that have ended, in their order."""
+        """The finished files, in order."""
         return self._trees
 
     async def commit_blob(self) -> None:
-        """Make the pack an object of the blob store, which nobody sees yet. Idempotent. Raises BlobFailed."""
+        """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
         if not self._is_blob_committed:
             await self._writer.commit()
             self._is_blob_committed = True
 
     async def commit(self, then: Callable[[Connection], T]) -> T:
-        """Keep the pack, and in one transaction make it content and do `then`, which has it held by somebody.
+        """Commit the blob, then publish the pack and call `then`, which adds a holder, in one transaction.
 
-        Raises BlobFailed and what `then` raises; nothing is to be seen in either case.
+        Raises BlobStoreFailed and the errors of `then`; nothing is visible after either.
         """
         await self.commit_blob()
         pack = Pack(self.pack_id, self.size, clock.utc_now())
@@ -98,14 +97,14 @@ class ContentReceiver:
         self._importer, self._file_offset = UnixfsImporter(self._profile), self.size
 
     async def aclose(self) -> None:
-        """Waits for what a thread still does with what came. Idempotent."""
+        """Wait for running work and release the buffers. Idempotent."""
         await self._pipeline.close()
 
     def _hash_piece(self, piece: memoryview) -> None:
         self._importer.update(piece)
 
     def _block_rows(self) -> Iterator[BlockRow]:
-        """Every block. Those of a large file are many: they are made where they are written down, in a thread."""
+        """Yield the row of every block; lazily, because a large file has many."""
         chunk = self._profile.chunk
         codec, where = (RAW, BlockLocation.SLICE) if self._profile.raw else (DAG_PB, BlockLocation.FRAMED)
         for file in self._trees:

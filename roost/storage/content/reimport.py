@@ -1,6 +1,6 @@
-"""A pack whose bytes are kept already, read once more: its files under another profile, or as a CAR.
+"""Read a received pack again: import its files with another profile, or as a CAR.
 
-Forms tell what they bring after the bytes. What is read again is not written again.
+Forms may name the profile or the CAR after the bytes. The bytes are not written again.
 """
 
 from roost.core.db import Database
@@ -17,8 +17,10 @@ class Reimporter:
         self._db = db
         self._blobs = blobs
 
-    async def import_with_profile(self, receiver: ContentReceiver, profile: ImportProfile) -> tuple[ContentReceiver, list[DagTree]]:
-        """A receiver that has the same files under another profile, and these. Raises BlobMissing, BlobFailed."""
+    async def import_with_profile(
+        self, receiver: ContentReceiver, profile: ImportProfile
+    ) -> tuple[ContentReceiver, list[DagTree]]:
+        """Return a receiver of the same pack and its files by another profile. Raises BlobNotFound, BlobStoreFailed."""
         await receiver.commit_blob()
         other = ContentReceiver(self._db, _NullWriter(), receiver.pack_id, profile)
         trees: list[DagTree] = []
@@ -30,7 +32,7 @@ class Reimporter:
         return other, trees
 
     async def import_car(self, receiver: ContentReceiver) -> CarReceiver:
-        """A receiver of the CAR that the pack is. Raises Malformed, BlobMissing, BlobFailed."""
+        """Read the pack as a CAR. Raises MalformedContent, BlobNotFound, BlobStoreFailed."""
         await receiver.commit_blob()
         car = CarReceiver(self._db, _NullWriter(), receiver.pack_id)
         if receiver.size:
@@ -40,7 +42,7 @@ class Reimporter:
 
 
 class _NullWriter(BlobWriter):
-    """Writes what is there."""
+    """Writer of bytes that the pack already has."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         pass

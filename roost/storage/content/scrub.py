@@ -1,5 +1,6 @@
-"""The scrub: each pack is read again every so often, block by block, and hashed; what is damaged is told with whose it
-is. It reads slowly, so that nobody feels it, and a pack that was brought back is whole again for everybody.
+"""Scrub: read and hash every stored block periodically, and log damaged packs with their holders.
+
+Reading is rate-limited. A damaged pack whose bytes were restored becomes readable again.
 """
 
 import asyncio
@@ -16,14 +17,13 @@ from roost.storage.content.reader import ContentReader
 
 RECHECK_AFTER = timedelta(days=30)
 BYTES_PER_SECOND = 16 * 1024**2
-"""Bytes a second."""
 _PAGE_SIZE = 500
 _MAX_HOLDERS = 20
 
 _log = log.get_logger("content")
 
 DescribeHolders = Callable[[Connection, Sequence[str]], Sequence[str]]
-"""What a person knows holders as, of whose names only their own room knows the meaning."""
+"""Describe holders for an operator; only the package of a holder knows its names."""
 
 
 class ContentScrubber:
@@ -33,33 +33,30 @@ class ContentScrubber:
         self._rate = rate
         self.describe_holders: DescribeHolders = lambda _, holders: holders
         self.damaged_packs = 0
-        """Packs that were known to be damaged when this was looked at last."""
+        """Number of damaged packs at the last count."""
 
     async def count_damaged(self) -> None:
-        """Count what is damaged."""
+        """Update `damaged_packs`."""
         self.damaged_packs = await self._db.read(store.count_damaged)
 
     async def scrub_next(self) -> bool:
-        """Check a pack that was not checked for `AGAIN_AFTER`, and tell if it is damaged; whether there was one.
-
-        Raises BlobFailed.
-        """
+        """Check one pack that is due after `RECHECK_AFTER`; return whether there was one. Raises BlobStoreFailed."""
         done = await self.check_oldest(clock.utc_now() - RECHECK_AFTER)
         if done is None:
             return False
         pack, is_whole = done
         if not is_whole:
             held_by = await self._db.read(lambda connection: self._describe_holders(connection, pack))
-            _log.error("stored content is damaged", pack=pack.id, held_by=held_by)
+            _log.error("content.found_damaged", pack=pack.id, held_by=held_by)
         elif pack.damaged:
-            _log.info("stored content is whole again", pack=pack.id)
+            _log.info("content.recovered", pack=pack.id)
         await self.count_damaged()
         return True
 
     async def check_oldest(self, before: datetime) -> tuple[Pack, bool] | None:
-        """Read the pack that was not checked for the longest time, if that is before then, and keep what is found.
+        """Check the least recently checked pack, if that was before `before`, and store the result.
 
-        The pack as it was known until then, and whether it is whole. Raises BlobFailed.
+        Returns the pack as it was before the check, and whether it is undamaged. Raises BlobStoreFailed.
         """
         pack = await self._db.read(lambda connection: store.next_to_check(connection, before))
         if pack is None:

@@ -1,4 +1,4 @@
-"""Content: receive it, hold it, let it go. Reading is the reader's."""
+"""Receive content, add and release holders of packs, and sweep packs without one."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -32,11 +32,11 @@ class ContentService:
         self.scrubber = ContentScrubber(db, self.reader)
         self.reimporter = Reimporter(db, blobs)
         self.totals = StorageTotals(0, 0)
-        """When it was looked at last."""
+        """As of the last `refresh_totals`."""
 
     @asynccontextmanager
     async def receive(self, profile: ImportProfile) -> AsyncGenerator[ContentReceiver]:
-        """A pack to write into; what is not committed at the end of the context is gone. Raises BlobFailed."""
+        """Open a pack for writing; the context removes it unless it was committed. Raises BlobStoreFailed."""
         key = ids.random_bytes(16).hex()
         async with (
             await self._blobs.create(key) as writer,
@@ -45,20 +45,20 @@ class ContentService:
             yield receiver
 
     def receive_written(self, writer: BlobWriter, profile: ImportProfile, key: str, tree: DagTree) -> ContentReceiver:
-        """A pack of one file, the bytes of which `writer` has got already. What is not committed is not content."""
+        """Return a receiver of one file whose bytes `writer` already has."""
         receiver = ContentReceiver(self._db, writer, key, profile)
         receiver.add_received_file(tree)
         return receiver
 
     @asynccontextmanager
     async def receive_car(self) -> AsyncGenerator[CarReceiver]:
-        """A pack to write a CAR into; what is not committed at the end of the context is gone. Raises BlobFailed."""
+        """Open a pack for a CAR; the context removes it unless it was committed. Raises BlobStoreFailed."""
         key = ids.random_bytes(16).hex()
         async with await self._blobs.create(key) as writer, aclosing(CarReceiver(self._db, writer, key)) as receiver:
             yield receiver
 
     async def discard(self, pack_id: str) -> None:
-        """Remove a pack that nobody holds, now; where that fails, it goes with a sweep."""
+        """Remove a pack now unless it has a holder; after a failure, the next sweep removes it."""
 
         def remove(connection: Connection) -> bool:
             store.remove_unheld(connection, pack_id)
@@ -69,11 +69,11 @@ class ContentService:
                 await self._blobs.delete(pack_id)
 
     async def refresh_totals(self) -> None:
-        """Count what is kept."""
+        """Update `totals` from the database."""
         self.totals = await self._db.read_long(store.storage_totals)
 
     async def sweep(self, abandoned: timedelta = ABANDONED_AFTER) -> int:
-        """Remove what nobody has held for that long, and what crashes left. How many objects went."""
+        """Remove packs without a holder and remains of crashes that are old enough; return the number of objects."""
         before = clock.utc_now() - abandoned
         gone = await self._blobs.sweep(abandoned)
         while unheld := await self._db.read(lambda connection: store.list_unheld(connection, before, _BATCH_SIZE)):
@@ -91,17 +91,17 @@ class ContentService:
 
 
 def hold_pack(connection: Connection, reference: PackReference) -> None:
-    """Keep a pack for somebody, inside the transaction that makes that somebody."""
+    """Add a holder to a pack, in the transaction that creates the holder."""
     store.hold_pack(connection, reference)
 
 
 def release_packs(connection: Connection, holder: str) -> None:
-    """Let go of what somebody held, inside a transaction of the caller's; what nobody else holds goes with a sweep."""
+    """Release the packs of a holder; the sweep removes packs without a holder."""
     store.release_packs(connection, holder)
 
 
 def replace_damaged(connection: Connection, reference: PackReference) -> bool:
-    """Have a holder of a damaged pack hold that one instead, which has come whole; whether its own was damaged."""
+    """Move a holder from its damaged pack to an undamaged one; return whether its own was damaged."""
     if not store.holds_damaged(connection, reference.holder):
         return False
     store.release_packs(connection, reference.holder)
@@ -110,20 +110,20 @@ def replace_damaged(connection: Connection, reference: PackReference) -> bool:
 
 
 def stored_bytes(connection: Connection, tenant_id: str) -> int:
-    """Bytes that are kept for a tenant."""
+    """Return the bytes of all packs that the tenant holds."""
     return store.stored_bytes(connection, tenant_id)
 
 
 def storage_totals(connection: Connection) -> StorageTotals:
-    """Bytes that are kept, whoever's they are."""
+    """Return the bytes of the packs of all tenants."""
     return store.storage_totals(connection)
 
 
 def is_damaged(connection: Connection, holder: str) -> bool:
-    """Whether what somebody holds is known to be damaged."""
+    """Return whether a pack of the holder is known to be damaged."""
     return store.holds_damaged(connection, holder)
 
 
 def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """Who holds what is known to be damaged, in the order of their names, those after one."""
+    """List holders of damaged packs after a name, in order."""
     return store.holders_of_damaged(connection, after, limit)

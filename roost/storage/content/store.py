@@ -1,4 +1,4 @@
-"""The index of content and every line of SQL about it."""
+"""Tables and SQL of the content index."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -46,7 +46,7 @@ stored = sa.Table(
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), primary_key=True),
     sa.Column("size", sa.BigInteger, nullable=False),
 )
-"""Bytes of the packs that a tenant holds, one counted as often as it is held."""
+"""Bytes of the packs that a tenant holds; a pack counts once for each holder."""
 
 blocks = sa.Table(
     "blocks",
@@ -82,12 +82,12 @@ _BLOCK_QUERY = (
     .order_by(packs.c.damaged, blocks.c.pack_id)
     .limit(1)
 )
-_FIND_PUBLIC = PreparedQuery(_BLOCK_QUERY)  # this is asked for every block that is read
+_FIND_PUBLIC = PreparedQuery(_BLOCK_QUERY)  # runs for every block that is read
 _FIND_OF_TENANT = PreparedQuery(_BLOCK_QUERY.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
-    """A block or file that is in the pack twice is kept once: its bytes are the same."""
+    """Insert a pack with its blocks and files; a repeated block or file is stored once."""
     connection.execute(
         packs.insert().values(id=pack.id, size=pack.size, damaged=False, created_at=pack.created_at, checked_at=None)
     )
@@ -99,7 +99,12 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
 
 
 def hold_pack(connection: Connection, reference: PackReference) -> None:
-    values = {"pack_id": reference.pack_id, "holder": reference.holder, "tenant_id": reference.tenant_id, "network": reference.network}
+    values = {
+        "pack_id": reference.pack_id,
+        "holder": reference.holder,
+        "tenant_id": reference.tenant_id,
+        "network": reference.network,
+    }
     connection.execute(holds.insert().values(values))
     _add_stored_bytes(connection, reference.tenant_id, _pack_size(connection, reference.pack_id))
 
@@ -111,13 +116,13 @@ def release_packs(connection: Connection, holder: str) -> None:
 
 
 def stored_bytes(connection: Connection, tenant_id: str) -> int:
-    """Bytes of all packs that the tenant holds."""
+    """Return the bytes of all packs that the tenant holds."""
     return connection.execute(sa.select(stored.c.size).where(stored.c.tenant_id == tenant_id)).scalar_one_or_none() or 0
 
 
 def find_block(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMatch | None:
-    """The block, wherever the scope's packs have it, undamaged packs first. Bytes are the same under any codec."""
-    if cid.hash != SHA2_256:  # the number of another can be larger than the column takes
+    """Find a block in the packs of the scope, undamaged packs first, whatever the codec of the CID."""
+    if cid.hash != SHA2_256:  # other hash codes may exceed the column
         return None
     values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network.value, "tenant_id": scope.tenant_id}
     row = (_FIND_PUBLIC if scope.tenant_id is None else _FIND_OF_TENANT).first(connection, values)
@@ -128,7 +133,7 @@ def find_block(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMa
 
 
 def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
-    """The file of that root in the pack, without its leaves."""
+    """Find the file with that root in the pack, without its leaves."""
     columns = [column for column in trees.c if column is not trees.c.leaves]
     query = sa.select(*columns).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
     row = connection.execute(query).first()
@@ -136,7 +141,7 @@ def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
 
 
 def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
-    """The digests of some of a file's chunks, one behind the other."""
+    """Return the concatenated digests of `count` chunks of a file."""
     part = sa.func.substr(trees.c.leaves, first * DIGEST + 1, count * DIGEST)
     return connection.execute(
         sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
@@ -144,7 +149,7 @@ def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, cou
 
 
 def mark_damaged(connection: Connection, pack_id: str) -> bool:
-    """Whether it is there still."""
+    """Mark a pack as damaged; return whether it still exists."""
     return connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True)).rowcount == 1
 
 
@@ -153,50 +158,52 @@ def mark_checked(connection: Connection, pack_id: str, at: datetime, *, damaged:
 
 
 def next_to_check(connection: Connection, before: datetime) -> Pack | None:
-    """The pack that was not checked for the longest time, if that is before the moment, of those that somebody holds.
+    """Return the least recently checked pack that has a holder, if it was checked before `before`.
 
-    Damaged ones too: somebody may have brought them back.
+    Includes damaged packs, whose bytes may have been restored.
     """
     due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
-    query = packs.select().where(due, _is_held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
+    query = (
+        packs.select().where(due, _is_held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
+    )
     row = connection.execute(query).first()
     return None if row is None else _pack(row)
 
 
 def count_damaged(connection: Connection) -> int:
-    """How many packs are known to be damaged, of those that somebody holds."""
+    """Count the damaged packs that have a holder."""
     query = sa.select(sa.func.count()).select_from(packs).where(packs.c.damaged, _is_held())
     return connection.execute(query).scalar_one()
 
 
 def list_holders(connection: Connection, pack_id: str, limit: int) -> Sequence[str]:
-    """By what names the pack is held, some of them."""
+    """List up to `limit` holders of the pack."""
     query = sa.select(holds.c.holder).where(holds.c.pack_id == pack_id).order_by(holds.c.holder).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """By what names damaged packs are held, in their order, those after one."""
+    """List holders of damaged packs after a name, in order."""
     query = sa.select(holds.c.holder).join(packs, packs.c.id == holds.c.pack_id)
     query = query.where(packs.c.damaged, holds.c.holder > after).order_by(holds.c.holder).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def holds_damaged(connection: Connection, holder: str) -> bool:
-    """Whether a pack that is held by that name is known to be damaged."""
+    """Return whether a pack of the holder is known to be damaged."""
     query = sa.select(packs.c.id).join(holds, packs.c.id == holds.c.pack_id)
     return connection.execute(query.where(packs.c.damaged, holds.c.holder == holder).limit(1)).first() is not None
 
 
 def list_blocks(connection: Connection, pack_id: str, after: bytes, limit: int) -> Sequence[BlockRow]:
-    """Blocks of a pack in the order of their digests, those after one."""
+    """List blocks of a pack after a digest, in order."""
     query = blocks.select().where(blocks.c.pack_id == pack_id, blocks.c.digest > after)
     found = connection.execute(query.order_by(blocks.c.digest).limit(limit))
     return [_block(row, Cid(1, row.codec, row.hash, row.digest)) for row in found]
 
 
 def list_unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
-    """Packs that nobody holds and that were made before the moment."""
+    """List packs without a holder that were created before `before`."""
     query = (
         sa.select(packs.c.id)
         .outerjoin(holds, holds.c.pack_id == packs.c.id)
@@ -207,12 +214,12 @@ def list_unheld(connection: Connection, before: datetime, limit: int) -> Sequenc
 
 
 def known_packs(connection: Connection, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that are packs."""
+    """Return the keys that are packs."""
     return set(connection.execute(sa.select(packs.c.id).where(packs.c.id.in_(keys))).scalars())
 
 
 def storage_totals(connection: Connection) -> StorageTotals:
-    """Over all packs."""
+    """Total the bytes of all packs."""
     size = sa.func.coalesce(sa.func.sum(packs.c.size), 0)
     query = sa.select(size, sa.func.coalesce(sa.func.sum(packs.c.size).filter(~_is_held()), 0))
     every, unheld = connection.execute(query).one()
@@ -220,12 +227,12 @@ def storage_totals(connection: Connection) -> StorageTotals:
 
 
 def remove_unheld(connection: Connection, pack_id: str) -> bool:
-    """Remove the pack from the index unless somebody holds it by now; whether it is gone."""
+    """Remove a pack from the index unless it has a holder; return whether it was removed."""
     return connection.execute(packs.delete().where(packs.c.id == pack_id, ~_is_held())).rowcount == 1
 
 
 def _add_stored_bytes(connection: Connection, tenant_id: str, more: int) -> None:
-    """The first one of a tenant's is counted while the tenant is held, so that no two make the row."""
+    """Add to the total of a tenant; the caller locks the tenant, so that the row is inserted once."""
     counted = stored.update().where(stored.c.tenant_id == tenant_id).values(size=stored.c.size + more)
     if connection.execute(counted).rowcount == 0:
         connection.execute(stored.insert().values(tenant_id=tenant_id, size=more))

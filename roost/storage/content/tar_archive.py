@@ -1,7 +1,6 @@
-"""Files and folders that go out as one tar (POSIX.1-2001, pax), the same bytes for the same CID: members in the order
-of their folders, below the CID's own name, with no owner and no time. Everything in it is verified as it is read.
+"""Reproducible tar of a file or folder (POSIX.1-2001, pax): members in folder order below the CID, no owner, no time.
 
-Nothing is packed that could be unpacked anywhere else than below that name: a folder may come from a stranger.
+All content is verified while it is read. Entries that could be unpacked outside the top folder are rejected.
 """
 
 import tarfile
@@ -14,15 +13,15 @@ from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
 
 FORMAT_VERSION = 1
-"""Another one for every change of the bytes."""
+"""Increase for every change of the bytes."""
 MAX_MEMBERS = 100_000
 _MAX_DEPTH = 64
-_LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; what Linux takes
+_LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; the limits of Linux
 _END = bytes(2 * tarfile.BLOCKSIZE)
 
 
 class TarArchive:
-    """One file or folder as a tar. `check` it, then send its `pieces`."""
+    """Tar of one file or folder: `check` it, then `stream` it."""
 
     def __init__(self, reader: ContentReader, scope: ContentScope, top: ContentStat) -> None:
         self._reader = reader
@@ -30,9 +29,10 @@ class TarArchive:
         self._top = top
 
     async def check(self) -> None:
-        """Goes through the folders, so that what cannot be packed is said before anything is sent.
+        """Walk all folders, so that errors surface before the response begins.
 
-        Raises NotArchivable, TooManyMembers, TooDeep, Malformed, ContentMissing, ContentDamaged, BlobFailed.
+        Raises NotArchivable, TooManyArchiveMembers, TooDeep, MalformedContent, ContentNotFound, ContentDamaged,
+        BlobStoreFailed.
         """
         count = 0
         async for _ in self._walk_members(self._top.cid, str(self._top.cid), 0):
@@ -41,7 +41,7 @@ class TarArchive:
                 raise TooManyArchiveMembers
 
     async def stream(self) -> AsyncGenerator[bytes]:
-        """Raises what `check` raises."""
+        """Yield the bytes of the tar. Raises the errors of `check`."""
         async for path, cid, stat in self._walk_members(self._top.cid, str(self._top.cid), 0):
             if stat is None:
                 data = await self._reader.read_block(self._scope, cid)
@@ -63,8 +63,10 @@ class TarArchive:
             raise ContentDamaged
         yield _padding(size)
 
-    async def _walk_members(self, cid: Cid, path: str, depth: int) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
-        """Path and CID of everything from there on; None stands for plain blocks, which are files."""
+    async def _walk_members(
+        self, cid: Cid, path: str, depth: int
+    ) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
+        """Yield path, CID and stat of every member; None marks a raw block, which is a file."""
         stat = None if cid.codec == RAW else await self._reader.stat(self._scope, cid)
         if stat is not None and (cid.codec != DAG_PB or stat.kind in {UnixfsKind.SYMLINK, UnixfsKind.METADATA}):
             raise NotArchivable
@@ -84,12 +86,12 @@ class TarArchive:
 
 
 def _is_safe(name: str) -> bool:
-    """Whether a name is one everywhere: no way up or elsewhere, for no system's way to write paths."""
+    """Return whether a name stays inside its folder on every operating system."""
     return name not in {"", ".", ".."} and not set(name) & {"/", "\\", "\0"} and len(name.encode()) <= _LONGEST_NAME
 
 
 def _member_header(path: str, size: int | None) -> bytes:
-    """A member's header; `size` is None for folders."""
+    """Build the header of a member; `size` is None for folders."""
     member = tarfile.TarInfo(path)
     member.type, member.mode = (tarfile.DIRTYPE, 0o755) if size is None else (tarfile.REGTYPE, 0o644)
     member.size = size or 0

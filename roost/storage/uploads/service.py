@@ -86,7 +86,9 @@ class UploadService:
         if label.car:
             return await self._publish_car(order, receiver, parts, label)
         if label.profile not in {None, order.profile}:
-            receiver, trees = await self._content.reimporter.import_with_profile(receiver, label.profile or order.profile)
+            receiver, trees = await self._content.reimporter.import_with_profile(
+                receiver, label.profile or order.profile
+            )
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = await run_in_daemon_thread(lambda: _arranged(receiver, parts, wrap=label.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY

@@ -114,7 +114,7 @@ async def test_a_car_with_what_is_there_twice(visit: Visits) -> None:
 
 async def test_a_car_of_everything_many_times_ends(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     """2^50 blocks by 51: they come as long as the client takes them, and not for ever."""
-    monkeypatch.setattr("roost.storage.content.car_export.MOST_BLOCKS", 500)
+    monkeypatch.setattr("roost.storage.content.car_export.MAX_BLOCKS", 500)
     root = await crafted.tower(visit, 50, ["a", "b"])
     assert len(blocks(await visit.get(f"/ipfs/{root}?format=car"))) == 51
     with pytest.raises(ResponseAborted) as broken:

@@ -193,6 +193,6 @@ async def test_sizes_without_links_take_no_room(place: House) -> None:
     cid = Cid.of(DAG_PB, block)
     async with place.content.receive_car() as pack:
         await pack.write(b"".join(car.written([cid], [(cid, block)])))
-        with pytest.raises(MalformedContent, match="not as long as it says"):
+        with pytest.raises(MalformedContent, match="declares a wrong size"):
             await pack.finish()
         assert [len(node.link_sizes) for node in pack._nodes.values()] == [1]

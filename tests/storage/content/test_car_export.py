@@ -89,7 +89,7 @@ def test_what_is_no_span(text: str) -> None:
 
 async def test_it_ends(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
     _, (tree,) = await place.keep(CONTENT)
-    monkeypatch.setattr("roost.storage.content.car_export.MOST_BLOCKS", 5)
+    monkeypatch.setattr("roost.storage.content.car_export.MAX_BLOCKS", 5)
     with pytest.raises(TooManyBlocks):
         await sent(place, tree.cid, [])
 

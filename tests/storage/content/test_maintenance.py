@@ -28,7 +28,7 @@ async def none_expired() -> int:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SWEEP_EVERY", "EXPIRE_EVERY", "SCRUB_EVERY", "LOOK_EVERY"):
+    for name in ("SWEEP_INTERVAL", "EXPIRE_INTERVAL", "SCRUB_INTERVAL", "TOTALS_INTERVAL"):
         monkeypatch.setattr(module, name, timedelta(seconds=0.01))
 
 

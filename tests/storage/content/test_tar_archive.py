@@ -212,7 +212,7 @@ async def tower(place: House, height: int, names: Sequence[str]) -> Cid:
 async def test_it_is_bounded(
     place: House, monkeypatch: pytest.MonkeyPatch, height: int, names: list[str], problem: type[Problem]
 ) -> None:
-    monkeypatch.setattr(tar_archive, "MOST_MEMBERS", 1000)
+    monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
     with pytest.raises(problem):
         await (await made(place, await tower(place, height, names))).check()
 
