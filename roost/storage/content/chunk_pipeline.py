@@ -19,7 +19,7 @@ _BUFFER_COUNT = 3
 class ChunkPipeline:
     """Bounded pipeline for one task: `add` bytes, `flush`, and `close` at the end or on failure.
 
-    `process` (in a thread) and `write` receive pieces in order, one at a time; only the last one before a `flush` may be
+    `process` (in a thread) and `write` receive pieces in order, one at a time; only the last one before a `flush` is
     short. A piece is valid until both have returned. After a failure neither receives another one.
     """
 

@@ -91,8 +91,8 @@ class ContentReader:
         """
         steps = [root if isinstance(root, ContentStat) else await self.stat(scope, root)]
         for name in path:
-            link, via = await self._find_entry(scope, steps[-1], name)
-            steps.append(replace(await self.stat(scope, link.cid), via=via))
+            link, shards = await self._find_entry(scope, steps[-1], name)
+            steps.append(replace(await self.stat(scope, link.cid), shard_path=shards))
         return steps
 
     async def list_entries(self, scope: ContentScope, folder: ContentStat) -> AsyncGenerator[PBLink]:
@@ -181,7 +181,7 @@ class ContentReader:
 
     async def _find_entry(self, scope: ContentScope, folder: ContentStat, name: str) -> tuple[PBLink, Sequence[Cid]]:
         """Find an entry of a folder, and the shards between the root node and the entry."""
-        via: list[Cid] = []
+        shards: list[Cid] = []
         node, key = folder.node, hash_name(name)
         if node is None or folder.kind not in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD}:
             raise ContentNotAFolder
@@ -192,10 +192,10 @@ class ContentReader:
             label = f"{place:02X}"
             below = next((link for link in node.links if link.name == label), None)
             if below is None:
-                return _find_link(node, label + name), via
-            via.append(below.cid)
+                return _find_link(node, label + name), shards
+            shards.append(below.cid)
             node = await decode_node(await self.read_block(scope, below.cid))
-        return _find_link(node, name), via
+        return _find_link(node, name), shards
 
     async def _walk_folder(
         self, scope: ContentScope, node: PBNode, depth: int, budget: "ShardBudget"
