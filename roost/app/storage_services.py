@@ -21,8 +21,7 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
 from roost.storage.legacy.service import LegacyPinService
 from roost.storage.pins.announcements import Announcements
-from roost.storage.pins.model import RETRIEVE
-from roost.storage.pins.retrieve import RETRIES, PinRetrieval
+from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
@@ -80,9 +79,8 @@ class StorageServices:
     def _pin(self, ground: CoreServices) -> None:
         outside = network(ground.settings, ground.dialer, ground.transports)
         most = max(ground.settings.upload_free, ground.settings.upload_paid)
-        retrieval = PinRetrieval(ground.db, self.content, self.files, outside, self.uploads.limit, most)
-        ground.queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
-        ground.rooms.add(PinService(ground.db, ground.queue, self.files, outside))
+        PinRetrieval(ground.db, ground.queue, self.content, self.files, outside, self.uploads.limit, most)
+        ground.rooms.add(PinService(ground.db, self.files, outside))
         self._announcements: Announcements | None = None
         if isinstance(outside, NetworkAnnouncer):
             self._announcements = Announcements(ground.db, ground.queue, self.files, self.content.reader, outside)
@@ -91,7 +89,7 @@ class StorageServices:
         post = http_sender(ground.dialer.policy, ground.transports)
         self.webhooks = WebhookService(ground.db, ground.seal, post)
         self.files.watch(self.webhooks.notice)
-        self.sending = WebhookSender(ground.db, ground.seal, post)
+        self.sending = WebhookSender(ground.db, ground.queue, ground.seal, post)
         ground.rooms.add(self.webhooks)
         ground.rooms.add(self.sending)
 
@@ -100,7 +98,6 @@ class StorageServices:
         if remark := await self._blobs.probe():
             _log.warning(remark)
         self._keeper.start()
-        await self.sending.start()
         self.counter.start()
         if self._announcements is not None:
             await self._announcements.start()
@@ -110,10 +107,10 @@ class StorageServices:
         await self._blobs.check()
 
     async def _expire(self) -> int:
-        return await self.files.expire() + await self.transfers.expire() + await self._analytics.expire()
+        ended = await self.files.expire() + await self.transfers.expire()
+        return ended + await self._analytics.expire() + await self.sending.expire()
 
     async def stop(self) -> None:
         await self._keeper.stop()
-        await self.sending.stop()
         await self.counter.stop()
         await self._blobs.close()

@@ -1,4 +1,4 @@
-"""What the end of an attempt means for its operation, as the write that records it. Decides; does nothing itself."""
+"""Outcome of an attempt, as the write that records it."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,22 +9,35 @@ from roost.core import clock
 from roost.core.db import Connection
 from roost.core.problem import Problem, ProblemKind
 from roost.work import store
-from roost.work.claim import ClaimedOperation
+from roost.work.claim import ClaimedOperation, Settlement
 from roost.work.model import JSON, backoff
 
 Write = Callable[[Connection], None]
 
 
-def outcome(attempt: asyncio.Task[JSON], claim: ClaimedOperation, retries: int, *, given_up: bool) -> Write:
-    """`given_up`: we cancelled it, so that its error says nothing. Any other cancellation is the handler's error."""
+def outcome(
+    attempt: asyncio.Task[JSON | Settlement], claim: ClaimedOperation, retries: int, *, given_up: bool
+) -> Write:
+    """Return the write for a finished attempt.
+
+    given_up: this process cancelled it, so its error says nothing. Any other cancellation is the handler's error.
+    """
     error = asyncio.CancelledError() if attempt.cancelled() else attempt.exception()
     if error is None:
-        return partial(store.finish, operation=claim, result=attempt.result())
+        result = attempt.result()
+        if isinstance(result, Settlement):
+            return partial(_settle, claim=claim, settlement=result)
+        return partial(store.finish, operation=claim, result=result)
     if given_up:
         return partial(store.give_back, operation=claim)
     problem = error if isinstance(error, Problem) else Problem()
     temporary = problem is not error or problem.kind is ProblemKind.UNAVAILABLE
     return _failed(claim, problem, again=temporary and claim.failures < retries)
+
+
+def _settle(connection: Connection, claim: ClaimedOperation, settlement: Settlement) -> None:
+    store.fence(connection, claim)
+    settlement.write(connection)
 
 
 def _failed(claim: ClaimedOperation, problem: Problem, *, again: bool) -> Write:

@@ -1,4 +1,4 @@
-"""The `operations` table and every line of SQL about it.
+"""The `operations` table and all SQL about it.
 
 Time is read from this process's clock: the clocks of processes that share a database must agree to well within a lease.
 """
@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit
 from roost.work.errors import LeaseLost, OperationNotFound
-from roost.work.model import JSON, Operation, OperationState
+from roost.work.model import JSON, FreeSlots, Operation, OperationState
 
 operations = sa.Table(
     "operations",
@@ -23,6 +23,7 @@ operations = sa.Table(
     sa.Column("id", sa.String(36), nullable=False, unique=True),
     sa.Column("kind", sa.String(50), nullable=False),
     sa.Column("subject", sa.String(100), nullable=False),
+    sa.Column("tenant_id", sa.String(36)),
     sa.Column("payload", JsonText),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
@@ -33,25 +34,39 @@ operations = sa.Table(
     sa.Column("result", JsonText),
     sa.Column("error", JsonText),
     sa.Column("created_at", UtcTime, nullable=False),
-    sa.Column("finished_at", UtcTime, index=True),
+    sa.Column("finished_at", UtcTime),
 )
 _o = operations.c
-sa.Index(
-    "ix_operations_unfinished",
-    _o.subject,
-    _o.number,
-    sqlite_where=_o.finished_at.is_(None),
-    postgresql_where=_o.finished_at.is_(None),
-)
+_UNFINISHED = _o.finished_at.is_(None)
+_ORDERED = sa.and_(_UNFINISHED, _o.tenant_id.is_(None))
+_UNORDERED = sa.and_(_UNFINISHED, _o.tenant_id.is_not(None))
+for _name, _columns, _where in (
+    ("ix_operations_finished_at", (_o.finished_at,), _o.finished_at.is_not(None)),
+    ("ix_operations_unfinished", (_o.subject, _o.number), _UNFINISHED),
+    ("ix_operations_ordered", (_o.tenant_id, _o.number), _ORDERED),
+    ("ix_operations_unordered", (_o.state, _o.kind, _o.subject, _o.run_after), _UNORDERED),
+):
+    sa.Index(_name, *_columns, sqlite_where=_where, postgresql_where=_where)
 _FIELDS = [_o[field.name] for field in fields(Operation)]
 _IDLE: dict[str, Any] = {"lease_owner": None, "lease_until": None}
 
 
 def add(
-    connection: Connection, kind: str, subject: str, payload: JSON = None, *, run_after: datetime | None = None
+    connection: Connection,
+    kind: str,
+    subject: str,
+    payload: JSON = None,
+    *,
+    run_after: datetime | None = None,
+    tenant_id: str | None = None,
+    operation_id: str | None = None,
 ) -> Operation:
-    """Add an operation to the caller's own write transaction; wake the loop after the commit."""
-    if connection.dialect.name == "postgresql":
+    """Add an operation in the caller's write transaction; workers look for it after the commit.
+
+    With a `tenant_id` it is unordered; its kind must have limits.
+    """
+    publish_on_commit(connection, kind)
+    if tenant_id is None and connection.dialect.name == "postgresql":
         # A number is drawn at the insert and seen at the commit. Without this, a transaction that commits late would
         # put an operation before one of the same subject that already runs.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(subject, 0))))
@@ -59,9 +74,10 @@ def add(
     row = connection.execute(
         operations.insert()
         .values(
-            id=ids.new_id(),
+            id=operation_id or ids.new_id(),
             kind=kind,
             subject=subject,
+            tenant_id=tenant_id,
             payload=payload,
             state=OperationState.PENDING,
             attempts=0,
@@ -75,7 +91,7 @@ def add(
 
 
 def get(connection: Connection, operation_id: str) -> Operation:
-    """Raises OperationMissing."""
+    """Return an operation. Raises OperationNotFound."""
     row = connection.execute(sa.select(*_FIELDS).where(_o.id == operation_id)).first()
     if row is None:
         raise OperationNotFound
@@ -83,8 +99,8 @@ def get(connection: Connection, operation_id: str) -> Operation:
 
 
 def busy(connection: Connection, subject: str) -> bool:
-    """Whether an operation of that subject is unfinished."""
-    unfinished = sa.select(_o.number).where(_o.subject == subject, _o.finished_at.is_(None))
+    """Return whether an operation of that subject is unfinished."""
+    unfinished = sa.select(_o.number).where(_o.subject == subject, _UNFINISHED)
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
@@ -104,11 +120,11 @@ def claim(
     limit: int,
     held: Collection[str] = (),
 ) -> Sequence[Operation]:
-    """Take up to `limit` operations that are due, oldest first; `held` are those that the caller still works on.
+    """Take up to `limit` ordered operations that are due, oldest first; `held` are those that the caller works on.
 
-    Due is what waits and what another process let expire, if its subject has no older operation that is unfinished.
-    The rows are locked before they change, so two processes never take the same; and since nothing that is
-    finished becomes unfinished again, an older operation seen finished stays so.
+    An operation is due when it waits, or when its lease expired, and its subject has no older unfinished operation.
+    The rows are locked before they change, so two processes never take the same; and since no finished operation
+    becomes unfinished again, an older operation seen finished stays so.
     """
     now = clock.utc_now()
     older = operations.alias("older")
@@ -119,12 +135,72 @@ def claim(
     behind = sa.exists().where(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
     due = (
         sa.select(_o.number)
-        .where(_o.finished_at.is_(None), _o.kind.in_(list(kinds)), _o.id.not_in(list(held)), free, ~behind)
+        .where(_ORDERED, _o.kind.in_(list(kinds)), _o.id.not_in(list(held)), free, ~behind)
         .order_by(_o.number)
         .limit(limit)
-        .with_for_update(of=operations, skip_locked=True)
     )
-    numbers = connection.execute(due).scalars().all()
+    return _take(connection, due, owner, until)
+
+
+def claim_unordered(
+    connection: Connection, kind: str, slots: FreeSlots, *, owner: str, until: datetime, held: Collection[str] = ()
+) -> Sequence[Operation]:
+    """Take unordered operations of a kind that are due, as many as the slots allow; occupy those slots."""
+    now, taken = clock.utc_now(), list[Operation]()
+    _release_expired(connection, kind, now, held)
+    for subject, tenant_id in _due_subjects(connection, kind, now, slots):
+        if (count := slots.count(tenant_id, subject)) > 0:
+            due = sa.select(_o.number).where(_waiting(operations, kind), _o.subject == subject, _o.run_after <= now)
+            new = _take(connection, due.order_by(_o.run_after, _o.number).limit(count), owner, until)
+            for operation in new:
+                slots.occupy(operation)
+            taken.extend(new)
+    return taken
+
+
+def _release_expired(connection: Connection, kind: str, now: datetime, held: Collection[str]) -> None:
+    running = sa.and_(_UNORDERED, _o.kind == kind, _o.state == OperationState.RUNNING)
+    expired = sa.select(_o.number).where(running, _o.lease_until < now, _o.id.not_in(list(held)))
+    numbers = connection.execute(expired.with_for_update(skip_locked=True)).scalars().all()
+    if numbers:
+        idle = operations.update().where(_o.number.in_(numbers), _o.state == OperationState.RUNNING)
+        connection.execute(idle.values(state=OperationState.PENDING, **_IDLE))
+
+
+def _due_subjects(connection: Connection, kind: str, now: datetime, slots: FreeSlots) -> Sequence[tuple[str, str]]:
+    """Return subjects with due operations, and their tenants, in random order.
+
+    The recursive query reads one entry of the index for each subject, however many operations wait.
+    """
+    later, due = operations.alias("later"), operations.alias("due")
+    subjects = sa.select(sa.func.min(_o.subject).label("subject")).where(_waiting(operations, kind))
+    subjects = subjects.cte("subjects", recursive=True)
+    following = sa.select(sa.func.min(later.c.subject)).where(
+        _waiting(later, kind), later.c.subject > subjects.c.subject
+    )
+    subjects = subjects.union_all(sa.select(following.scalar_subquery()).where(subjects.c.subject.is_not(None)))
+    first_due = sa.select(due.c.tenant_id).where(
+        _waiting(due, kind), due.c.subject == subjects.c.subject, due.c.run_after <= now
+    )
+    found = sa.select(subjects.c.subject, first_due.limit(1).scalar_subquery().label("tenant_id")).subquery()
+    query = sa.select(found.c.subject, found.c.tenant_id).where(
+        found.c.tenant_id.is_not(None),
+        found.c.tenant_id.not_in(slots.full_tenants),
+        found.c.subject.not_in(slots.full_subjects),
+    )
+    rows = connection.execute(query.order_by(sa.func.random()).limit(slots.total))
+    return [(row.subject, row.tenant_id) for row in rows]
+
+
+def _waiting(table: Any, kind: str) -> sa.ColumnElement[bool]:
+    """Return the condition of pending unordered operations of a kind, in the words of their index."""
+    c = table.c
+    return sa.and_(c.state == OperationState.PENDING, c.kind == kind, c.tenant_id.is_not(None), c.finished_at.is_(None))
+
+
+def _take(connection: Connection, due: sa.Select[tuple[int]], owner: str, until: datetime) -> Sequence[Operation]:
+    """Begin an attempt at each of these operations that no other process is taking."""
+    numbers = connection.execute(due.with_for_update(of=operations, skip_locked=True)).scalars().all()
     if not numbers:
         return []
     taken = (
@@ -138,7 +214,7 @@ def claim(
 
 
 def extend(connection: Connection, held: Iterable[Operation], until: datetime) -> set[str]:
-    """Prolong leases; the ids of those that are still held."""
+    """Extend leases; return the ids of those that are still held."""
     return {
         operation.id
         for operation in sorted(held, key=lambda operation: operation.id)  # one order of row locks: no deadlock
@@ -175,21 +251,63 @@ def retry(connection: Connection, operation: Operation, error: JSON, run_after: 
     _end(connection, operation, state=OperationState.PENDING, failures=failures, error=error, run_after=run_after)
 
 
+def postpone(connection: Connection, operation: Operation, run_after: datetime) -> None:
+    """End an attempt and make the next one later; this is no failure."""
+    publish_on_commit(connection, operation.kind)
+    _end(connection, operation, state=OperationState.PENDING, run_after=run_after)
+
+
 def give_back(connection: Connection, operation: Operation) -> None:
     _end(connection, operation, state=OperationState.PENDING)
 
 
 def release(connection: Connection, owner: str | None = None) -> int:
-    """Give back all that an owner holds, or that anybody holds; how many they were."""
+    """Give back all operations that an owner holds, or any owner; return their number."""
     query = operations.update().where(_o.state == OperationState.RUNNING)
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
     return connection.execute(query.values(state=OperationState.PENDING, **_IDLE)).rowcount
 
 
-def sweep(connection: Connection, before: datetime) -> int:
-    """Forget what finished before a moment; how many they were."""
-    return connection.execute(operations.delete().where(_o.finished_at < before)).rowcount
+def pause(connection: Connection, kind: str, subject: str) -> None:
+    """Begin no unordered operation of this kind and subject until `resume`; running ones go on."""
+    _move(connection, kind, subject, OperationState.PENDING, OperationState.PAUSED)
+
+
+def resume(connection: Connection, kind: str, subject: str) -> None:
+    """Undo `pause`."""
+    publish_on_commit(connection, kind)
+    _move(connection, kind, subject, OperationState.PAUSED, OperationState.PENDING)
+
+
+def _move(connection: Connection, kind: str, subject: str, old: OperationState, new: OperationState) -> None:
+    query = operations.update().where(_UNORDERED, _o.state == old, _o.kind == kind, _o.subject == subject)
+    connection.execute(query.values(state=new))
+
+
+def count(connection: Connection, kind: str, subject: str, *states: OperationState) -> int:
+    """Return the number of unfinished unordered operations in these states."""
+    query = sa.select(sa.func.count()).where(_UNORDERED, _o.state.in_(states), _o.kind == kind, _o.subject == subject)
+    return connection.execute(query).scalar_one()
+
+
+def discard(connection: Connection, operation_id: str) -> bool:
+    """Delete an unordered operation unless it is running; return whether it is gone."""
+    mine = sa.and_(_o.id == operation_id, _o.tenant_id.is_not(None))
+    connection.execute(operations.delete().where(mine, _o.state != OperationState.RUNNING))
+    return connection.execute(sa.select(_o.number).where(mine)).first() is None
+
+
+def discard_waiting(connection: Connection, subject: str) -> None:
+    """Delete the unordered operations of a subject that are not running."""
+    idle = _o.state.in_((OperationState.PENDING, OperationState.PAUSED))
+    connection.execute(operations.delete().where(_UNORDERED, idle, _o.subject == subject))
+
+
+def sweep(connection: Connection, before: datetime, limit: int) -> int:
+    """Delete some operations that finished before a moment; return their number."""
+    old = sa.select(_o.number).where(_o.finished_at < before).limit(limit).scalar_subquery()
+    return connection.execute(operations.delete().where(_o.number.in_(old))).rowcount
 
 
 def _end(connection: Connection, operation: Operation, **values: Any) -> None:

@@ -1,40 +1,43 @@
-"""The one loop that runs operations: claim, act outside the database, record the outcome guarded by the attempt.
+"""The worker that runs operations: claim, act outside the database, record the outcome guarded by the attempt.
 
-Killed at any point, another process (or the next start of this one) takes over when the lease expires. Refuses to
-run anything that is not a row, and two operations of one subject at once.
+If this process dies, another one (or its next start) resumes the operation when its lease expires.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from weakref import WeakValueDictionary
 
 from structlog.contextvars import bound_contextvars
 
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.work import store
-from roost.work.claim import ClaimedOperation, Handler, HandlerSpec
+from roost.work.claim import ClaimedOperation, Handler, HandlerSpec, Settlement
 from roost.work.errors import LeaseLost
-from roost.work.model import JSON, KEPT, LEASE_SECONDS, Operation
+from roost.work.model import JSON, KEPT, LEASE_SECONDS, FreeSlots, Operation, OperationLimits
 from roost.work.outcome import outcome
 
 _POLL = 1.0
 _CANCEL_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
+_SWEPT_AT_ONCE = 500
+_ORDERED = None
 
 _log = log.get_logger("roost.work")
 
 
 @dataclass
 class _RunningOperation:
-    """An operation at work here. `safe_until` (monotonic) is when its lease may have expired at the earliest."""
+    """Operation that runs here. `safe_until` (monotonic) is when its lease may have expired at the earliest."""
 
     claim: ClaimedOperation
-    attempt: asyncio.Task[JSON]
+    attempt: asyncio.Task[JSON | Settlement]
     safe_until: float
     given_up: bool = False
     settled: asyncio.Task[None] | None = None
@@ -53,20 +56,28 @@ class OperationWorker:
         self._limit = limit
         self._duties: dict[str, HandlerSpec] = {}
         self._runs: dict[str, _RunningOperation] = {}
-        self._claiming = PeriodicTask("operations claim", self._claim, _POLL)
+        self._claiming: dict[str | None, PeriodicTask] = {
+            _ORDERED: PeriodicTask("operations claim", self._claim_ordered, _POLL)
+        }
         self._extending = PeriodicTask("operations extend", self._extend, lease / 3)
         self._sweeping = PeriodicTask("operations sweep", self._sweep, _SWEEP_SECONDS)
         self._awaited: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._unsubscribe: Callable[[], None] | None = None
 
-    def handle(self, kind: str, handler: Handler, *, retries: int = 0) -> None:
-        """Run operations of `kind` with `handler`.
+    def handle(self, kind: str, handler: Handler, *, retries: int = 0, limits: OperationLimits | None = None) -> None:
+        """Run operations of `kind` with `handler`: ordered, or unordered within `limits`.
 
         An attempt that ends in a Problem fails the operation; one that ends in an unexpected exception or in a
-        Problem of kind `unavailable` is tried again, up to `retries` times, with growing pauses.
+        Problem of kind `unavailable` is tried again, up to `retries` times, with growing pauses. A handler with
+        a schedule of its own returns a `Settlement` that postpones the operation.
         """
         if kind in self._duties:
             raise ValueError(f"{kind} has a handler already")
-        self._duties[kind] = HandlerSpec(handler, retries)
+        self._duties[kind] = HandlerSpec(handler, retries, limits)
+        if limits is not None:
+            self._claiming[kind] = PeriodicTask(
+                f"operations claim {kind}", partial(self._claim_unordered, kind, limits), _POLL
+            )
 
     async def start(self) -> None:
         """Take up what an earlier process of the same name left, and begin.
@@ -76,14 +87,17 @@ class OperationWorker:
         owner = None if self._db.is_sqlite else self._owner
         if left := await self._db.write(lambda connection: store.release(connection, owner)):
             _log.info("operations.resumed", count=left)
-        for task in (self._claiming, self._extending, self._sweeping):
+        self._unsubscribe = self._db.subscribe(self._wake_kinds)
+        for task in (*self._claiming.values(), self._extending, self._sweeping):
             task.start()
 
     async def stop(self, grace: float = 10.0) -> None:
         """Claim nothing more, let handlers finish within `grace` seconds, then cancel them and give their work back."""
-        if not self._claiming.is_running:
+        if self._unsubscribe is None:
             return
-        await self._claiming.stop(grace)
+        self._unsubscribe()
+        self._unsubscribe = None
+        await asyncio.gather(*(task.stop(grace) for task in self._claiming.values()))
         await self._settled(grace)
         for run in self._runs.values():
             run.give_up()
@@ -96,11 +110,19 @@ class OperationWorker:
             _log.exception("operations.not_released")
 
     def wake(self) -> None:
-        """Look for work now: call it after the commit of what `add` wrote."""
-        self._claiming.wake()
+        """Look for due ordered operations now instead of at the next poll."""
+        self._claiming[_ORDERED].wake()
+
+    def _wake_kinds(self, kinds: frozenset[str]) -> None:
+        for kind in kinds & self._duties.keys():
+            self._claiming[self._queue(kind)].wake()
+
+    def _queue(self, kind: str) -> str | None:
+        """Return the key of the task that claims operations of a kind."""
+        return _ORDERED if self._duties[kind].limits is None else kind
 
     async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - running out is no error
-        """The operation once it has finished, or as it is after `timeout` seconds. Raises OperationMissing."""
+        """Return the operation once it has finished, or after `timeout` seconds. Raises OperationNotFound."""
         event = self._awaited.setdefault(operation_id, asyncio.Event())
         deadline = clock.monotonic_seconds() + timeout
         while True:
@@ -113,16 +135,27 @@ class OperationWorker:
                 async with asyncio.timeout(min(left, _POLL)):
                     await event.wait()
 
-    async def _claim(self) -> None:
-        limit = self._limit - len(self._runs)
-        if limit <= 0:
-            return
+    async def _claim_ordered(self) -> None:
+        kinds = [kind for kind in self._duties if self._queue(kind) is _ORDERED]
+        held = [run.claim.id for run in self._runs.values() if run.claim.kind in kinds]
+        limit = self._limit - len(held)
+        if limit > 0:
+            await self._claim(partial(store.claim, kinds=kinds, limit=limit, held=held))
+
+    async def _claim_unordered(self, kind: str, limits: OperationLimits) -> None:
+        running = [run.claim for run in self._runs.values() if run.claim.kind == kind]
+        held = [operation.id for operation in running]
+        if len(held) < limits.total:
+
+            def claim(connection: Connection, *, owner: str, until: datetime) -> Sequence[Operation]:
+                slots = FreeSlots(limits, running)
+                return store.claim_unordered(connection, kind, slots, owner=owner, until=until, held=held)
+
+            await self._claim(claim)
+
+    async def _claim(self, claim: Callable[..., Sequence[Operation]]) -> None:
         safe_until, until = self._next_lease()
-        kinds, held = list(self._duties), list(self._runs)
-        taken = await self._db.write(
-            lambda connection: store.claim(connection, kinds, owner=self._owner, until=until, limit=limit, held=held)
-        )
-        for operation in taken:
+        for operation in await self._db.write(lambda connection: claim(connection, owner=self._owner, until=until)):
             self._begin(ClaimedOperation(**vars(operation), db=self._db), safe_until)
 
     def _begin(self, claim: ClaimedOperation, safe_until: float) -> None:
@@ -133,7 +166,7 @@ class OperationWorker:
         self._runs[claim.id] = run
 
     async def _settle(self, run: _RunningOperation, retries: int) -> None:
-        """Wait for the attempt and record how it ended. What cannot be recorded is run again after its lease."""
+        """Wait for the attempt and record how it ended; run it again after its lease if that fails."""
         try:
             await asyncio.wait({run.attempt})
             _report(run)
@@ -146,7 +179,7 @@ class OperationWorker:
             del self._runs[run.claim.id]
             if event := self._awaited.get(run.claim.id):
                 event.set()
-            self._claiming.wake()
+            self._claiming[self._queue(run.claim.kind)].wake()
 
     async def _settled(self, seconds: float) -> None:
         if tasks := {run.settled for run in self._runs.values() if run.settled}:
@@ -176,7 +209,9 @@ class OperationWorker:
                 run.give_up()
 
     async def _sweep(self) -> None:
-        await self._db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT))
+        before = clock.utc_now() - KEPT
+        while await self._db.write(lambda connection: store.sweep(connection, before, _SWEPT_AT_ONCE)):
+            pass
 
     def _next_lease(self) -> tuple[float, datetime]:
         """When a lease that is written from now on ends: on the clock of this process, and as all see it."""

@@ -269,7 +269,6 @@ RULES: tuple[Rule, ...] = (
             "roost/net/*",  # racing connects, the resolver's threads
             "roost/agents/models/api.py",  # a model's work races the client's leaving
             "roost/storage/content/car_receiver.py",  # the same
-            "roost/storage/webhooks/sender.py",  # deliveries are leased rows; slow receivers must not delay operations
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
             "roost/agents/models/agent_catalogs.py",  # connections of keys that are gone are closed behind the change
             "roost/cli/*",
@@ -284,7 +283,6 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/*",  # a program of its own: standard library only
             "roost/drivers/*",  # wait with a deadline for programs that report no change
             "roost/storage/content/scrub.py",  # limits the rate of its reads
-            "roost/storage/webhooks/sender.py",
         ),
         "a background loop is a PeriodicTask, a wait between attempts is a Backoff (core/periodic.py)",
         "import asyncio\nasync def watch():\n    while True:\n        await asyncio.sleep(5)",

@@ -8,7 +8,7 @@ from tests.migrations.ground import OTHER, TENANT, THEN, Row, digest, key, seale
 SIGNING_KEY = bytes(range(32, 64))
 
 
-def _operation(name: str, /, state: str, **more: Any) -> Row:
+def operation(name: str, /, state: str, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
         "kind": "pins.retrieve",
@@ -81,11 +81,11 @@ def _channel(channel: str, **more: Any) -> Row:
 
 ROWS: Mapping[str, Sequence[Row]] = {
     "0001": [
-        _operation("o1", "pending"),
-        _operation(
+        operation("o1", "pending"),
+        operation(
             "o2", "running", lease_owner="server", lease_until=THEN, attempts=2, failures=1, error='{"kind":"x"}'
         ),
-        _operation("o3", "done", payload=None, result='"' + "r" * 10_000 + '"', finished_at=THEN),
+        operation("o3", "done", payload=None, result='"' + "r" * 10_000 + '"', finished_at=THEN),
     ],
     "0002": [
         ("tenants", {"id": TENANT, "name": "ada", "plan": "paid", "created_at": THEN}),

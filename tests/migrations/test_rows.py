@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
-from roost import migrations
+from roost import migrations, work
 from roost.agents.models import store as usage
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import store as scripts
@@ -65,7 +65,7 @@ from tests.migrations.wing import CID, CONTENT, SMALL, SMALL_CID
 from tests.storage.webhooks.office import courier
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
-REWRITTEN = {("file_keyvalues", "value")}
+REWRITTEN = {("file_keyvalues", "value"), ("operations", "subject")}
 """Columns whose values a migration changed on purpose."""
 
 
@@ -255,6 +255,10 @@ async def test_pins_go_on(grown: Database) -> None:
         ("p2", PinState.RETRIEVING),
         ("p1", PinState.PINNED),
     ]
+    retrievals = await grown.read(
+        lambda connection: work.count(connection, "pins.retrieve", f"pins/{TENANT}", *work.OperationState)
+    )
+    assert retrievals == 2
     wanted = PinQuery(meta={"a": "b"})
     (pin,) = await grown.read(lambda connection: pins.page(connection, TENANT, wanted, None, 10))
     assert (pin.id, pin.ask.hosts, pin.ask.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
@@ -285,7 +289,18 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
         ("v2", DeliveryState.SENDING),
         ("v1", DeliveryState.PENDING),
     ]
+    operations = [await grown.read(lambda c, name=name: work.get(c, name)) for name in ("v1", "v2", "v5")]
+    assert [(one.kind, one.subject, one.tenant_id, one.state) for one in operations] == [
+        ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
+        ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
+        ("webhooks.deliver", "webhook/w2", TENANT, "paused"),
+    ]
+    assert operations[0].run_after == page[-1].next_at
+    for absent in ("v3", "v4", "v6"):
+        with pytest.raises(work.OperationNotFound):
+            await grown.read(lambda c, absent=absent: work.get(c, absent))
     assert (await service.redeliver(TENANT, "w1", "v3")).state is DeliveryState.PENDING
+    assert (await grown.read(lambda c: work.get(c, "v3"))).tenant_id == TENANT
     held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.utc_now()))
     assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
         b"whs-new",

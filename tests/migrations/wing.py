@@ -6,6 +6,7 @@ from typing import Any
 
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import V1
+from tests.migrations.early import operation
 from tests.migrations.ground import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
 
 LONG_NAME = "ä" * 255
@@ -317,6 +318,8 @@ ROWS: Mapping[str, Sequence[Row]] = {
         _delivery("v2", "sending", 2, attempts=1, attempted_at=THEN),
         _delivery("v3", "failed", 3, attempts=8, failures=8, error="e" * 255, attempted_at=THEN, finished_at=THEN),
         _delivery("v4", "delivered", 4, attempts=1, status=204, attempted_at=THEN, finished_at=THEN),
+        _delivery("v5", "pending", 5, webhook_id="w2"),
+        _delivery("v6", "pending", 6, webhook_id="w3"),
     ],
     "0016": [
         _served("2025-11-20"),
@@ -325,4 +328,6 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0017": [],  # an index
     "0018": [],  # values
     "0019": [("promises", {"id": "promised", "file_id": "f1"})],
+    "0021": [],  # values
+    "0020": [operation("unordered", "paused", kind="webhooks.deliver", subject="webhook/w2", tenant_id=TENANT)],
 }

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from roost import work
 from roost.core import ids
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -61,7 +60,7 @@ class Rooms:
         self.files, self.gateways = FileService(db), StorageGatewayService(db)
         self.groups = GroupService(db, self.files)
         self.swaps = SwapService(db, self.gateways)
-        self.pins = PinService(db, work.OperationWorker(db, owner="test"), self.files, NoNetwork())
+        self.pins = PinService(db, self.files, NoNetwork())
         self.webhooks = WebhookService(db, Sealer(Sensitive(bytes(32))), courier())
         small = FileService(db, dict.fromkeys(Plan, 15))
         uploads = UploadService(db, place.content, small, dict.fromkeys(Plan, 1000))

@@ -7,7 +7,7 @@ import pytest
 
 from roost import work
 from roost.core.db import Database
-from roost.work import Operation, OperationWorker
+from roost.work import Operation, OperationLimits, OperationWorker
 from tests.work.stories import Add, Start
 
 
@@ -24,10 +24,17 @@ async def start(database: Database) -> AsyncIterator[Start]:
     """Start a loop with handlers by kind; all start before any of them has work, as a SQLite database has one."""
     loops: list[OperationWorker] = []
 
-    async def start(handlers: dict[str, Any], *, retries: int = 0, owner: str = "a", **options: Any) -> OperationWorker:
+    async def start(
+        handlers: dict[str, Any],
+        *,
+        retries: int = 0,
+        limits: OperationLimits | None = None,
+        owner: str = "a",
+        **options: Any,
+    ) -> OperationWorker:
         loop = OperationWorker(database, owner=owner, **options)
         for kind, handler in handlers.items():
-            loop.handle(kind, handler, retries=retries)
+            loop.handle(kind, handler, retries=retries, limits=limits)
         await loop.start()
         loops.append(loop)
         return loop

@@ -1,4 +1,5 @@
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -7,7 +8,8 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.work import LeaseLost, Operation, OperationNotFound, OperationState, store
+from roost.work import LeaseLost, Operation, OperationLimits, OperationNotFound, OperationState, store
+from roost.work.model import FreeSlots
 from tests.work.stories import Add
 
 MINUTE = timedelta(minutes=1)
@@ -181,8 +183,9 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
         await add(subject=subject)
     old, running = await claim(database, limit=2)
     await database.write(lambda connection: store.finish(connection, old, None))
-    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() - MINUTE)) == 0
-    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE)) == 1
+    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() - MINUTE, 10)) == 0
+    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE, 0)) == 0
+    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE, 10)) == 1
     with pytest.raises(OperationNotFound):
         await get(database, old)
     assert await get(database, running) == running
@@ -258,3 +261,108 @@ async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add)
     assert await waiting() == [second.id]
     await database.write(lambda connection: store.retry(connection, taken, {}, clock.utc_now()))
     assert await waiting() == [second.id]  # begun once, what it does may be half done
+
+
+LIMITS = OperationLimits(total=6, per_tenant=4, per_subject=3)
+
+
+async def claim_unordered(
+    database: Database, running: Sequence[Operation] = (), *, until: datetime | None = None, **more
+) -> Sequence[Operation]:
+    end = until or clock.utc_now() + MINUTE
+    return await database.write(
+        lambda connection: store.claim_unordered(
+            connection, "k", FreeSlots(LIMITS, running), owner="a", until=end, **more
+        )
+    )
+
+
+async def test_unordered_operations_run_within_the_limits_and_every_tenant_has_its_share(
+    database: Database, add: Add
+) -> None:
+    for number in range(20):
+        await add(subject=f"x{number % 2}", tenant_id="x")
+    await add(subject="y", tenant_id="y")
+    taken = await claim_unordered(database)
+    counts = Counter(operation.subject for operation in taken)
+    assert counts["x0"] + counts["x1"] == 4
+    assert max(counts.values()) <= 3
+    assert counts["y"] == 1
+    assert await claim_unordered(database, taken) == []
+
+
+async def test_full_tenants_leave_the_turn_to_others(database: Database, add: Add) -> None:
+    for number in range(20):
+        await add(subject=f"x{number}", tenant_id="x")
+    taken = await claim_unordered(database)
+    assert len(taken) == 4
+    await add(subject="y", tenant_id="y")
+    assert [operation.subject for operation in await claim_unordered(database, taken)] == ["y"]
+
+
+async def test_unordered_operations_of_a_subject_begin_with_the_most_overdue(database: Database, add: Add) -> None:
+    now = clock.utc_now()
+    for number in (-1, 1, -2, -4, -3):
+        await add(tenant_id="x", run_after=now + number * MINUTE, operation_id=f"o{number}")
+    assert {operation.id for operation in await claim_unordered(database)} == {"o-4", "o-3", "o-2"}
+    assert await claim(database) == []  # ordered operations are others
+
+
+async def test_an_expired_unordered_lease_is_taken_over_but_not_by_who_still_works(
+    database: Database, add: Add
+) -> None:
+    added = await add(tenant_id="x")
+    (stale,) = await claim_unordered(database, until=clock.utc_now() - MINUTE)
+    assert await claim_unordered(database, held=[added.id]) == []
+    (taken,) = await claim_unordered(database)
+    assert taken.attempts == 2
+    with pytest.raises(LeaseLost):
+        await database.write(lambda connection: store.fence(connection, stale))
+
+
+async def test_paused_operations_wait_until_they_are_resumed(database: Database, add: Add) -> None:
+    for _ in range(2):
+        await add(tenant_id="x")
+    other = await add(subject="t", tenant_id="x")
+    await database.write(lambda connection: store.pause(connection, "k", "s"))
+    assert [operation.id for operation in await claim_unordered(database)] == [other.id]
+    count = await database.read(lambda connection: store.count(connection, "k", "s", OperationState.PAUSED))
+    assert count == 2
+    await database.write(lambda connection: store.resume(connection, "k", "s"))
+    assert len(await claim_unordered(database)) == 2
+
+
+async def test_a_postponed_operation_has_not_failed(database: Database, add: Add) -> None:
+    added = await add(tenant_id="x")
+    (taken,) = await claim_unordered(database)
+    later = clock.utc_now() + MINUTE
+    await database.write(lambda connection: store.postpone(connection, taken, later))
+    ended = await get(database, added)
+    assert (ended.state, ended.failures, ended.run_after, ended.lease_owner) == (OperationState.PENDING, 0, later, None)
+    assert await claim_unordered(database) == []
+
+
+async def test_only_unordered_operations_that_do_not_run_are_discarded(database: Database, add: Add) -> None:
+    ordered, running = await add(subject="o"), await add(tenant_id="x")
+    await claim_unordered(database)
+    waiting, paused = await add(tenant_id="x"), await add(subject="p", tenant_id="x")
+    await database.write(lambda connection: store.pause(connection, "k", "p"))
+    for one, gone in ((running, False), (waiting, True)):
+        assert await database.write(lambda connection, one=one: store.discard(connection, one.id)) is gone
+    await database.write(lambda connection: store.discard(connection, ordered.id))
+    await add(tenant_id="x")
+    for subject in ("s", "p", "o"):
+        await database.write(lambda connection, subject=subject: store.discard_waiting(connection, subject))
+    rows = await database.read(lambda connection: connection.execute(store.operations.select()).all())
+    assert {row.id for row in rows} == {ordered.id, running.id}
+    with pytest.raises(OperationNotFound):
+        await get(database, paused)
+
+
+async def test_parallel_claims_never_take_the_same(database: Database, add: Add) -> None:
+    for number in range(20):
+        await add(subject=f"s{number % 4}", tenant_id=f"t{number % 3}")
+    taken = await asyncio.gather(*(claim_unordered(database) for _ in range(6)))
+    ids = [operation.id for some in taken for operation in some]
+    assert ids
+    assert len(ids) == len(set(ids))

@@ -4,10 +4,20 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from roost import work
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.problem import ServiceUnavailable
-from roost.work import ClaimedOperation, OperationNotFound, OperationState, OperationWorker, store
+from roost.work import (
+    ClaimedOperation,
+    OperationLimits,
+    OperationNotFound,
+    OperationState,
+    OperationWorker,
+    Settlement,
+    store,
+    worker,
+)
 from tests.work.stories import LONG, Add, Failing, Held, Start, echo, until
 
 
@@ -152,3 +162,71 @@ async def test_old_ends_are_swept(start: Start, add: Add, database: Database) ->
     async with asyncio.timeout(LONG):
         while await database.read(lambda connection: connection.execute(store.operations.select()).all()):
             await asyncio.sleep(0.01)
+
+
+async def test_a_tenant_whose_work_hangs_delays_no_other_tenant(start: Start, add: Add) -> None:
+    held = Held()
+
+    async def handler(claim: ClaimedOperation) -> object:
+        return await held(claim) if claim.tenant_id == "slow" else "done"
+
+    for number in range(10):
+        await add(subject=f"slow/{number}", tenant_id="slow")
+    loop = await start({"k": handler}, limits=OperationLimits(total=8, per_tenant=4, per_subject=2))
+    await until(lambda: len(held.entered) == 4)
+    others = [await add(subject=f"other/{number}", tenant_id=f"other{number}") for number in range(20)]
+    ends = [await loop.wait(other.id, LONG) for other in others]
+    assert {end.state for end in ends} == {OperationState.DONE}
+    assert len(held.entered) == 4
+    held.go.set()
+    await until(lambda: len(held.entered) == 10)
+
+
+async def test_an_added_operation_is_claimed_without_the_poll(
+    start: Start, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_POLL", 600.0)
+    ordered = await start({"k": echo})
+    unordered = await start({"u": echo}, owner="b", limits=OperationLimits(1, 1, 1))
+    for _ in range(3):
+        first, second = await add("k"), await add("u", tenant_id="x")
+        async with asyncio.timeout(LONG):
+            assert (await ordered.wait(first.id, LONG)).finished
+            assert (await unordered.wait(second.id, LONG)).finished
+
+
+async def test_a_handler_ends_its_operation_with_rows_of_its_own(start: Start, add: Add) -> None:
+    attempts: list[int] = []
+
+    async def handler(claim: ClaimedOperation) -> Settlement:
+        def write(connection: Connection) -> None:
+            attempts.append(claim.attempts)
+            if claim.attempts < 3:
+                work.postpone(connection, claim, clock.utc_now())
+            else:
+                work.finish(connection, claim, "settled")
+
+        return Settlement(write)
+
+    loop = await start({"k": handler}, limits=OperationLimits(1, 1, 1))
+    added = await add(tenant_id="x")
+    end = await loop.wait(added.id, LONG)
+    assert (end.state, end.result, end.attempts, end.failures) == (OperationState.DONE, "settled", 3, 0)
+    assert attempts == [1, 2, 3]
+
+
+async def test_a_settlement_that_lost_its_lease_writes_nothing(start: Start, add: Add, database: Database) -> None:
+    async def handler(claim: ClaimedOperation) -> Settlement:
+        await database.write(lambda connection: store.give_back(connection, claim))
+        return Settlement(lambda connection: work.add(connection, "other", "too late") and None)
+
+    await start({"k": handler}, limits=OperationLimits(1, 1, 1))
+    added = await add(tenant_id="x")
+
+    async def attempts() -> int:
+        return (await database.read(lambda connection: store.get(connection, added.id))).attempts
+
+    async with asyncio.timeout(LONG):
+        while await attempts() < 3:
+            await asyncio.sleep(0.01)
+    assert not await database.read(lambda connection: work.busy(connection, "too late"))

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from roost.core.db.database import Database, metadata
+from roost.core.db.database import Database, metadata, publish_on_commit
 from roost.core.db.insert import insert_many, insert_or_ignore
 from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
@@ -18,4 +18,5 @@ __all__ = [
     "insert_or_ignore",
     "metadata",
     "page_by_creation",
+    "publish_on_commit",
 ]

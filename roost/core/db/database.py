@@ -32,6 +32,7 @@ metadata = MetaData(
     }
 )
 
+_TOPICS = "topics of this transaction"
 _POSTGRES_THREADS = 8
 _DEADLOCK, _DISK_FULL = "40P01", "53100"
 _FULL_OR_BROKEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
@@ -70,6 +71,7 @@ class Database:
             self.writer = _postgres(parsed)
             self._reader = self.writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
+        self._listeners: list[Callable[[frozenset[str]], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """The result of `fn(connection)` inside one read transaction."""
@@ -87,7 +89,23 @@ class Database:
         `fn` can run again (after a deadlock on PostgreSQL): it must not change anything but the database. A caller
         that is cancelled while it waits does not stop the transaction. Raises CannotWrite.
         """
-        return await self._in_thread(self.writer, fn)
+        topics = set[str]()
+
+        def transaction(connection: Connection) -> T:
+            topics.clear()
+            connection.info[_TOPICS] = topics
+            return fn(connection)
+
+        result = await self._in_thread(self.writer, transaction)
+        if topics:
+            for listener in self._listeners:
+                listener(frozenset(topics))
+        return result
+
+    def subscribe(self, listener: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+        """Call `listener` with the topics of every `write` that commits; return the function that ends this."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def run(self, fn: Callable[[Connection], T]) -> T:
         """`write` for callers without an event loop (the command line)."""
@@ -118,6 +136,11 @@ class Database:
     async def _in_thread(self, engine: Engine, fn: Callable[[Connection], T]) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, _transact, engine, fn)
+
+
+def publish_on_commit(connection: Connection, topic: str) -> None:
+    """Tell the subscribers of this process about `topic` when the transaction of the connection commits."""
+    connection.info.setdefault(_TOPICS, set()).add(topic)
 
 
 def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> T:

@@ -1,17 +1,16 @@
-"""The looking for a pin's content: here first, then from each source of the network, until one has all of it.
+"""Retrieval of a pin's content: from this server, then from each source of the network, until one has all of it.
 
-What comes is a file only when it is whole, every block is what its CID says, and its root is what was asked for. A
-source that breaks off, lies or sends too much is left for the next one. A restart begins with the pin anew.
+The content becomes a file only if it is complete, every block matches its CID, and its root is the requested one. A
+source that breaks off, sends wrong blocks or sends too much is left for the next one. A restart begins anew.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager
-from datetime import timedelta
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from sqlalchemy import Connection
 
+from roost import work
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -29,15 +28,15 @@ from roost.storage.files.model import File, FileFilter, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.pins import store
 from roost.storage.pins.errors import ContentNotFoundYet, PinNotFound
-from roost.storage.pins.model import ACTIVE, LIFE, WAITING, Pin, PinQuery, PinState
-from roost.storage.pins.service import begin, next_one
+from roost.storage.pins.model import LIFE, RETRIEVE, WAITING, Pin, PinState
+from roost.storage.pins.service import next_one
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.uploads import mime_sniffing
 from roost.storage.uploads.errors import UploadTooLarge
 from roost.storage.uploads.model import DIRECTORY
-from roost.work import JSON, ClaimedOperation
+from roost.work import JSON, ClaimedOperation, OperationLimits
 
 RETRIES = 400
 """With the pauses between them more than a day, after which the pin expires."""
@@ -45,9 +44,8 @@ LONGEST = 2 * 3600.0
 """Seconds that one source may take."""
 PATIENCE, LEAST = 90.0, 1024 * 1024
 """Within so many seconds a source gives so many bytes more, or all that it has: 11.6 KiB/s, and time to begin."""
-_AT_ONCE, _OF_ONE_TENANT = 4, 2
-_PAUSE, _EACH = timedelta(seconds=1), timedelta(milliseconds=20)
-"""Until one that had no turn asks again: so that a tenant's pins together ask at most 50 times a second."""
+LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
+"""Pins that are retrieved at once."""
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 
 _log = log.get_logger("pins")
@@ -57,6 +55,7 @@ class PinRetrieval:
     def __init__(
         self,
         db: Database,
+        queue: work.OperationWorker,
         content: ContentService,
         files: FileService,
         network: PublicNetwork,
@@ -65,7 +64,7 @@ class PinRetrieval:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        """`limit` tells how many bytes one upload of a tenant's may have, and so one pin; `most` is any plan's most."""
+        """`limit` returns the maximum bytes of an upload of a tenant, and so of a pin; `most` is that of any plan."""
         self._db = db
         self._content = content
         self._files = files
@@ -73,28 +72,15 @@ class PinRetrieval:
         self._limit = limit
         self._most = most
         self._patience = patience
-        self._running: Counter[str] = Counter()
+        queue.handle(RETRIEVE, self.handle, retries=RETRIES, limits=LIMITS)
 
     async def handle(self, claim: ClaimedOperation) -> JSON:
-        """One round through all sources. Raises NotFoundYet."""
+        """Ask all sources once. Raises ContentNotFoundYet."""
         pin = await self._db.read(lambda connection: store.get(connection, claim.payload["pin"]))
         if pin is None or pin.status not in WAITING:
             return None
-        if self._running.total() >= _AT_ONCE or self._running[pin.tenant_id] >= _OF_ONE_TENANT:
-            await claim.guard(lambda connection: _begin_later(connection, pin))
-            return None
-        with self._turn(pin):
-            await self._round(pin)
+        await self._round(pin)
         return None
-
-    @contextmanager
-    def _turn(self, pin: Pin) -> Generator[None]:
-        self._running[pin.tenant_id] += 1
-        try:
-            yield
-        finally:
-            self._running[pin.tenant_id] -= 1
-            self._running += Counter()  # forgets those that are at zero
 
     async def _round(self, pin: Pin) -> None:
         if (wrong := _wrong(pin)) is not None:
@@ -242,11 +228,6 @@ def _waiting(connection: Connection, pin: Pin) -> Pin:
     if now is None or now.status not in WAITING:
         raise PinNotFound
     return now
-
-
-def _begin_later(connection: Connection, pin: Pin) -> None:
-    active = store.count(connection, pin.tenant_id, PinQuery(ACTIVE))
-    begin(connection, pin.id, clock.utc_now() + max(_PAUSE, active * _EACH))
 
 
 def _over(connection: Connection, pin: Pin, status: PinState, file_id: str | None) -> None:

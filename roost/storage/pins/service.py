@@ -39,9 +39,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class PinService:
-    def __init__(self, db: Database, queue: work.OperationWorker, files: FileService, network: PublicNetwork) -> None:
+    def __init__(self, db: Database, files: FileService, network: PublicNetwork) -> None:
         self._db = db
-        self._queue = queue
         self._files = files
         self._network = network
         files.watch(_let_go)
@@ -54,9 +53,7 @@ class PinService:
             tenants.lock_tenant(connection, tenant_id)
             return _added(connection, tenant_id, ask)
 
-        pin = await self._db.write(write)
-        self._queue.wake()
-        return pin
+        return await self._db.write(write)
 
     async def get(self, tenant_id: str, pin_id: str) -> Pin:
         """Raises PinMissing."""
@@ -96,7 +93,6 @@ class PinService:
             next_one(connection, tenant_id)
 
         await self._db.write(remove)
-        self._queue.wake()
 
     async def replace(self, tenant_id: str, pin_id: str, ask: PinRequest) -> Pin:
         """A new pin in place of one; what is pinned already is not fetched again.
@@ -113,9 +109,7 @@ class PinService:
             self._remove(connection, old)
             return _added(connection, tenant_id, ask)
 
-        new = await self._db.write(write)
-        self._queue.wake()
-        return new
+        return await self._db.write(write)
 
     async def unpin(self, tenant_id: str, pin_id: str) -> None:
         """Take a pin back, with its file, unless that was there before it or another pin stands for it too.
@@ -128,7 +122,6 @@ class PinService:
             self._remove(connection, _found(connection, tenant_id, pin_id))
 
         await self._db.write(write)
-        self._queue.wake()
 
     def _remove(self, connection: Connection, pin: Pin) -> None:
         if pin.file_id is not None and not store.is_shared(connection, pin):
@@ -146,12 +139,13 @@ def next_one(connection: Connection, tenant_id: str) -> None:
     pin = store.oldest(connection, tenant_id, PinState.BACKFILLED)
     if pin is not None:
         store.set_status(connection, pin.id, PinState.PRECHECKING, clock.utc_now())
-        begin(connection, pin.id)
+        begin(connection, tenant_id, pin.id)
 
 
-def begin(connection: Connection, pin_id: str, at: datetime | None = None) -> None:
-    """Have the content of a pin looked for, from some time on."""
-    work.add(connection, RETRIEVE, f"pin/{pin_id}", {"pin": pin_id}, run_after=at)
+def begin(connection: Connection, tenant_id: str, pin_id: str) -> None:
+    """Add the operation that retrieves the content of a pin; both have the same id."""
+    subject = f"pins/{tenant_id}"
+    work.add(connection, RETRIEVE, subject, {"pin": pin_id}, tenant_id=tenant_id, operation_id=pin_id)
 
 
 def _added(connection: Connection, tenant_id: str, ask: PinRequest) -> Pin:
@@ -167,7 +161,7 @@ def _added(connection: Connection, tenant_id: str, ask: PinRequest) -> Pin:
     pin = Pin(ids.new_id(), tenant_id, ask, status, None, _moment(connection, tenant_id, now), now)
     store.add(connection, pin)
     if has_room:
-        begin(connection, pin.id)
+        begin(connection, tenant_id, pin.id)
     return pin
 
 
@@ -189,7 +183,7 @@ def _renewed(connection: Connection, old: Pin, ask: PinRequest) -> Pin:
     store.add(connection, new)
     store.remove(connection, old.id)
     if not stays:
-        begin(connection, new.id)
+        begin(connection, new.tenant_id, new.id)
     return new
 
 

@@ -80,11 +80,10 @@ async def list_deliveries(
 
 @router.post("/{id:uuid}/deliveries/{delivery:uuid}/redeliver")
 async def redeliver(
-    caller: OrgWriter, webhook_id: WebhookId, delivery_id: DeliveryId, webhooks: Service, sender: Sender
+    caller: OrgWriter, webhook_id: WebhookId, delivery_id: DeliveryId, webhooks: Service
 ) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message again, now."""
     delivery = await webhooks.redeliver(caller.tenant_id, str(webhook_id), str(delivery_id))
-    sender.wake()
     return DataEnvelope(data=schemas.delivery(delivery))
 
 

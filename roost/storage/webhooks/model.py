@@ -12,6 +12,7 @@ from roost.core.sensitive import Sensitive
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileEvent
 from roost.storage.webhooks.errors import InvalidWebhookEvents
+from roost.work import OperationLimits
 
 WEBHOOK_LIMIT = 20
 """Of a tenant."""
@@ -25,8 +26,10 @@ OVERLAP = timedelta(hours=24)
 """How long a secret goes on signing beside the one that took its place."""
 KEPT = timedelta(days=7)
 """How long events and what became of them can be seen."""
-LEASE = timedelta(seconds=40)
-"""Longer than an attempt takes: after that time it was cut off, and another one begins."""
+DELIVER, SEND_TEST = "webhooks.deliver", "webhooks.test"
+"""The operations that send one message; a delivery has the id of its operation."""
+LIMITS = OperationLimits(total=64, per_tenant=16, per_subject=4)
+"""Messages in flight of each of these kinds."""
 GIVEN_UP_AFTER = timedelta(days=5)
 """A webhook that takes nothing for so long is disabled."""
 TEST = "webhook.test"
@@ -41,6 +44,11 @@ _PAUSES: Sequence[timedelta] = (
 _JITTER = 0.2
 ATTEMPTS = len(_PAUSES) + 1
 _GONE = 410
+
+
+def operation_subject(webhook_id: str) -> str:
+    """Return the subject of the operations that send to a webhook."""
+    return f"webhook/{webhook_id}"
 
 
 class DeliveryState(StrEnum):
@@ -89,9 +97,10 @@ class WebhookEvent:
 
 @dataclass(frozen=True)
 class WebhookDelivery:
-    """attempts: how often it was begun; also the fencing token. failures: of this round; a redelivery begins anew.
+    """One message to one webhook.
 
-    status, error: of the last attempt, the one that there is. next_at: when it is tried next.
+    attempts: how often it was begun. failures: of this round; a redelivery begins at zero.
+    status, error: the result of the last attempt. next_at: time of the next attempt.
     """
 
     id: str
@@ -111,7 +120,7 @@ class WebhookDelivery:
 
 @dataclass(frozen=True)
 class DeliveryJob:
-    """A delivery that this process has begun, and all that is needed to make it. secrets: id and envelope of each."""
+    """A delivery that this process has begun, with its webhook and message. secrets: id and envelope of each."""
 
     delivery: WebhookDelivery
     webhook: Webhook

@@ -1,6 +1,6 @@
-"""Webhooks of a tenant: made, changed, asked what became of their deliveries. And the outbox of what they are told.
+"""Webhooks of a tenant, their deliveries, and the outbox of events.
 
-A tenant's row is held while its webhooks change, so that the limit is exact under any number of parallel calls.
+A tenant's row is locked while its webhooks change, so that the limit is exact under any number of parallel calls.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from roost import work
 from roost.core import clock, ids, page_cursor
 from roost.core.db import Database
 from roost.core.page_cursor import PageCursor
@@ -20,6 +21,7 @@ from roost.storage.files.model import File, FileEvent
 from roost.storage.webhooks import message, store
 from roost.storage.webhooks.errors import DeliveryNotFound, EmptyWebhookUpdate, WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.model import (
+    DELIVER,
     OVERLAP,
     PAGE_LIMIT,
     SECRET_BYTES,
@@ -31,6 +33,7 @@ from roost.storage.webhooks.model import (
     WebhookEvent,
     WebhookWithNewSecret,
     checked_events,
+    operation_subject,
 )
 
 
@@ -51,15 +54,14 @@ class WebhookService:
         self._courier = courier
 
     def notice(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
-        """Put what happened to a file into the outbox, for every webhook that wants it, inside that transaction."""
+        """Add an event of a file and its deliveries to every webhook that wants it, in the caller's transaction."""
         kind = message.event_type(change, file)
         wanting = [one for one in store.of_tenant(connection, file.tenant_id) if one.wants(kind)]
         if not wanting:
             return
         now = clock.utc_now()
         event = WebhookEvent(ids.new_id(), file.tenant_id, kind, message.of_file(change, file, before, now), now)
-        store.add_event(connection, event)
-        store.add_deliveries(connection, [new_delivery(one.id, event) for one in wanting])
+        add_deliveries(connection, DELIVER, event, [new_delivery(one.id, event) for one in wanting])
 
     async def list(self, tenant_id: str) -> Sequence[Webhook]:
         """The oldest first."""
@@ -105,17 +107,20 @@ class WebhookService:
             )
             if wish.enabled is not None:
                 new = replace(new, enabled=wish.enabled, disabled_reason=None, failing_since=None)
+                move = work.resume if wish.enabled else work.pause
+                move(connection, DELIVER, operation_subject(webhook_id))
             store.update(connection, new)
             return new
 
         return await self._db.write(change)
 
     async def delete(self, tenant_id: str, webhook_id: str) -> None:
-        """What waits for it is not sent. Raises WebhookMissing."""
+        """Delete a webhook and its waiting deliveries. Raises WebhookNotFound."""
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
             store.mark_deleted(connection, found(connection, tenant_id, webhook_id).id, clock.utc_now())
+            work.discard_waiting(connection, operation_subject(webhook_id))
 
         await self._db.write(remove)
 
@@ -144,17 +149,23 @@ class WebhookService:
         return page_cursor.split_page(await self._db.read(read), limit)
 
     async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> WebhookDelivery:
-        """Send a message again now, with all attempts before it. Raises WebhookMissing, DeliveryMissing."""
+        """Send a message again now, with all attempts before it, unless it is being sent.
 
-        def renew(connection: Connection) -> WebhookDelivery:
+        Raises WebhookNotFound, DeliveryNotFound.
+        """
+
+        def restart(connection: Connection) -> WebhookDelivery:
             found(connection, tenant_id, webhook_id)
-            store.send_again(connection, webhook_id, delivery_id, clock.utc_now())
             delivery = store.delivery(connection, webhook_id, delivery_id)
             if delivery is None:
                 raise DeliveryNotFound
-            return delivery
+            if work.discard(connection, delivery_id):
+                store.restart_delivery(connection, delivery_id, clock.utc_now())
+                subject = operation_subject(webhook_id)
+                work.add(connection, DELIVER, subject, tenant_id=tenant_id, operation_id=delivery_id)
+            return store.delivery(connection, webhook_id, delivery_id) or delivery
 
-        return await self._db.write(renew)
+        return await self._db.write(restart)
 
     def _renewed(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
@@ -164,15 +175,24 @@ class WebhookService:
 
 
 def found(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
-    """Raises WebhookMissing."""
+    """Return a webhook of a tenant. Raises WebhookNotFound."""
     webhook = store.get(connection, tenant_id, webhook_id, lock=lock)
     if webhook is None:
         raise WebhookNotFound
     return webhook
 
 
+def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added: Sequence[WebhookDelivery]) -> None:
+    """Add an event, its deliveries and the operations that make them."""
+    store.add_event(connection, event)
+    store.add_deliveries(connection, added)
+    for delivery in added:
+        subject = operation_subject(delivery.webhook_id)
+        work.add(connection, kind, subject, tenant_id=event.tenant_id, operation_id=delivery.id)
+
+
 def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
-    """One that is due now. failures: as if so many attempts had failed."""
+    """Return a delivery that is due now. failures: as if so many attempts had failed."""
     return WebhookDelivery(
         id=ids.new_id(),
         webhook_id=webhook_id,

@@ -1,9 +1,6 @@
-"""The tables of webhooks and every line of SQL about them.
+"""The tables of webhooks and all SQL about them."""
 
-A delivery that is being sent is due again when its lease is over, so that one that was cut off is not lost.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -106,7 +103,7 @@ def update(connection: Connection, webhook: Webhook) -> None:
 
 
 def get(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
-    """lock: nobody else changes it before the transaction ends, no attempt either."""
+    """Return a webhook; with `lock` no other transaction changes it before this one ends."""
     query = _present(tenant_id).where(webhooks.c.id == webhook_id)
     row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None else _webhook(row)
@@ -119,7 +116,7 @@ def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
 
 
 def mark_deleted(connection: Connection, webhook_id: str, at: datetime) -> None:
-    """What it was told of goes with the sweep."""
+    """Delete a webhook; the sweep deletes its deliveries."""
     connection.execute(webhook_secrets.delete().where(webhook_secrets.c.webhook_id == webhook_id))
     connection.execute(webhooks.update().where(webhooks.c.id == webhook_id).values(enabled=False, deleted_at=at))
 
@@ -175,84 +172,44 @@ def page(
     return [_delivery(row) for row in connection.execute(ordered.limit(limit))]
 
 
-def send_again(connection: Connection, webhook_id: str, delivery_id: str, at: datetime) -> None:
-    """From the beginning, now; one that is on its way stays as it is."""
+def restart_delivery(connection: Connection, delivery_id: str, at: datetime) -> None:
+    """Make a delivery pending, with all attempts before it and the next one now."""
     values = {"state": DeliveryState.PENDING, "failures": 0, "next_at": at, "finished_at": None}
-    idle = (_d.webhook_id == webhook_id, _d.id == delivery_id, _d.state != DeliveryState.SENDING)
-    connection.execute(deliveries.update().where(*idle).values(values))
+    connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
 
 
-def due(connection: Connection, at: datetime, but: Collection[str], limit: int) -> Sequence[tuple[str, str]]:
-    """Some enabled webhooks that something is due for, with their tenants, by chance so that each has its turn."""
-    waiting = sa.exists().where(_d.webhook_id == webhooks.c.id, _d.finished_at.is_(None), _d.next_at <= at)
-    query = sa.select(webhooks.c.id, webhooks.c.tenant_id).where(
-        webhooks.c.enabled, webhooks.c.id.not_in(list(but)), waiting
-    )
-    rows = connection.execute(query.order_by(sa.func.random()).limit(limit))
-    return [(row.id, row.tenant_id) for row in rows]
+def receiver(connection: Connection, delivery_id: str, *, lock: bool = False) -> Webhook | None:
+    """Return the webhook of an unfinished delivery unless it was deleted."""
+    mine = (_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
+    query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id).where(*mine)
+    row = connection.execute(query.with_for_update(of=webhooks) if lock else query).first()
+    return None if row is None else _webhook(row)
 
 
-def claim(connection: Connection, webhook_id: str, at: datetime, until: datetime, limit: int) -> Sequence[DeliveryJob]:
-    """Take up to `limit` deliveries that are due, of a webhook that is enabled. Two processes never take the same."""
-    enabled = sa.exists().where(webhooks.c.id == webhook_id, webhooks.c.enabled)
-    query = sa.select(_d.id).where(_d.webhook_id == webhook_id, _d.finished_at.is_(None), _d.next_at <= at, enabled)
-    ids = connection.execute(query.order_by(_d.next_at).limit(limit).with_for_update(skip_locked=True)).scalars().all()
-    return begin(connection, webhook_id, ids, at, until) if ids else []
-
-
-def begin(
-    connection: Connection, webhook_id: str, ids: Collection[str], at: datetime, until: datetime
-) -> Sequence[DeliveryJob]:
-    """An attempt at each of these deliveries of a webhook, with all that is needed to make it."""
-    begun = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at, "next_at": until}
-    connection.execute(deliveries.update().where(_d.id.in_(ids)).values(begun))
-    webhook = _webhook(connection.execute(webhooks.select().where(webhooks.c.id == webhook_id)).one())
-    held = [(row.id, row.sealed) for row in secrets(connection, webhook_id, at)]
-    query = sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id.in_(ids)).order_by(_d.created_at)
-    return [DeliveryJob(_delivery(row), webhook, row.body, held) for row in connection.execute(query)]
+def begin(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:
+    """Note an attempt at a delivery, and return it with its message and the secrets of its webhook."""
+    begun = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
+    connection.execute(deliveries.update().where(_d.id == delivery_id).values(begun))
+    held = [(row.id, row.sealed) for row in secrets(connection, webhook.id, at)]
+    row = connection.execute(
+        sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id == delivery_id)
+    ).one()
+    return DeliveryJob(_delivery(row), webhook, row.body, held)
 
 
 def record(
     connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
-) -> bool:
-    """What became of an attempt; False, and nothing written, when another one began since."""
-    over = verdict.next_at is None
+) -> None:
+    """Write the outcome of an attempt, for the delivery and for its webhook."""
     values: dict[str, Any] = {
         "state": verdict.state,
         "failures": _d.failures + (0 if outcome.taken else 1),
         "status": outcome.status,
         "error": outcome.error,
         "next_at": verdict.next_at or at,
-        "finished_at": at if over else None,
+        "finished_at": at if verdict.next_at is None else None,
     }
-    mine = (_d.id == job.delivery.id, _d.attempts == job.delivery.attempts, _d.state == DeliveryState.SENDING)
-    if connection.execute(deliveries.update().where(*mine).values(values)).rowcount != 1:
-        return False
-    _note(connection, job, outcome, verdict, at)
-    return True
-
-
-def release(connection: Connection, at: datetime) -> int:
-    """Whatever is being sent is due again: who sent it is dead. How many there were."""
-    query = deliveries.update().where(_d.finished_at.is_(None), _d.state == DeliveryState.SENDING)
-    return connection.execute(query.values(next_at=at)).rowcount
-
-
-def sweep(connection: Connection, before: datetime, limit: int) -> int:
-    """Forget some events from before a moment, and some of what deleted webhooks left; how many rows there were."""
-    old = sa.select(events.c.id).where(events.c.created_at < before).limit(limit)
-    gone = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount
-    deleted = webhooks.c.deleted_at.is_not(None)
-    left = sa.select(_d.id).join(webhooks, webhooks.c.id == _d.webhook_id).where(deleted).limit(limit)
-    gone += connection.execute(deliveries.delete().where(_d.id.in_(left.scalar_subquery()))).rowcount
-    empty = ~sa.exists().where(_d.webhook_id == webhooks.c.id)
-    return gone + connection.execute(webhooks.delete().where(deleted, empty)).rowcount
-
-
-def _note(
-    connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
-) -> None:
-    """What an attempt means for the webhook."""
+    connection.execute(deliveries.update().where(_d.id == job.delivery.id).values(values))
     mine = webhooks.update().where(webhooks.c.id == job.webhook.id)
     if outcome.taken:
         connection.execute(mine.where(webhooks.c.failing_since.is_not(None)).values(failing_since=None))
@@ -260,6 +217,17 @@ def _note(
         connection.execute(mine.where(webhooks.c.failing_since.is_(None)).values(failing_since=at))
     if verdict.disable is not None:
         connection.execute(mine.where(webhooks.c.enabled).values(enabled=False, disabled_reason=verdict.disable))
+
+
+def sweep(connection: Connection, before: datetime, limit: int) -> int:
+    """Delete some events from before a moment and some rows of deleted webhooks; return the number of rows."""
+    old = sa.select(events.c.id).where(events.c.created_at < before).limit(limit)
+    gone = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount
+    deleted = webhooks.c.deleted_at.is_not(None)
+    left = sa.select(_d.id).join(webhooks, webhooks.c.id == _d.webhook_id).where(deleted).limit(limit)
+    gone += connection.execute(deliveries.delete().where(_d.id.in_(left.scalar_subquery()))).rowcount
+    empty = ~sa.exists().where(_d.webhook_id == webhooks.c.id)
+    return gone + connection.execute(webhooks.delete().where(deleted, empty)).rowcount
 
 
 def _present(tenant_id: str) -> sa.Select[Any]:

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from roost.core.db import Connection, Database
+from roost.core.db import Connection, Database, publish_on_commit
 from roost.core.db.database import DatabaseWriteFailed
 
 _things = sa.Table(
@@ -227,3 +227,25 @@ async def test_a_full_disk_is_told_and_nothing_is_half_written(db: Database) -> 
     assert await db.read(_count) == 0
     await db.write(_add(1))
     assert await db.read(_count) == 1
+
+
+async def test_subscribers_are_told_after_a_commit_and_of_no_rollback(db: Database) -> None:
+    told: list[frozenset[str]] = []
+    unsubscribe = db.subscribe(told.append)
+
+    def write(connection: Connection) -> None:
+        publish_on_commit(connection, "a")
+        publish_on_commit(connection, "b")
+
+    def fail(connection: Connection) -> None:
+        publish_on_commit(connection, "c")
+        raise LookupError
+
+    await db.write(write)
+    with pytest.raises(LookupError):
+        await db.write(fail)
+    await db.write(lambda _: None)
+    assert told == [frozenset("ab")]
+    unsubscribe()
+    await db.write(write)
+    assert len(told) == 1

@@ -12,8 +12,8 @@ from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.files.model import File, FileFilter
 from roost.storage.files.service import FileService
-from roost.storage.pins.model import RETRIEVE, Pin, PinRequest, PinState
-from roost.storage.pins.retrieve import PATIENCE, RETRIES, PinRetrieval
+from roost.storage.pins.model import Pin, PinRequest, PinState
+from roost.storage.pins.retrieve import PATIENCE, PinRetrieval
 from roost.storage.pins.service import PinService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
@@ -98,9 +98,8 @@ async def counter(
     async def limit(_: str) -> int:
         return LIMIT
 
-    retrieval = PinRetrieval(db, place.content, files, network, limit, most, patience=patience)
-    queue.handle(RETRIEVE, retrieval.handle, retries=RETRIES)
-    pins = PinService(db, queue, files, network)
+    PinRetrieval(db, queue, place.content, files, network, limit, most, patience=patience)
+    pins = PinService(db, files, network)
     await queue.start()
     try:
         yield Counter(place, queue, files, pins)

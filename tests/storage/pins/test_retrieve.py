@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
 from roost import work
 from roost.core import clock
@@ -18,11 +17,12 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import FileService
 from roost.storage.pins import retrieve, store
 from roost.storage.pins.errors import PinNotFound
-from roost.storage.pins.model import FAILED, RETRIEVE, Pin, PinRequest, PinState
+from roost.storage.pins.model import FAILED, Pin, PinRequest, PinState
 from roost.storage.pins.service import PinService
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
+from roost.work import OperationLimits
 from tests.storage.cars import blocks_of, house_of_files
 from tests.storage.house import CONTENT, House
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
@@ -192,7 +192,7 @@ async def test_taken_back_while_it_comes(place: House, database: Database) -> No
 
 async def _idle(desk: Counter, database: Database, pin_id: str) -> None:
     async with asyncio.timeout(30):
-        while await database.read(lambda connection: work.busy(connection, f"pin/{pin_id}")):
+        while not (await database.read(lambda connection: work.get(connection, pin_id))).finished:
             await asyncio.sleep(0.02)
     with pytest.raises(PinNotFound):
         await desk.pins.get(desk.place.tenant_id, pin_id)
@@ -218,35 +218,28 @@ async def test_many_at_once_all_come(place: House, database: Database) -> None:
         assert len(await desk.all_files()) == len(trees)
 
 
-@pytest.mark.parametrize(("name", "theirs"), [("_AT_ONCE", True), ("_OF_ONE_TENANT", False)])
-async def test_so_many_at_once_and_the_next_has_its_turn_later(
-    place: House, database: Database, monkeypatch: pytest.MonkeyPatch, name: str, *, theirs: bool
+async def test_a_slow_source_of_one_tenant_delays_no_other(
+    place: House, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrieve, name, 1)
+    monkeypatch.setattr(retrieve, "LIMITS", OperationLimits(total=4, per_tenant=1, per_subject=1))
     source = shelf(is_open=False, **{str(FOLDER): FOLDER_CAR, str(SMALL.cid): SMALL_CAR})
     async with counter(database, place, source) as desk:
         first = await desk.pin(FOLDER)
         await desk.until(first, PinState.RETRIEVING)
-        second = await desk.pins.add(place.other_id if theirs else place.tenant_id, PinRequest(str(SMALL.cid)))
-
-        def is_put_off(connection: Connection) -> bool:
-            later = second.created_at + timedelta(seconds=0.9)
-            return any(one.run_after > later for one in work.waiting(connection, RETRIEVE, f"pin/{second.id}"))
-
-        async with asyncio.timeout(30):
-            while not await database.write(is_put_off):
-                await asyncio.sleep(0.01)
-        assert source.asked == [str(FOLDER)]
+        second = await desk.pin(SMALL.cid)
+        theirs = await desk.pins.add(place.other_id, PinRequest(str(SMALL.cid)))
+        await desk.until(theirs, PinState.RETRIEVING)
+        assert await desk.status(second) is PinState.PRECHECKING
+        assert source.asked == [str(FOLDER), str(SMALL.cid)]
         source.open.set()
-        for pin in (first, second):
+        for pin in (first, second, theirs):
             assert await desk.until(pin, *END) is PinState.PINNED
 
 
 async def _asked_for(place: House, cid: Cid) -> Pin:
     """A pin that nobody has begun with."""
-    return await PinService(
-        place.db, work.OperationWorker(place.db, owner="none"), FileService(place.db), NoNetwork()
-    ).add(place.tenant_id, PinRequest(str(cid)))
+    service = PinService(place.db, FileService(place.db), NoNetwork())
+    return await service.add(place.tenant_id, PinRequest(str(cid)))
 
 
 async def _until_locked(db: Database) -> None:
@@ -283,6 +276,6 @@ async def test_what_ends_meanwhile_is_not_looked_for_any_more(place: House, data
             await _until_locked(database)
             held.commit()
             async with asyncio.timeout(30):
-                while await database.read(lambda connection: work.busy(connection, f"pin/{pin.id}")):
+                while not (await database.read(lambda connection: work.get(connection, pin.id))).finished:
                     await asyncio.sleep(0.02)
             assert (await desk.status(pin), source.asked) == (PinState.OVER_MAX_SIZE, [])

@@ -1,16 +1,19 @@
-"""Webhooks over a database of a test's own, with a courier that may go to loopback."""
+"""Webhooks over a database of their own, with a sender that may go to loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx2
 
+from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.drivers.http_sender.contract import HttpSender
 from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
@@ -19,6 +22,7 @@ from roost.storage.unixfs.profile import V1
 from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery, WebhookWithNewSecret
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
+from roost.work import OperationWorker
 from tests.storage.house import House
 
 KEY = Sensitive(bytes(32))
@@ -72,13 +76,29 @@ class Office:
         return await until(look)
 
     @asynccontextmanager
-    async def sending(self) -> AsyncIterator[WebhookSender]:
-        made = WebhookSender(self.db, self.sealer, courier(self.timeout))
-        await made.start()
+    async def sending(self, sender: HttpSender | None = None) -> AsyncIterator[WebhookSender]:
+        """A worker that sends; it ends as in a stop of the server, without time for attempts under way."""
+        queue = OperationWorker(self.db, owner="test")
+        made = WebhookSender(self.db, queue, self.sealer, sender or courier(self.timeout))
+        await queue.start()
         try:
             yield made
         finally:
-            await made.stop()
+            await queue.stop(grace=0)
+
+
+class Time:
+    """The clock of a test: goes on by itself, and on by leaps."""
+
+    def __init__(self) -> None:
+        self._real = clock.utc_now
+        self._ahead = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return self._real() + self._ahead
+
+    def leap(self, by: timedelta) -> None:
+        self._ahead += by
 
 
 async def until(look: Callable[[], Awaitable[Any]]) -> Any:

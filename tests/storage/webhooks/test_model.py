@@ -9,7 +9,6 @@ from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.storage.webhooks.model import (
     ATTEMPTS,
     EVENTS,
-    LEASE,
     DeliveryJob,
     DeliveryOutcome,
     DeliveryState,
@@ -22,9 +21,7 @@ from roost.storage.webhooks.model import (
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WEBHOOK = Webhook("w", "t", "https://a.example/", "", (), True, None, None, NOW, NOW)
-DELIVERY = WebhookDelivery(
-    "d", "w", "e", EVENTS[0], DeliveryState.SENDING, 1, 0, None, None, NOW, NOW, NOW + LEASE, None
-)
+DELIVERY = WebhookDelivery("d", "w", "e", EVENTS[0], DeliveryState.SENDING, 1, 0, None, None, NOW, NOW, NOW, None)
 JOB = DeliveryJob(DELIVERY, WEBHOOK, "{}", ())
 
 

@@ -1,35 +1,48 @@
 """The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import httpx2
 import pytest
 from standardwebhooks.webhooks import Webhook as Reader
 
+from roost import work
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.storage.content.model import ContentNetwork
 from roost.storage.webhooks import sender, store
 from roost.storage.webhooks.errors import WebhookNotFound, WebhookQueueFull
-from roost.storage.webhooks.model import ATTEMPTS, KEPT, LEASE, TEST, DeliveryState, DisabledReason, Webhook
+from roost.storage.webhooks.model import (
+    ATTEMPTS,
+    DELIVER,
+    KEPT,
+    LIMITS,
+    TEST,
+    DeliveryState,
+    DisabledReason,
+    Webhook,
+    WebhookDelivery,
+)
 from roost.storage.webhooks.service import WebhookUpdate
+from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, OperationState, worker
+from roost.work import store as work_store
+from roost.work.model import FreeSlots
 from tests.receiver import Receiver, receiving
 from tests.storage.house import House
-from tests.storage.webhooks.office import Office, until
+from tests.storage.webhooks.office import Office, Time, until
 
 NOWHERE = "http://127.0.0.1:9/hook"
 
 
 @pytest.fixture
 def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Office:
-    monkeypatch.setattr(sender, "_POLL", 0.02)
+    monkeypatch.setattr(worker, "_POLL", 0.02)
     return Office(place, database)
 
 
@@ -37,20 +50,6 @@ def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) ->
 async def receiver() -> AsyncIterator[Receiver]:
     async with receiving() as made:
         yield made
-
-
-class Time:
-    """The clock of a test: goes on by itself, and on by leaps."""
-
-    def __init__(self) -> None:
-        self._real = clock.utc_now
-        self._ahead = timedelta(0)
-
-    def __call__(self) -> datetime:
-        return self._real() + self._ahead
-
-    def leap(self, by: timedelta) -> None:
-        self._ahead += by
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
 ) -> None:
     webhook = (await office.make(receiver.url)).webhook
     receiver.status = 503
-    async with office.sending() as sender:
+    async with office.sending():
         await office.add()
         for attempt in range(1, ATTEMPTS + 1):
             (delivery,) = await office.settled(webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt)
@@ -119,7 +118,6 @@ async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
         receiver.status = 200
         again = await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
         assert (again.state, again.finished_at) == (DeliveryState.PENDING, None)
-        sender.wake()
         (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
     assert len(receiver.messages) == ATTEMPTS + 1
 
@@ -183,7 +181,7 @@ async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: 
 
 
 async def test_a_tenant_takes_no_more_than_its_part(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "_OF_ONE_TENANT", 6)
+    monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=64, per_tenant=6, per_subject=4))
     office.timeout = 30.0
     async with receiving(None) as silent, receiving() as theirs:
         for _ in range(3):
@@ -204,34 +202,23 @@ async def test_a_tenant_takes_no_more_than_its_part(office: Office, monkeypatch:
 async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Receiver, time: Time) -> None:
     webhook = (await office.make(receiver.url)).webhook
     await office.add()
-    (job,) = await office.db.write(
-        lambda connection: store.claim(connection, webhook.id, clock.utc_now(), clock.utc_now() + LEASE, 4)
-    )
-    assert await office.db.read(lambda connection: store.due(connection, clock.utc_now(), (), 4)) == []
+    lease = timedelta(minutes=1)
+
+    def die(connection: Connection) -> Operation:
+        """Claim the delivery and begin it, as a process that ends before it has sent."""
+        until, slots = clock.utc_now() + lease, FreeSlots(LIMITS, ())
+        (operation,) = work_store.claim_unordered(connection, DELIVER, slots, owner="dead", until=until)
+        store.begin(connection, webhook, operation.id, clock.utc_now())
+        return operation
+
+    dead = await office.db.write(die)
     if not office.db.is_sqlite:
-        time.leap(LEASE)  # there another process may have it; on SQLite the start knows that nobody has
+        time.leap(lease)  # there another process may hold it; on SQLite the start knows that none does
     async with office.sending():
         (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
-    assert (delivery.attempts, len(receiver.messages)) == (2, 1)
-    late = sender.DeliveryOutcome(500)
-    verdict = sender.judge(job, late, clock.utc_now(), 0.0)
-    assert not await office.db.write(lambda connection: store.record(connection, job, late, verdict, clock.utc_now()))
-    assert (await office.told(webhook))[0].state is DeliveryState.DELIVERED
-
-
-async def test_two_processes_never_take_the_same(office: Office) -> None:
-    webhook = (await office.make(NOWHERE)).webhook
-    for number in range(20):
-        await office.add(str(number).encode())
-
-    def take(connection: Any) -> list[str]:
-        jobs = store.claim(connection, webhook.id, clock.utc_now(), clock.utc_now() + LEASE, 5)
-        return [job.delivery.id for job in jobs]
-
-    taken = await asyncio.gather(*(office.db.write(take) for _ in range(6)))
-    ids = [one for some in taken for one in some]
-    assert len(ids) == len(set(ids))
-    assert len(ids) <= 20
+    assert (delivery.id, delivery.attempts, len(receiver.messages)) == (dead.id, 2, 1)
+    with pytest.raises(LeaseLost):
+        await ClaimedOperation(**vars(dead), db=office.db).guard(lambda _: None)
 
 
 async def test_a_secret_that_cannot_be_opened_is_a_failure(office: Office, receiver: Receiver) -> None:
@@ -269,6 +256,8 @@ async def test_tests_are_bounded(office: Office) -> None:
                 await sender.test(office.tenant, webhook.id)
             with pytest.raises(WebhookNotFound):  # and not that it is busy, which only its owner is told
                 await sender.test(office.place.other_id, webhook.id)
+        for task in begun:
+            task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
 
 
@@ -309,17 +298,14 @@ async def test_what_nobody_thought_of_is_a_failure(office: Office) -> None:
 
     webhook = (await office.make()).webhook
     await office.add()
-    made = sender.WebhookSender(office.db, office.sealer, Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None))
-    await made.start()
-    try:
+    broken = Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None)
+    async with office.sending(broken):
         (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
-    finally:
-        await made.stop()
     assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
 
 
 async def test_no_more_are_on_their_way_than_may_be(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "_AT_ONCE", 5)
+    monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=5, per_tenant=16, per_subject=4))
     office.timeout = 30.0
     async with receiving(None) as silent:
         webhooks = [(await office.make(silent.url)).webhook for _ in range(3)]
@@ -332,7 +318,7 @@ async def test_no_more_are_on_their_way_than_may_be(office: Office, monkeypatch:
     assert len(silent.messages) == 5
 
 
-async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Office, time: Time) -> None:
+async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Office) -> None:
     office.timeout = 30.0
     async with receiving(None) as silent:
         webhook = (await office.make(silent.url)).webhook
@@ -340,7 +326,6 @@ async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Offi
             await office.add()
             await silent.wait()
         silent.status = 200
-        time.leap(LEASE)
         async with office.sending():
             (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.attempts, len(silent.messages)) == (2, 2)
@@ -363,33 +348,45 @@ async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
     assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
 
 
-async def test_woken_it_waits_for_no_turn(office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked, due = threading.Event(), store.due
-
-    def look(*what: Any) -> Sequence[tuple[str, str]]:
-        found = due(*what)
-        looked.set()
-        return found
-
-    async def has_looked() -> bool:
-        return looked.is_set()
-
-    monkeypatch.setattr(sender, "_POLL", 600.0)
-    monkeypatch.setattr(store, "due", look)
-    await office.make(receiver.url)
-    async with office.sending() as sending:
-        await until(has_looked)
+async def test_a_change_is_sent_without_waiting_for_the_poll(
+    office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_POLL", 600.0)
+    webhook = (await office.make(receiver.url)).webhook
+    async with office.sending():
         await office.add()
-        sending.wake()
+        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+        await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
+        await receiver.wait(2)
+
+
+async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(office: Office, receiver: Receiver) -> None:
+    webhook = (await office.make(receiver.url)).webhook
+    receiver.status = 410
+    await office.add()
+    await office.add(b"two")
+    async with office.sending():
         await receiver.wait()
 
+        async def one_waits() -> list[WebhookDelivery] | None:
+            told = await office.told(webhook)
+            return told if not (await office.webhooks.get(office.tenant, webhook.id)).enabled else None
 
-@pytest.mark.parametrize("turns", range(6))
-async def test_it_can_be_stopped_at_every_moment(office: Office, turns: int) -> None:
-    async with asyncio.timeout(10):
-        async with office.sending() as sender:
-            for _ in range(50):  # until it waits for something to do
-                await asyncio.sleep(0)
-            sender.wake()
-            for _ in range(turns):
-                await asyncio.sleep(0)
+        await until(one_waits)
+        (failed, *_) = [one for one in await office.told(webhook) if one.state is DeliveryState.FAILED]
+        again = await office.webhooks.redeliver(office.tenant, webhook.id, failed.id)
+        assert again.state is DeliveryState.PENDING
+
+        async def is_paused() -> bool:
+            operation = await office.db.read(lambda connection: work.get(connection, failed.id))
+            return operation.state is OperationState.PAUSED
+
+        await until(is_paused)
+        receiver.status = 200
+        await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=True))
+        await until(lambda: _is_delivered(office, webhook, failed.id))
+
+
+async def _is_delivered(office: Office, webhook: Webhook, delivery_id: str) -> bool:
+    states = {one.id: one.state for one in await office.told(webhook)}
+    return states[delivery_id] is DeliveryState.DELIVERED
