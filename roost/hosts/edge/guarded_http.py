@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from roost.core import ids, log
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, inspect_head
+from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, head_size, inspect_head
 
 _log = log.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class GuardedHttpProtocol(HttpToolsProtocol):
         self._in_head = self._in_body = False
         self._ignores_upgrade = False
         self._progressed = False  # the current read completed a head or a part of a body
-        self._stalled = self._head_size = self._discarded = 0
+        self._stalled = self._discarded = 0
         self._unsent = sys.maxsize
 
     # Called by asyncio
@@ -157,15 +157,10 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head_size, self._discarded = True, 0, 0
-
-    def on_url(self, url: bytes) -> None:
-        self._head_size += len(url)
-        self.url += url
+        self._in_head, self._discarded = True, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # trailers are dropped
-            self._head_size += len(name) + len(value) + 4
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -224,7 +219,7 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def _dispatch(self) -> None:
         head = inspect_head(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
-        if self._head_size > self.limits.head:
+        if len(self.url) + head_size(self.headers) > self.limits.head:
             raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
         if len(self.pipeline) >= self.limits.pipeline:
             raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests")

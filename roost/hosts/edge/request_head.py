@@ -7,6 +7,7 @@ beside a transfer coding; this module rejects the rest. Header names are lower-c
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from roost.hosts.client_address import seen_from_outside
@@ -76,6 +77,11 @@ def inspect_head(method: bytes, target: bytes, version: str, headers: Headers) -
         websocket=seen.get(b"upgrade", b"").lower() == b"websocket" and method == b"GET" and version != "1.0",
         expects=seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0",
     )
+
+
+def head_size(headers: Headers) -> int:
+    """Return the bytes of header lines."""
+    return sum(map(len, chain.from_iterable(headers))) + 4 * len(headers)
 
 
 def _check_line(method: bytes, target: bytes, version: str) -> None:

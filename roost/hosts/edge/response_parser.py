@@ -4,11 +4,12 @@ The parser is llhttp, strict. Heads, informational responses and stalls are boun
 connection unfit for another request, so a gateway cannot prepare a response for someone else.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import httptools
 
-from roost.hosts.edge.request_head import Headers
+from roost.hosts.edge.request_head import Headers, head_size
 
 _MAX_INFORMATIONAL = 16
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
@@ -38,8 +39,8 @@ class ResponseParser:
         self._parser = httptools.HttpResponseParser(self)
         self._sink: ResponseSink | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._bodiless = self._is_final = self._in_head = self._progressed = False
-        self._informational = self._size = self._stalled = 0
+        self._bodiless = self._is_final = self._progressed = False
+        self._informational = self._stalled = 0
         self.done = True
         self.reusable = self.until_close = False
 
@@ -75,30 +76,29 @@ class ResponseParser:
 
     def on_message_begin(self) -> None:
         self.reusable = False
-        self._in_head, self._headers, self._size = True, [], 0
+        self._headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers are dropped
-            self._size += len(name) + len(value) + 4
-            self._headers.append((name.lower(), value))
+        self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._progressed = False, True
+        self._progressed = True
+        headers, self._headers = self._headers, []  # trailers are dropped
         if self.done or self._sink is None:
             return
-        if self._size > self._limit:
+        if head_size(headers) > self._limit:
             raise InvalidResponse("the head is too large")
         status = self._parser.get_status_code()
-        framing = {name: value for name, value in self._headers if name in _FRAMING}
+        framing = {name: value for name, value in headers if name in _FRAMING}
         if status == 101:
-            self._sink.switch(self._headers)
+            self._sink.switch(headers)
         elif status < 200:
             self._informational += 1
             if status < 100 or framing or self._informational > _MAX_INFORMATIONAL:
                 raise InvalidResponse("an invalid informational response")
-            self._sink.informational(status, self._headers)
+            self._sink.informational(status, headers)
         else:
-            self._begin_response(self._sink, status, framing)
+            self._begin_response(self._sink, status, headers, framing)
 
     def on_body(self, body: bytes) -> None:
         self._progressed = True
@@ -111,7 +111,9 @@ class ResponseParser:
         self._progressed = True
         self.done = self.done or self._is_final
 
-    def _begin_response(self, sink: ResponseSink, status: int, framing: dict[bytes, bytes]) -> None:
+    def _begin_response(
+        self, sink: ResponseSink, status: int, headers: Headers, framing: Mapping[bytes, bytes]
+    ) -> None:
         coding, length = framing.get(b"transfer-encoding"), framing.get(b"content-length")
         version = self._parser.get_http_version()
         if status > 599 or version not in {"1.0", "1.1"}:
@@ -122,5 +124,5 @@ class ResponseParser:
         self._is_final = True
         self.reusable = self._parser.should_keep_alive()
         self.until_close = has_body and not framing
-        sink.begin_response(status, self._headers, None if length is None else int(length), has_body=has_body)
+        sink.begin_response(status, headers, None if length is None else int(length), has_body=has_body)
         self.done = self._bodiless
