@@ -12,14 +12,13 @@ from roost.hosts.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.analytics.service import AnalyticsService
+from roost.storage.compat.service import LegacyPinService
 from roost.storage.content.maintenance import MaintenanceTasks
 from roost.storage.content.service import ContentService
 from roost.storage.files import damage
 from roost.storage.files.service import FileService
-from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
-from roost.storage.legacy.service import LegacyPinService
 from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
@@ -60,7 +59,7 @@ class StorageServices:
         ground.rooms.add(self._analytics)
         self.signatures = SignatureService(ground.db)
         self.swaps = SwapService(ground.db, self.gateways)
-        for room in (self.signatures, self.swaps, CustomDomains(ground.db)):
+        for room in (self.signatures, self.swaps):
             ground.rooms.add(room)
         self.links = SignedUrlService(ground.db, ground.seal, ground.addresses.uploads_url)
         self.serving = GatewayResolver(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)

@@ -163,5 +163,5 @@ def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
         return
     policies = record["settings"]["restriction_policies"]
     allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
-    plain = {name: value for name, value in record.items() if name not in {"settings", "custom_domains"}}
+    plain = {name: value for name, value in record.items() if name != "settings"}
     print_record(plain | {name: values or None for name, values in allowed.items()}, output)

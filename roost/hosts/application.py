@@ -19,14 +19,15 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
+from roost.hosts.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
 from roost.storage.analytics import api as analytics
+from roost.storage.compat import api as compat
+from roost.storage.compat.psa import api as psa
 from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
-from roost.storage.legacy import api as legacy
 from roost.storage.pins import api as pins
-from roost.storage.psa import api as psa
 from roost.storage.signatures import api as signatures
 from roost.storage.signed_urls import api as links
 from roost.storage.swaps import api as swaps
@@ -43,6 +44,7 @@ def application(
     app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.rooms = rooms
     errors.install(app)
+    app.add_middleware(PathRewriteMiddleware)
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
     app.include_router(channels.router)
@@ -59,7 +61,7 @@ def application(
     app.include_router(tus.router)
     app.include_router(links.router)
     app.include_router(uploads.router)
-    app.include_router(legacy.router)
+    app.include_router(compat.router)
     app.include_router(pins.router)
     app.include_router(psa.router)
     app.include_router(groups.router)

@@ -7,9 +7,11 @@ from typing import Any, get_type_hints
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from pydantic import BaseModel
+from starlette.routing import compile_path
 
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
+from roost.storage.compat.paths import PATH_REWRITES
 from roost.web.url_rule import UrlFamily
 from roost.web.websocket import MessageSchema
 
@@ -68,9 +70,9 @@ def operations(app: FastAPI) -> Iterator[ApiOperation]:
 
 
 def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
-    """A row an operation: method, path, credentials, addresses, handler."""
-    return [
-        {
+    """Return method, path, credentials, addresses and handler of each operation, at its old paths too."""
+    rows = {
+        (operation.method, operation.path): {
             "method": operation.method,
             "path": operation.path,
             "credentials": list(operation.credentials),
@@ -79,7 +81,14 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
         for operation in operations(app)
+    }
+    old = [
+        {**rows[method, row.current], "path": compile_path(row.path)[1]}
+        for row in PATH_REWRITES
+        for method in row.methods
+        if (method, row.current) in rows
     ]
+    return [*rows.values(), *old]
 
 
 def _address_without_credential(operation: ApiOperation) -> str:

@@ -44,7 +44,7 @@ URL_MAP = (
     _storage("/v3(/.*)?"),
     _legacy("/pinning/pinFileToIPFS", methods=_WITH_UPLOAD, body=_UPLOAD),
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
-    _legacy("/(pinning|data|users|psa)/.*|/groups(/.*)?"),
+    _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
     _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
     UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL})),

@@ -1,4 +1,4 @@
-"""API keys over HTTP, under the paths of old clients and new ones. The answers are bare, without `data`."""
+"""API keys over HTTP. Responses have no `data` envelope."""
 
 from typing import Annotated, Literal
 
@@ -19,16 +19,12 @@ router = APIRouter(tags=["keys"])
 
 
 @router.post("/v3/pinata/keys")
-@router.post("/v3/api_keys")
-@router.post("/users/generateApiKey")
 async def create_key(caller: OrgWriter, body: schemas.CreateKeyRequest, keys: Service) -> schemas.IssuedKeyRecord:
-    """Make a key with scopes that the caller has itself; token and secret are shown this once."""
+    """Create a key with scopes that the caller has itself; token and secret are shown only now."""
     return schemas.issued_key_record(await keys.mint(caller, body.key_name, body.permissions.scopes(), body.max_uses))
 
 
 @router.get("/v3/pinata/keys")
-@router.get("/v3/api_keys")
-@router.get("/users/apiKeys")
 async def list_keys(
     caller: OrgReader,
     keys: Service,
@@ -38,22 +34,13 @@ async def list_keys(
     name: Text | None = None,
     offset: _Offset = 0,
 ) -> schemas.KeyList:
-    """The tenant's keys, the newest first, at most 100 from `offset` on; `count` is how many there are."""
+    """List keys, newest first, at most 100 from `offset` on; `count` is the number of all."""
     return schemas.key_list(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
 
 
 @router.put("/v3/pinata/keys/{key}")
 @router.delete("/v3/pinata/keys/{key}")
-@router.put("/v3/api_keys/{key}")
-@router.delete("/v3/api_keys/{key}")
 async def revoke_key(caller: OrgWriter, key: KeyName, keys: Service) -> Literal["Revoked"]:
-    """Revoke a key; it is refused at once."""
+    """Revoke a key, effective at once."""
     await keys.revoke(caller.tenant_id, key)
-    return "Revoked"
-
-
-@router.put("/users/revokeApiKey")
-async def revoke_named_key(caller: OrgWriter, body: schemas.RevokeKeyRequest, keys: Service) -> Literal["Revoked"]:
-    """Revoke a key that the body names."""
-    await keys.revoke(caller.tenant_id, body.api_key)
     return "Revoked"

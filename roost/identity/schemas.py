@@ -42,10 +42,6 @@ class CreateKeyRequest(ApiSchema):
     max_uses: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
 
 
-class RevokeKeyRequest(ApiSchema):
-    api_key: Annotated[Text, Field(max_length=100)]
-
-
 class IssuedKeyRecord(StorageSchema):
     jwt: Annotated[str, Field(serialization_alias="JWT", repr=False)]
     pinata_api_key: str

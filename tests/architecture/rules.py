@@ -242,6 +242,7 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/hosts/url_map.py",
             "*/api.py",  # the routes themselves
+            "roost/storage/compat/paths.py",  # old paths of the same routes
             "roost/storage/signed_urls/*",  # a signature covers the path
             "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
             "roost/cli/*",  # a client of the API
@@ -301,7 +302,14 @@ RULES: tuple[Rule, ...] = (
         "camelCase",
         _camel_case,
         (
-            *("*/schemas.py", "*/api.py", "roost/web/*", "roost/hosts/*", "roost/identity/authenticator.py"),
+            *(
+                "*/schemas.py",
+                "*/api.py",
+                "roost/storage/compat/paths.py",
+                "roost/web/*",
+                "roost/hosts/*",
+                "roost/identity/authenticator.py",
+            ),
             *(
                 "roost/cli/*",
                 "roost/drivers/*",

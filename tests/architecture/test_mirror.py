@@ -16,7 +16,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages; whoever raises them is tried there
     "roost/hosts/application.py": "tests/architecture/test_api_page.py",  # its routes
-    "roost/storage/legacy/*.py": "tests/contract/test_storage_legacy.py",
+    "roost/storage/compat/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
@@ -54,7 +54,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
-    "roost/storage/psa/*.py": "tests/contract/test_psa.py",
+    "roost/storage/compat/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/schemas.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",

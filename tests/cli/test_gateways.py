@@ -14,7 +14,6 @@ GATEWAY = {
     "url": "http://ada.gateways.localhost",
     "restrict": False,
     "created_at": "2026-01-02T03:04:05.000006Z",
-    "custom_domains": [],
     "settings": {
         "restriction_policies": {
             "accessTokens": [],

@@ -10,7 +10,7 @@ const headers = { Authorization: `Bearer ${process.env.ROOST_KEY}`, "Content-Typ
 const rows = (await (await fetch(`${api}/ipfs/gateways`, { headers })).json()).data.rows;
 const { id } = rows.find((row) => row.domain === gateway);
 const installing = { method: "POST", headers, body: JSON.stringify({ plugin_id: 2 }) };
-assert.equal((await fetch(`${api}/ipfs/gateway_plugins/${id}`, installing)).status, 200);
+assert.equal((await fetch(`${api}/gateways/plugins/${id}`, installing)).status, 200);
 assert.equal((await files.public.addSwap({ cid: text.cid, swapCid: other.cid })).mapped_cid, other.cid);
 assert.equal((await gateways.public.get(text.cid)).data, "other words");
 const history = await files.public.getSwapHistory({ cid: text.cid, domain: gateway });

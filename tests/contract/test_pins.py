@@ -93,13 +93,13 @@ async def test_the_queue_in_pages(api: httpx.AsyncClient) -> None:
     query = {"limit": 2, "sort": "ASC", "pageToken": first["next_page_token"]}
     second = (await api.get(PATH, params=query)).json()["data"]
     assert ([job["id"] for job in second["jobs"]], second["next_page_token"]) == (made[2:], "")
-    for order in ({"sort": "DSC"}, {"order": "DESC"}, {}):
+    for order in ({"sort": "DSC"}, {"sort": "DESC"}, {}):
         assert [job["id"] for job in await jobs(api, **order)] == made[::-1]
     assert await jobs(api, cid=HERE) == []
     assert len(await jobs(api, cid=NOWHERE)) == 3
     await until(api, made[0], "searching")
     assert made[0] in [job["id"] for job in await jobs(api, status="searching")]
-    assert await jobs(api, status="retreiving") == await jobs(api, status="over_free_limit") == []
+    assert await jobs(api, status="retrieving") == await jobs(api, status="over_free_limit") == []
 
 
 async def test_taken_out(api: httpx.AsyncClient) -> None:

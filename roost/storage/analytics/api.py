@@ -16,7 +16,6 @@ router = APIRouter(prefix="/v3", tags=["analytics"])
 
 
 @router.get("/analytics/gateways/top")
-@router.get("/ipfs/gateway_analytics_top")
 async def top_of_gateways(
     caller: AnalyticsReader, asked: Annotated[schemas.TopParameters, Query()], analytics: Service
 ) -> DataEnvelope[Sequence[schemas.TopItem]]:
@@ -26,7 +25,6 @@ async def top_of_gateways(
 
 
 @router.get("/analytics/gateways/time_series")
-@router.get("/ipfs/gateway_analytics_time_series")
 async def series_of_gateways(
     caller: AnalyticsReader, asked: Annotated[schemas.SeriesParameters, Query()], analytics: Service
 ) -> DataEnvelope[schemas.SeriesRecord]:

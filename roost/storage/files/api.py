@@ -1,7 +1,4 @@
-"""The files of a tenant: list, read, change, delete what is known of them.
-
-Paths without a network are of clients from when all files were private.
-"""
+"""Files over HTTP: list, read, change, delete."""
 
 from typing import Annotated
 from uuid import UUID
@@ -21,38 +18,35 @@ router = APIRouter(prefix="/v3/files", tags=["files"])
 
 
 @router.get("/{network}/{id:uuid}")
-@router.get("/{id:uuid}")
 async def get_file(
-    caller: FilesReader, file_id: FileId, files: Service, network: ContentNetwork = ContentNetwork.PRIVATE
+    caller: FilesReader, file_id: FileId, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
-    """What is known of a file."""
+    """Return a file."""
     return DataEnvelope(data=schemas.item(await files.get(caller.tenant_id, network, str(file_id))))
 
 
 @router.put("/{network}/{id:uuid}")
-@router.put("/{id:uuid}")
 async def update_file(
     caller: FilesWriter,
     file_id: FileId,
     body: schemas.UpdateFileRequest,
     files: Service,
-    network: ContentNetwork = ContentNetwork.PRIVATE,
+    network: ContentNetwork,
 ) -> DataEnvelope[schemas.FileItem]:
-    """Give a file another name, keyvalues, or time to go."""
+    """Change name, keyvalues and expiry of a file."""
     return DataEnvelope(data=schemas.item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))
 
 
 @router.delete("/{network}/{id:uuid}")
-@router.delete("/{id:uuid}")
 async def delete_file(
-    caller: FilesWriter, file_id: FileId, files: Service, network: ContentNetwork = ContentNetwork.PRIVATE
+    caller: FilesWriter, file_id: FileId, files: Service, network: ContentNetwork
 ) -> DataEnvelope[None]:
-    """Delete a file; its content goes with a sweep unless something else holds it."""
+    """Delete a file; its content is swept later unless something else holds it."""
     await files.delete(caller.tenant_id, network, str(file_id))
     return DataEnvelope(data=None)
 
 
-@router.get("/{network}")  # behind the others: an id is no network
+@router.get("/{network}")
 async def list_files(
     request: Request,
     caller: FilesReader,
@@ -60,15 +54,7 @@ async def list_files(
     chosen: Annotated[schemas.FileListParameters, Query()],
     files: Service,
 ) -> DataEnvelope[schemas.FileList]:
-    """A page of the tenant's files, newest first; `keyvalues[key]=value` chooses by key and value."""
+    """List files, newest first; `keyvalues[key]=value` filters by a keyvalue."""
     wanted = chosen.filter(request.query_params)
     page, token = await files.list(caller.tenant_id, network, wanted, chosen.page_token, chosen.limit)
     return DataEnvelope(data=schemas.listed(page, token))
-
-
-@router.get("")
-async def list_private_files(
-    request: Request, caller: FilesReader, chosen: Annotated[schemas.FileListParameters, Query()], files: Service
-) -> DataEnvelope[schemas.FileList]:
-    """The same of private files."""
-    return await list_files(request, caller, ContentNetwork.PRIVATE, chosen, files)

@@ -1,4 +1,4 @@
-"""Shapes of files; what the contract leaves open follows the reference service's clients."""
+"""Shapes of files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,6 @@ class FileFields(StorageSchema):
     keyvalues: Keyvalues
     group_id: str | None
     network: ContentNetwork
-    vectorized: bool = False
     created_at: Moment
     expires_at: Moment | None
 

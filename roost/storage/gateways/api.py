@@ -1,4 +1,4 @@
-"""Storage gateways over HTTP, under the paths of old clients and new ones."""
+"""Storage gateways over HTTP."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -7,14 +7,12 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from roost.identity.authenticator import GatewaysReader, GatewaysWriter
 from roost.storage.gateways import schemas
-from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind
 from roost.storage.gateways.service import StorageGatewayService
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 
 Service = Annotated[StorageGatewayService, Depends(provide_service(StorageGatewayService))]
-Domains = Annotated[CustomDomains, Depends(provide_service(CustomDomains))]
 GatewayId = Annotated[str, Path(alias="id")]
 ControlName = Annotated[str, Path(alias="control", max_length=300)]
 _Size = Annotated[int, Query(alias="pageSize", ge=1, le=PAGE_LIMIT)]
@@ -23,11 +21,10 @@ router = APIRouter(prefix="/v3", tags=["gateways"])
 
 
 @router.get("/gateways")
-@router.get("/ipfs/gateways")
 async def list_gateways(
     caller: GatewaysReader, gateways: Service, size: _Size = PAGE_DEFAULT, page: _Page = 1
 ) -> DataEnvelope[schemas.GatewayList]:
-    """The tenant's gateways, the oldest first; the first is made when it is asked for."""
+    """List gateways, oldest first; the first one is created on this call."""
     found, count = await gateways.list(caller.tenant_id, (page - 1) * size, size)
     return DataEnvelope(
         data=schemas.GatewayList(count=count, rows=[schemas.gateway(one, gateways.origin(one.domain)) for one in found])
@@ -35,7 +32,6 @@ async def list_gateways(
 
 
 @router.post("/gateways")
-@router.post("/ipfs/gateways")
 async def create_gateway(
     caller: GatewaysWriter, body: schemas.CreateGatewayRequest, gateways: Service
 ) -> DataEnvelope[schemas.GatewayRecord]:
@@ -45,23 +41,20 @@ async def create_gateway(
 
 
 @router.get("/gateways/exists/{domain}")
-@router.get("/ipfs/gateways/exists/{domain}")
 async def gateway_exists(_: GatewaysReader, domain: str, gateways: Service) -> DataEnvelope[schemas.GatewayExistence]:
-    """Whether a name is taken."""
+    """Return whether a name is taken."""
     return DataEnvelope(data=schemas.GatewayExistence(exists=await gateways.exists(domain)))
 
 
 @router.get("/gateways/plugins/marketplace")
-@router.get("/ipfs/plugins_marketplace")
 async def list_marketplace(_: GatewaysReader) -> DataEnvelope[Sequence[schemas.PluginRecord]]:
-    """The plugins that there are."""
+    """List the plugins."""
     return DataEnvelope(data=list(schemas.MARKET.values()))
 
 
 @router.get("/gateways/plugins/marketplace/{plugin_id}")
-@router.get("/ipfs/plugins_marketplace/{plugin_id}")
 async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> DataEnvelope[schemas.PluginRecord]:
-    """One plugin."""
+    """Return a plugin."""
     return DataEnvelope(data=schemas.of_market(plugin_id))
 
 
@@ -69,7 +62,7 @@ async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> DataEnvelop
 async def list_all_plugins(
     caller: GatewaysReader, gateways: Service
 ) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
-    """The plugins that are installed on any of the tenant's gateways."""
+    """List the installed plugins of all gateways."""
     found, _ = await gateways.list(caller.tenant_id, 0, PAGE_LIMIT)
     return DataEnvelope(data=[each for one in found for each in schemas.installations(one)])
 
@@ -79,11 +72,10 @@ async def list_all_plugins(
 async def list_plugins(
     caller: GatewaysReader, gateway_id: str, gateways: Service
 ) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
-    """The plugins that are installed on a gateway."""
+    """List the installed plugins of a gateway."""
     return DataEnvelope(data=schemas.installations(await gateways.get(caller.tenant_id, gateway_id)))
 
 
-@router.post("/ipfs/gateway_plugins/{gateway_id}")
 @router.post("/gateways/plugins/{gateway_id}")
 async def install_plugin(
     caller: GatewaysWriter, gateway_id: str, body: schemas.InstallPluginRequest, gateways: Service
@@ -93,111 +85,73 @@ async def install_plugin(
     return DataEnvelope(data=schemas.PluginInstallation(gateway_id=found.id, plugin_id=body.plugin_id))
 
 
-@router.delete("/ipfs/gateway_plugins/{gateway_id}/plugin/{plugin_id}")
 @router.delete("/gateways/plugins/{gateway_id}/plugin/{plugin_id}")
 async def uninstall_plugin(
     caller: GatewaysWriter, gateway_id: str, plugin_id: int, gateways: Service
 ) -> DataEnvelope[None]:
-    """Take a plugin off a gateway."""
+    """Uninstall a plugin."""
     await gateways.uninstall(caller.tenant_id, gateway_id, plugin_id)
     return DataEnvelope(data=None)
 
 
 @router.get("/gateways/{id}")
-@router.get("/ipfs/gateways/{id}")
 async def get_gateway(
     caller: GatewaysReader, gateway_id: GatewayId, gateways: Service
 ) -> DataEnvelope[schemas.GatewayRecord]:
-    """One gateway with its access controls and custom domains."""
+    """Return a gateway with its access controls."""
     found = await gateways.get(caller.tenant_id, gateway_id)
     return DataEnvelope(data=schemas.gateway(found, gateways.origin(found.domain)))
 
 
 @router.delete("/gateways/{id}")
-@router.delete("/ipfs/gateways/{id}")
 async def delete_gateway(caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service) -> DataEnvelope[None]:
-    """Delete a gateway. Nobody gets its name again."""
+    """Delete a gateway. Its name is never given again."""
     await gateways.delete(caller.tenant_id, gateway_id)
     return DataEnvelope(data=None)
 
 
 @router.post("/gateways/{id}/access_tokens")
-@router.post("/ipfs/gateways/{id}/access_tokens")
 async def add_access_token(
     caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
-    """Make an access token; `value` is shown this once."""
+    """Create an access token; `value` is shown only now."""
     made, token = await gateways.add_token(caller.tenant_id, gateway_id)
     return DataEnvelope(data=schemas.control(made, token))
 
 
 @router.post("/gateways/{id}/ips")
-@router.post("/ipfs/gateways/{id}/ips")
 async def add_address(
     caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddAddressRequest, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
-    """Let in an address or a range of them."""
+    """Allow an address or a CIDR range."""
     return DataEnvelope(
         data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip))
     )
 
 
 @router.post("/gateways/{id}/hosts")
-@router.post("/ipfs/gateways/{id}/hosts")
 async def add_host(
     caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddHostRequest, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
-    """Let in pages of a host."""
+    """Allow pages of a host."""
     return DataEnvelope(
         data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host))
     )
 
 
-@router.post("/gateways/{id}/custom_domain")
-@router.post("/ipfs/gateways/{id}/custom_domain")
-async def add_custom_domain(
-    caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddCustomDomain, domains: Domains
-) -> DataEnvelope[schemas.CustomDomainRecord]:
-    """Note a domain that is to lead to the gateway. It stays `pending`: nothing is served under it yet."""
-    made = await domains.add(caller.tenant_id, gateway_id, body.domain)
-    return DataEnvelope(data=schemas.custom_domain(made))
-
-
-@router.get("/gateways/{id}/custom_domain")
-@router.get("/ipfs/gateways/{id}/custom_domain")
-async def list_custom_domains(
-    caller: GatewaysReader, gateway_id: GatewayId, gateways: Service
-) -> DataEnvelope[Sequence[schemas.CustomDomainRecord]]:
-    """The domains that are to lead to the gateway."""
-    found = await gateways.get(caller.tenant_id, gateway_id)
-    return DataEnvelope(data=[schemas.custom_domain(one) for one in found.custom_domains])
-
-
-@router.delete("/gateways/{id}/custom_domain/{cd_id}")
-@router.delete("/ipfs/gateways/{id}/custom_domain/{cd_id}")
-async def remove_custom_domain(
-    caller: GatewaysWriter, gateway_id: GatewayId, cd_id: str, domains: Domains
-) -> DataEnvelope[None]:
-    """Forget a custom domain."""
-    await domains.remove(caller.tenant_id, gateway_id, cd_id)
-    return DataEnvelope(data=None)
-
-
 @router.get("/gateways/{id}/{kind}")
-@router.get("/ipfs/gateways/{id}/{kind}")
 async def list_controls(
     caller: GatewaysReader, gateway_id: GatewayId, kind: AccessControlKind, gateways: Service
 ) -> DataEnvelope[Sequence[schemas.AccessControlRecord]]:
-    """The access controls of one kind."""
+    """List the access controls of one kind."""
     found = await gateways.get(caller.tenant_id, gateway_id)
     return DataEnvelope(data=[schemas.control(one) for one in found.controls if one.kind is kind])
 
 
 @router.delete("/gateways/{id}/{kind}/{control:path}")
-@router.delete("/ipfs/gateways/{id}/{kind}/{control:path}")
 async def remove_control(
     caller: GatewaysWriter, gateway_id: GatewayId, kind: AccessControlKind, control: ControlName, gateways: Service
 ) -> DataEnvelope[None]:
-    """Take an access control away, by its id or its value."""
+    """Delete an access control, by its id or value."""
     await gateways.withdraw(caller.tenant_id, gateway_id, kind, control)
     return DataEnvelope(data=None)

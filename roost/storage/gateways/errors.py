@@ -40,16 +40,6 @@ class AccessControlNotFound(Problem):
     message = "Access control not found"
 
 
-class CustomDomainMissing(Problem):
-    kind = ProblemKind.MISSING
-    message = "Custom domain not found"
-
-
-class CustomDomainLimit(Problem):
-    kind = ProblemKind.FORBIDDEN
-    message = "Custom domain limit reached"
-
-
 class PluginNotFound(Problem):
     """There is no such plugin, or it is not installed."""
 

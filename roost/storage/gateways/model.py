@@ -20,7 +20,6 @@ from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDo
 GATEWAY_LIMIT = 20
 CONTROL_LIMIT = 100
 """Of each kind."""
-CUSTOM_DOMAIN_LIMIT = 10
 PAGE_DEFAULT, PAGE_LIMIT = 10, 100
 TOKEN_PREFIX = "rgw"  # noqa: S105 - the sign that tokens start with
 
@@ -96,15 +95,6 @@ class AccessControl:
 
 
 @dataclass(frozen=True)
-class CustomDomain:
-    """A name that is to lead to a gateway. Nothing is served under it before it is verified."""
-
-    id: str
-    domain: str
-    created_at: datetime
-
-
-@dataclass(frozen=True)
 class StorageGateway:
     """`domain` is its label: the address is `{domain}.gateways.D`."""
 
@@ -113,7 +103,6 @@ class StorageGateway:
     domain: str
     created_at: datetime
     controls: Sequence[AccessControl] = ()
-    custom_domains: Sequence[CustomDomain] = ()
     plugins: frozenset[Plugin] = frozenset()
 
     @property
@@ -177,17 +166,6 @@ def checked_range(given: str) -> str:
     if mapped is not None:  # as clients' addresses are looked at; a shorter prefix leaves no mapped address
         found = ip_network((mapped, found.prefixlen - _MAPPED))
     return str(found.network_address) if found.num_addresses == 1 else str(found)
-
-
-def checked_custom_domain(given: str) -> str:
-    """A full domain name, in lower case. Raises InvalidDomain."""
-    domain = given.strip().lower().rstrip(".")
-    labels = domain.split(".")
-    if len(domain) > _LONGEST_HOST or _HOST.fullmatch(domain) is None or "." not in domain or labels[0] == "*":
-        raise InvalidGatewayDomain("domain must be a full domain name")
-    if labels[-1].isdigit():
-        raise InvalidGatewayDomain("domain must not be an address")
-    return domain
 
 
 def _matches(control: AccessControl, proof: bytes | None, address: Address | None, host: str | None) -> bool:

@@ -1,9 +1,9 @@
-"""Shapes of storage gateways. The access controls alone are in camelCase: so the clients have them."""
+"""Shapes of storage gateways. Access controls are in camelCase, as their clients read them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from roost.core.sensitive import Sensitive
 from roost.storage.gateways.errors import PluginNotFound
@@ -11,7 +11,6 @@ from roost.storage.gateways.model import (
     MARKETPLACE,
     AccessControl,
     AccessControlKind,
-    CustomDomain,
     PluginInfo,
     StorageGateway,
 )
@@ -24,16 +23,12 @@ class CreateGatewayRequest(StorageSchema):
     domain: _Domain
 
 
-class AddCustomDomain(StorageSchema):
-    domain: Annotated[Text, Field(max_length=253, validation_alias=AliasChoices("domain", "custom_domain"))]
-
-
 class AddAddressRequest(StorageSchema):
-    ip: Annotated[Text, Field(max_length=64, validation_alias=AliasChoices("ip", "ip_address", "ipAddress", "value"))]
+    ip: Annotated[Text, Field(max_length=64)]
 
 
 class AddHostRequest(StorageSchema):
-    host: Annotated[Text, Field(max_length=300, validation_alias=AliasChoices("host", "origin", "value"))]
+    host: Annotated[Text, Field(max_length=300)]
 
 
 class InstallPluginRequest(StorageSchema):
@@ -41,7 +36,7 @@ class InstallPluginRequest(StorageSchema):
 
 
 class AccessControlRecord(ApiSchema):
-    """`value` of an access token is how it begins."""
+    """`value` of an access token is its first characters."""
 
     id: str
     value: str
@@ -58,24 +53,14 @@ class GatewaySettings(StorageSchema):
     restriction_policies: RestrictionPolicies
 
 
-class CustomDomainRecord(StorageSchema):
-    """Nothing is served under a custom domain whose statuses are `pending`."""
-
-    domain: str
-    custom_domain_id: str
-    domain_validation_status: str = "pending"
-    ssl_validation_status: str = "pending"
-
-
 class GatewayRecord(StorageSchema):
-    """`restrict`: it has no access control, and serves its tenant's content only. `url`: where it is reached."""
+    """`restrict`: without access controls, it serves only its tenant's content. `url`: its origin."""
 
     id: str
     domain: str
     url: str
     restrict: bool
     created_at: Moment
-    custom_domains: Sequence[CustomDomainRecord]
     settings: GatewaySettings
 
 
@@ -97,7 +82,6 @@ class PluginRecord(StorageSchema):
     id: int
     name: str
     description: str
-    image: str
     tags: Sequence[str]
 
 
@@ -114,36 +98,29 @@ def gateway(one: StorageGateway, url: str) -> GatewayRecord:
         url=url,
         restrict=one.is_restricted,
         created_at=one.created_at,
-        custom_domains=[custom_domain(domain) for domain in one.custom_domains],
         settings=GatewaySettings(restriction_policies=policies),
     )
 
 
 def control(one: AccessControl, token: Sensitive[str] | None = None) -> AccessControlRecord:
-    """`token`: an access token that was made just now, which is shown this once."""
+    """Show an access control; `token` is a new access token, shown only now."""
     value = one.value if token is None else token.reveal()
     return AccessControlRecord(id=one.id, value=value, created_at=one.created_at)
-
-
-def custom_domain(one: CustomDomain) -> CustomDomainRecord:
-    return CustomDomainRecord(domain=one.domain, custom_domain_id=one.id)
 
 
 def installations(one: StorageGateway) -> Sequence[PluginInstallation]:
     return [PluginInstallation(gateway_id=one.id, plugin_id=plugin) for plugin in sorted(one.plugins)]
 
 
-def plugin(leaflet: PluginInfo) -> PluginRecord:
-    return PluginRecord(
-        id=leaflet.plugin, name=leaflet.name, description=leaflet.description, image="", tags=leaflet.tags
-    )
+def plugin(info: PluginInfo) -> PluginRecord:
+    return PluginRecord(id=info.plugin, name=info.name, description=info.description, tags=info.tags)
 
 
-MARKET: Mapping[int, PluginRecord] = {int(leaflet.plugin): plugin(leaflet) for leaflet in MARKETPLACE}
+MARKET: Mapping[int, PluginRecord] = {int(info.plugin): plugin(info) for info in MARKETPLACE}
 
 
 def of_market(plugin_id: int) -> PluginRecord:
-    """Raises PluginMissing."""
+    """Return a plugin. Raises PluginNotFound."""
     if (found := MARKET.get(plugin_id)) is None:
         raise PluginNotFound
     return found

@@ -154,23 +154,19 @@ class StorageGatewayService:
         return await self._change(tenant_id, gateway_id, add)
 
     async def _change(self, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
+        """Run `act` on the tenant's gateway while no one else changes it. Raises GatewayNotFound."""
+
+        def alone(connection: Connection) -> T:
+            tenants.lock_tenant(connection, tenant_id)
+            return act(connection, _mine(connection, tenant_id, gateway_id))
+
         try:
-            return await change(self._db, tenant_id, gateway_id, act)
+            return await self._db.write(alone)
         finally:
             self._forget(gateway_id)
 
     def _forget(self, gateway_id: str) -> None:
         self._recent.drop(lambda gateway: gateway.id == gateway_id)
-
-
-async def change(db: Database, tenant_id: str, gateway_id: str, act: Callable[[Connection, StorageGateway], T]) -> T:
-    """`act` on the tenant's gateway, alone. Raises GatewayMissing."""
-
-    def alone(connection: Connection) -> T:
-        tenants.lock_tenant(connection, tenant_id)
-        return act(connection, _mine(connection, tenant_id, gateway_id))
-
-    return await db.write(alone)
 
 
 def _begin(connection: Connection, tenant_id: str) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, insert_or_ignore, metadata
-from roost.storage.gateways.model import AccessControl, AccessControlKind, CustomDomain, Plugin, StorageGateway
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 gateways = sa.Table(
     "storage_gateways",
@@ -32,6 +32,7 @@ controls = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
+# Rows of an earlier version, which noted custom domains and did not serve them.
 custom_domains = sa.Table(
     "storage_gateway_domains",
     metadata,
@@ -113,16 +114,6 @@ def remove_control(connection: Connection, gateway_id: str, control_id: str) -> 
     connection.execute(controls.delete().where(controls.c.gateway_id == gateway_id, controls.c.id == control_id))
 
 
-def add_custom_domain(connection: Connection, gateway_id: str, domain: CustomDomain) -> None:
-    row = {"id": domain.id, "gateway_id": gateway_id, "domain": domain.domain, "created_at": domain.created_at}
-    connection.execute(custom_domains.insert().values(row))
-
-
-def remove_custom_domain(connection: Connection, gateway_id: str, domain_id: str) -> bool:
-    mine = (custom_domains.c.gateway_id == gateway_id, custom_domains.c.id == domain_id)
-    return connection.execute(custom_domains.delete().where(*mine)).rowcount == 1
-
-
 def install(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
     """Whether it was not there before."""
     row = {"gateway_id": gateway_id, "plugin_id": int(plugin), "created_at": at}
@@ -148,9 +139,6 @@ def _gateway(connection: Connection, row: Any) -> StorageGateway:
         controls=tuple(
             AccessControl(one.id, AccessControlKind(one.kind), one.value, one.created_at, one.proof)
             for one in _of(connection, controls, row.id)
-        ),
-        custom_domains=tuple(
-            CustomDomain(one.id, one.domain, one.created_at) for one in _of(connection, custom_domains, row.id)
         ),
         plugins=frozenset(Plugin(one.plugin_id) for one in _of(connection, plugins, row.id)),
     )

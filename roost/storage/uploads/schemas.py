@@ -1,4 +1,4 @@
-"""Shapes of uploads; what the contract leaves open follows the reference service's clients."""
+"""Shapes of uploads."""
 
 from roost.storage.files.model import File
 from roost.storage.files.schemas import FileFields
@@ -6,17 +6,17 @@ from roost.web.schemas import StorageSchema
 
 
 class UploadedFileRecord(FileFields):
-    """`is_duplicate`: the tenant had this content on this network; the answer is the file that it had. At a signed
-    address it is not told.
+    """`is_duplicate`: the tenant already had this content on this network, and the response is that file.
+
+    `vectorized` is a field that the Go command line decodes; there are no vectors here.
     """
 
     is_duplicate: bool
+    vectorized: bool = False
 
 
 class UploadLimitsRecord(StorageSchema):
-    """max_size: bytes of one upload. max_files: of one folder. stored: bytes that are kept; max_stored: as many as may
-    be, not there where it is any number.
-    """
+    """Bytes of one upload, files of one folder, stored bytes and their limit, which is absent if there is none."""
 
     max_size: int
     max_files: int

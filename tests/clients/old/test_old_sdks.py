@@ -41,7 +41,7 @@ async def test_paths_without_a_network(house: Running, tmp_path: Path) -> None:
 
 async def test_a_client_that_knows_one_address(house: Running, tmp_path: Path) -> None:
     minted = await house.client(house.key(), "api.localhost").post(
-        "/users/generateApiKey", json={"keyName": "old", "permissions": {"admin": True}}
+        "/v3/pinata/keys", json={"keyName": "old", "permissions": {"admin": True}}
     )
     authority = Authority("our own")
     trusted = tmp_path / "authority.pem"

@@ -160,7 +160,6 @@ def test_how_a_file_is_told() -> None:
         "keyvalues": {"a": 1},
         "group_id": "g",
         "network": "public",
-        "vectorized": False,
         "created_at": "2026-11-21T10:29:47.355000Z",
         "updated_at": "2026-11-21T10:29:47.355000Z",
         "expires_at": "2026-11-21T10:29:47.355000Z",

@@ -99,16 +99,6 @@ def test_names_that_nobody_gets(label: str) -> None:
         model.checked_label(label)
 
 
-@pytest.mark.parametrize("domain", ["", "localhost", "*.a.b", "10.1.2.3", "a_b.c", "a..b", "x." * 140 + "y"])
-def test_domains_that_cannot_be(domain: str) -> None:
-    with pytest.raises(InvalidGatewayDomain):
-        model.checked_custom_domain(domain)
-
-
-def test_a_domain() -> None:
-    assert model.checked_custom_domain("Files.Example.org.") == "files.example.org"
-
-
 TOKEN, HOST, ADDRESS = AccessControlKind.TOKEN, AccessControlKind.HOST, AccessControlKind.ADDRESS
 
 

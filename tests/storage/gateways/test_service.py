@@ -7,11 +7,9 @@ import pytest
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.storage.gateways import model
-from roost.storage.gateways.custom_domains import CustomDomains
 from roost.storage.gateways.errors import (
     AccessControlLimitReached,
     AccessControlNotFound,
-    CustomDomainMissing,
     DomainTaken,
     GatewayLimitReached,
     GatewayNotFound,
@@ -24,11 +22,6 @@ from roost.storage.gateways.service import StorageGatewayService
 @pytest.fixture
 def gateways(database: Database) -> StorageGatewayService:
     return StorageGatewayService(database, "https://{}.gateways.example".format)
-
-
-@pytest.fixture
-def domains(database: Database) -> CustomDomains:
-    return CustomDomains(database)
 
 
 @pytest.fixture
@@ -63,12 +56,9 @@ async def test_a_name_that_many_want_goes_to_one(gateways: StorageGatewayService
     assert sum(isinstance(one, DomainTaken) for one in made) == 7
 
 
-async def test_another_tenants_gateway_is_not_there(
-    gateways: StorageGatewayService, domains: CustomDomains, owners: tuple[str, str]
-) -> None:
+async def test_another_tenants_gateway_is_not_there(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made, other = await gateways.create(owners[0], "shop"), owners[1]
     control, _ = await gateways.add_token(owners[0], made.id)
-    domain = await domains.add(owners[0], made.id, "a.example")
     before = await gateways.get(owners[0], made.id)
     for act in (
         gateways.get(other, made.id),
@@ -76,8 +66,6 @@ async def test_another_tenants_gateway_is_not_there(
         gateways.add_token(other, made.id),
         gateways.allow(other, made.id, AccessControlKind.HOST, "evil.example"),
         gateways.withdraw(other, made.id, AccessControlKind.TOKEN, control.id),
-        domains.add(other, made.id, "evil.example"),
-        domains.remove(other, made.id, domain.id),
         gateways.install(other, made.id, 2),
         gateways.uninstall(other, made.id, 2),
     ):
@@ -119,23 +107,14 @@ async def test_limits_are_exact(
     await gateways.add_token(owners[0], shop[0].id)
 
 
-async def test_plugins_and_custom_domains(
-    gateways: StorageGatewayService, domains: CustomDomains, owners: tuple[str, str]
-) -> None:
+async def test_plugins(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
     for _ in range(2):
         await gateways.install(mine, made.id, 2)
-    domain = await domains.add(mine, made.id, "Files.example.org")
-    assert await domains.add(mine, made.id, "files.example.org") == domain
-    there = await gateways.get(mine, made.id)
-    assert there.plugins == {Plugin.HOT_SWAPS}
-    assert list(there.custom_domains) == [domain]
+    assert (await gateways.get(mine, made.id)).plugins == {Plugin.HOT_SWAPS}
     await gateways.uninstall(mine, made.id, 2)
-    await domains.remove(mine, made.id, domain.id)
     assert await gateways.get(mine, made.id) == made
     for number in (0, 1, 2, 3):
         with pytest.raises(PluginNotFound):
             await gateways.uninstall(mine, made.id, number)
-    with pytest.raises(CustomDomainMissing):
-        await domains.remove(mine, made.id, domain.id)

@@ -2,11 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-from sqlalchemy.exc import IntegrityError
-
 from roost.storage.gateways import store
-from roost.storage.gateways.model import AccessControl, AccessControlKind, CustomDomain, Plugin, StorageGateway, digest
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway, digest
 from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -36,38 +33,34 @@ def test_all_that_belongs_to_one(place: House) -> None:
     keep(place, 2)
     token = AccessControl("c1", AccessControlKind.TOKEN, "rgw_abc\u2026", NOW, digest("rgw_abcdef"))
     address = AccessControl("c2", AccessControlKind.ADDRESS, "10.0.0.0/8", NOW + timedelta(seconds=1))
-    domain = CustomDomain("d1", "files.example.org", NOW)
 
     def equip(connection: object) -> None:
         for control in (address, token):
             store.add_control(connection, "g1", control)
-        store.add_custom_domain(connection, "g1", domain)
         assert store.install(connection, "g1", Plugin.HOT_SWAPS, NOW)
         assert not store.install(connection, "g1", Plugin.HOT_SWAPS, NOW)
 
     place.db.run(equip)
     found = get(place)
     assert found is not None
-    assert (found.controls, found.custom_domains) == ((token, address), (domain,))
+    assert found.controls == (token, address)
     assert found.plugins == {Plugin.HOT_SWAPS}
     assert not found.is_restricted
     other = get(place, "g2")
     assert other is not None
-    assert (other.controls, other.custom_domains, other.plugins) == ((), (), frozenset())
+    assert (other.controls, other.plugins) == ((), frozenset())
 
 
 def test_what_is_taken_away(place: House) -> None:
     test_all_that_belongs_to_one(place)
     place.db.run(lambda connection: store.remove_control(connection, "g2", "c1"))  # which is another gateway's
     place.db.run(lambda connection: store.remove_control(connection, "g1", "c2"))
-    assert not place.db.run(lambda connection: store.remove_custom_domain(connection, "g2", "d1"))
-    assert place.db.run(lambda connection: store.remove_custom_domain(connection, "g1", "d1"))
     assert not place.db.run(lambda connection: store.uninstall(connection, "g1", Plugin.CONTENT_ADDRESSABLE))
     assert place.db.run(lambda connection: store.uninstall(connection, "g1", Plugin.HOT_SWAPS))
     found = get(place)
     assert found is not None
     assert [control.id for control in found.controls] == ["c1"]
-    assert (found.custom_domains, found.plugins) == ((), frozenset())
+    assert found.plugins == frozenset()
 
 
 def test_a_name_is_given_once_and_for_all(place: House) -> None:
@@ -92,18 +85,6 @@ def test_a_name_that_is_taken_undoes_nothing_else(place: House) -> None:
     found = get(place)
     assert found is not None
     assert found.plugins == {Plugin.HOT_SWAPS}
-
-
-def test_a_domain_twice_at_one_gateway(place: House) -> None:
-    keep(place, 1)
-    keep(place, 2)
-    for number, gateway in enumerate(("g1", "g2")):
-        domain = CustomDomain(f"d{number}", "files.example.org", NOW)
-        place.db.run(lambda connection, g=gateway, d=domain: store.add_custom_domain(connection, g, d))
-    with pytest.raises(IntegrityError):
-        place.db.run(
-            lambda connection: store.add_custom_domain(connection, "g1", CustomDomain("d9", "files.example.org", NOW))
-        )
 
 
 def test_one_that_was_deleted_is_counted_no_more(place: House) -> None:

@@ -1,4 +1,4 @@
-"""What clients ask for by CID, in `/v3`'s words and in the older ones, and how they are answered."""
+"""Pins by CID: requests, filters and how they are answered."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.core.problem import Problem
 from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.pins import schemas
 from roost.storage.pins.model import QUEUED, Pin, PinQuery, PinRequest, PinState
@@ -24,21 +23,14 @@ def by_cid(**body: Any) -> PinRequest:
     return schemas.PinByCidRequest.model_validate({"cid": V1, **body}).ask()
 
 
-def by_hash(**body: Any) -> PinRequest:
-    return schemas.PinByHashRequest.model_validate({"hashToPin": V1, **body}).ask()
-
-
 def test_a_cid_is_enough() -> None:
-    assert by_cid() == by_hash() == PinRequest(V1)
-    assert by_hash(pinataMetadata={}, pinataOptions={}) == by_hash(pinataMetadata=None) == PinRequest(V1)
+    assert by_cid() == PinRequest(V1)
 
 
 def test_all_that_may_be_said() -> None:
     wanted = PinRequest(V1, "n", {"a": 1, "b": "x"}, "g", [HOST])
     keyvalues = {"a": 1, "b": "x", "c": None}
     assert by_cid(name="n", keyvalues=keyvalues, group_id="g", host_nodes=[HOST]) == wanted
-    said = {"pinataMetadata": {"name": "n", "keyvalues": keyvalues}}
-    assert by_hash(**said, pinataOptions={"groupId": "g", "hostNodes": [HOST], "unknown": 1}) == wanted
 
 
 def test_what_is_empty_is_not_said() -> None:
@@ -48,14 +40,13 @@ def test_what_is_empty_is_not_said() -> None:
 
 @pytest.mark.parametrize(("cid", "canonical"), [(V0, V0), (V1, V1), (V1.upper(), V1)])
 def test_a_cid_stays_of_its_version(cid: str, canonical: str) -> None:
-    assert by_cid(cid=cid).cid == by_hash(hashToPin=cid).cid == canonical
+    assert by_cid(cid=cid).cid == canonical
 
 
 @pytest.mark.parametrize("cid", ["", "x", f"/ipfs/{V0}", f"ipfs://{V1}", f" {V0}", V0 + "a", "Qm" * 300])
 def test_what_is_no_cid(cid: str) -> None:
-    for ask in (lambda: by_cid(cid=cid), lambda: by_hash(hashToPin=cid)):
-        with pytest.raises(InvalidCid):
-            ask()
+    with pytest.raises(InvalidCid):
+        by_cid(cid=cid)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +73,8 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("keyvalues", [{"a": {}}, {"a": []}, {"": 1}, {"a\0": 1}, dict.fromkeys("abcdefghijk", 1)])
 def test_keyvalues_that_are_refused(keyvalues: dict[str, Any]) -> None:
-    for ask in (lambda: by_cid(keyvalues=keyvalues), lambda: by_hash(pinataMetadata={"keyvalues": keyvalues})):
-        with pytest.raises(InvalidFileMetadata):
-            ask()
+    with pytest.raises(InvalidFileMetadata):
+        by_cid(keyvalues=keyvalues)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +85,9 @@ def test_keyvalues_that_are_refused(keyvalues: dict[str, Any]) -> None:
         ({"cid": V0}, PinQuery(cid=[V1, V0])),
         ({"cid": V1}, PinQuery(cid=[V1, V0])),
         ({"status": "searching"}, PinQuery([PinState.SEARCHING])),
-        ({"status": "retreiving"}, PinQuery([PinState.RETRIEVING])),  # as the older clients spell it
         ({"status": "retrieving"}, PinQuery([PinState.RETRIEVING])),
         ({"sort": "ASC"}, PinQuery(ascending=True)),
         ({"sort": "asc"}, PinQuery(ascending=True)),
-        ({"order": "ASC"}, PinQuery(ascending=True)),
-        ({"sort": "DESC", "order": "ASC"}, PinQuery()),
         ({"sort": "DSC"}, PinQuery()),
     ],
 )
@@ -108,18 +95,12 @@ def test_which_jobs(query: dict[str, str], wanted: PinQuery) -> None:
     assert schemas.PinJobParameters.model_validate(query).wanted() == wanted
 
 
-def test_the_older_list_begins_with_the_oldest() -> None:
-    assert schemas.LegacyPinJobParameters.model_validate({}).wanted() == PinQuery(ascending=True)
-    chosen = schemas.LegacyPinJobParameters.model_validate({"sort": "DSC", "ipfs_pin_hash": V0, "status": "expired"})
-    assert chosen.wanted() == PinQuery([PinState.EXPIRED], [V1, V0])
-
-
 @pytest.mark.parametrize(
     "query",
     [
         *({"status": status} for status in ("pinned", "", "Searching", "nonsense")),
         *({"limit": limit} for limit in ("0", "251", "-1", "x")),
-        *({"sort": "up"}, {"order": ""}, {"pageToken": "x" * 201}),
+        *({"sort": "up"}, {"pageToken": "x" * 201}),
     ],
 )
 def test_lists_that_are_refused(query: dict[str, str]) -> None:
@@ -127,18 +108,9 @@ def test_lists_that_are_refused(query: dict[str, str]) -> None:
         schemas.PinJobParameters.model_validate(query)
 
 
-@pytest.mark.parametrize("query", [{"limit": "1001"}, {"offset": "-1"}, {"offset": "1000001"}, {"sort": "up"}])
-def test_older_lists_that_are_refused(query: dict[str, str]) -> None:
-    with pytest.raises(ValidationError):
-        schemas.LegacyPinJobParameters.model_validate(query)
-
-
-@pytest.mark.parametrize(
-    "chosen", [schemas.PinJobParameters(cid="x"), schemas.LegacyPinJobParameters(ipfs_pin_hash="x")]
-)
-def test_a_cid_that_is_none_is_told(chosen: schemas.PinJobParameters | schemas.LegacyPinJobParameters) -> None:
-    with pytest.raises(Problem):
-        chosen.wanted()
+def test_a_cid_that_is_none_is_told() -> None:
+    with pytest.raises(InvalidCid):
+        schemas.PinJobParameters(cid="x").wanted()
 
 
 def test_every_status_in_the_queue_can_be_asked_for() -> None:
@@ -148,7 +120,7 @@ def test_every_status_in_the_queue_can_be_asked_for() -> None:
 
 
 def test_how_a_job_is_told() -> None:
-    assert schemas.job(PIN).model_dump(mode="json") == {
+    assert schemas.pin_job(PIN).model_dump(mode="json") == {
         "id": "p",
         "cid": V0,
         "name": "n",
@@ -161,31 +133,10 @@ def test_how_a_job_is_told() -> None:
 
 
 def test_what_was_not_said_is_null() -> None:
-    told = schemas.job(replace(PIN, ask=PinRequest(V0))).model_dump()
+    told = schemas.pin_job(replace(PIN, ask=PinRequest(V0))).model_dump()
     assert [told[name] for name in ("name", "keyvalues", "host_nodes", "group_id")] == [None] * 4
 
 
 def test_lists_of_jobs() -> None:
-    assert schemas.jobs([], None).model_dump() == {"jobs": [], "next_page_token": ""}
-    assert schemas.jobs([PIN], "next").next_page_token == "next"
-
-
-def test_the_older_answers() -> None:
-    assert schemas.pinned(PIN).model_dump(mode="json", by_alias=True) == {
-        "id": "p",
-        "ipfsHash": V0,
-        "status": "searching",
-        "name": "n",
-    }
-    (row,) = schemas.legacy_jobs([PIN], 7).model_dump(mode="json")["rows"]
-    assert row == {
-        "id": "p",
-        "ipfs_pin_hash": V0,
-        "date_queued": "2026-11-21T10:29:47.355000Z",
-        "name": "n",
-        "status": "searching",
-        "keyvalues": {"a": 1},
-        "host_nodes": [HOST],
-        "pin_policy": None,
-    }
-    assert schemas.legacy_jobs([], 7).count == 7
+    assert schemas.pin_job_list([], None).model_dump() == {"jobs": [], "next_page_token": ""}
+    assert schemas.pin_job_list([PIN], "next").next_page_token == "next"

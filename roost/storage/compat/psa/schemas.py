@@ -8,11 +8,11 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, Field
 
+from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest
 from roost.storage.pins.model import PinState as Progress
-from roost.storage.psa.errors import InvalidPinQuery
 from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import Moment, StorageSchema, Text
 
@@ -52,13 +52,13 @@ class PinObject(StorageSchema):
     meta: Annotated[dict[Text, Text], Field(max_length=_META)] = Field(default_factory=dict[str, str])
 
     def ask(self) -> PinRequest:
-        """Raises InvalidCid, InvalidMetadata."""
+        """Raises InvalidCid, InvalidFileMetadata."""
         cid = str(Cid.parse(self.cid))
         return PinRequest(cid, metadata_parsing.name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta))
 
 
 class PinStatus(StorageSchema):
-    """`delegates` is empty where content is fetched by HTTP alone: nobody has to connect to us."""
+    """`delegates` is empty where content is fetched by HTTP only."""
 
     requestid: str
     status: PinStatusName
@@ -74,7 +74,7 @@ class PinResults(StorageSchema):
 
 
 class PinListQuery(StorageSchema):
-    """Which pins; without `status`, those that are pinned."""
+    """Filters of a list; without `status`, pins that are pinned."""
 
     cid: str | None = None
     name: _Name | None = None
@@ -86,10 +86,10 @@ class PinListQuery(StorageSchema):
     meta: str | None = None
 
     def wanted(self) -> PinQuery:
-        """Raises InvalidCid, InvalidQuery."""
+        """Raises InvalidCid, InvalidPinQuery."""
         cids = self.cid.split(",") if self.cid else []
         if len(cids) > _CIDS:
-            raise InvalidPinQuery(f"cid: at most {_CIDS}")
+            raise InvalidPinQuery(f"cid must have at most {_CIDS} CIDs, got {len(cids)}")
         return PinQuery(
             statuses=[one for status in self.status.split(",") for one in _progress(status)],
             cid=[one for cid in cids for one in Cid.spelled(cid)] if cids else None,
@@ -105,7 +105,9 @@ def _progress(status: str) -> Sequence[Progress]:
     try:
         return _PROGRESS[PinStatusName(status)]
     except ValueError:
-        raise InvalidPinQuery("status: queued, pinning, pinned or failed, by commas") from None
+        raise InvalidPinQuery(
+            f"status must be queued, pinning, pinned or failed, separated by commas, got {status!r}"
+        ) from None
 
 
 def _meta(text: str) -> dict[str, str]:
@@ -115,11 +117,11 @@ def _meta(text: str) -> dict[str, str]:
         found = None
     pairs = cast("dict[str, Any]", found) if isinstance(found, dict) else None
     if pairs is None or len(pairs) > _META or not all(isinstance(value, str) for value in pairs.values()):
-        raise InvalidPinQuery("meta: a JSON object of strings")
+        raise InvalidPinQuery(f"meta must be a JSON object of at most {_META} strings")
     return pairs
 
 
-def status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
+def pin_status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
     ask = pin.ask
     return PinStatus(
         requestid=pin.id,
@@ -133,5 +135,5 @@ def status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
     )
 
 
-def results(pins: Sequence[Pin], count: int, delegates: Sequence[str]) -> PinResults:
-    return PinResults(count=count, results=[status(pin, delegates) for pin in pins])
+def pin_results(pins: Sequence[Pin], count: int, delegates: Sequence[str]) -> PinResults:
+    return PinResults(count=count, results=[pin_status(pin, delegates) for pin in pins])

@@ -1,4 +1,4 @@
-"""Shapes of the older API, as its clients know them."""
+"""Shapes of the APIs from before `/v3`, as their clients read and write them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import (
@@ -19,10 +20,16 @@ from roost.storage.files.model import (
     PinFilter,
     written,
 )
-from roost.storage.legacy.errors import InvalidLegacyRequest
+from roost.storage.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
+from roost.storage.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
+from roost.storage.groups.model import PAGE_LIMIT as GROUPS_LIMIT
+from roost.storage.groups.model import Group
+from roost.storage.groups.schemas import GroupName
+from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
+from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, pin_query
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata
-from roost.web.schemas import Moment, StorageSchema, Text
+from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
 
 _TEXTUAL = {
     "eq": ("eq", False),
@@ -37,11 +44,13 @@ _ORDERING = {
     "notBetween": ("between", True),
 }
 _OPERATORS = {**_TEXTUAL, **_ORDERING}
-"""By the clients' words for them: ours, and whether it is negated."""
-JSON_PIN = ("pinataContent", "pinataMetadata", "pinataOptions")
-"""Members of a body that pins JSON: the content, and what `label` takes."""
-_When = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
-"""A day, or a time; without a zone it is UTC."""
+"""By the operator of clients: our operator, and whether it is negated."""
+JSON_PIN_MEMBERS = ("pinataContent", "pinataMetadata", "pinataOptions")
+"""Members of a body that pins JSON: the content, and the arguments of `upload_metadata`."""
+PIN_JOBS_DEFAULT, PIN_JOBS_LIMIT = 5, 1000
+_CIDS_LIMIT = 1000
+_Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+"""A date or time; UTC if it has no zone."""
 _Size = Annotated[int | None, Field(ge=0, le=2**60)]
 
 
@@ -67,10 +76,10 @@ class PinListParameters(StorageSchema):
     cid: str | None = None
     hash_contains: Annotated[Text | None, Field(alias="hashContains", max_length=128)] = None
     group_id: Annotated[Text | None, Field(alias="groupId", max_length=64)] = None
-    pin_start: Annotated[_When | None, Field(alias="pinStart")] = None
-    pin_end: Annotated[_When | None, Field(alias="pinEnd")] = None
-    unpin_start: Annotated[_When | None, Field(alias="unpinStart")] = None
-    unpin_end: Annotated[_When | None, Field(alias="unpinEnd")] = None
+    pin_start: Annotated[_Time | None, Field(alias="pinStart")] = None
+    pin_end: Annotated[_Time | None, Field(alias="pinEnd")] = None
+    unpin_start: Annotated[_Time | None, Field(alias="unpinStart")] = None
+    unpin_end: Annotated[_Time | None, Field(alias="unpinEnd")] = None
     pin_size_min: _Size = Field(None, alias="pinSizeMin")
     pin_size_max: _Size = Field(None, alias="pinSizeMax")
     page_limit: Annotated[int, Field(alias="pageLimit", ge=1, le=1000)] = 10
@@ -81,7 +90,7 @@ class PinListParameters(StorageSchema):
     includes_count: Annotated[bool, Field(alias="includesCount")] = True
 
     def filter(self) -> PinFilter:
-        """Raises InvalidCid, InvalidRequest, InvalidMetadata."""
+        """Raises InvalidCid, InvalidLegacyRequest, InvalidFileMetadata."""
         return PinFilter(
             status=self.status,
             cid=Cid.spelled(self.cid) if self.cid else None,
@@ -91,7 +100,7 @@ class PinListParameters(StorageSchema):
             unpinned=(self.unpin_start, self.unpin_end),
             size=(self.pin_size_min, self.pin_size_max),
             name=self.name,
-            conditions=conditions(self.keyvalues),
+            conditions=parse_conditions(self.keyvalues),
         )
 
 
@@ -108,7 +117,7 @@ class PinListRow(StorageSchema):
     date_pinned: Moment
     date_unpinned: Moment | None
     metadata: PinMetadata
-    regions: Sequence[Mapping[str, str]] = ()
+    regions: Sequence[Mapping[str, str]] = ()  # a field of both clients; there are no regions here
     mime_type: str
     number_of_files: int
 
@@ -125,21 +134,109 @@ class UserPinnedDataTotal(StorageSchema):
 
 
 class HashMetadataRequest(StorageSchema):
-    """A null among keyvalues takes that one away."""
+    """A keyvalue of null is removed."""
 
     ipfs_pin_hash: Annotated[str, Field(alias="ipfsPinHash")]
     name: Text | None = None
     keyvalues: dict[str, str | int | float | bool | None] | None = None
 
     def apply(self, note: FileMetadata) -> FileMetadata:
-        """Raises InvalidMetadata."""
+        """Raises InvalidFileMetadata."""
         name = note.name if self.name is None else metadata_parsing.name(self.name)
         return replace(
             note, name=name, keyvalues=metadata_parsing.keyvalues({**note.keyvalues, **(self.keyvalues or {})})
         )
 
 
-def pinned(file: File) -> PinFileResponse:
+class _PinByHashMetadata(StorageSchema):
+    name: PinName | None = None
+    keyvalues: dict[str, Any] | None = None
+
+
+def _none_if_empty(hosts: object) -> object:
+    """Read the empty string, which clients send without hosts, as none."""
+    return None if hosts == "" else hosts
+
+
+class _PinByHashOptions(StorageSchema):
+    group_id: Annotated[Text | None, Field(alias="groupId")] = None
+    host_nodes: Annotated[HostNodes | None, Field(alias="hostNodes"), BeforeValidator(_none_if_empty)] = None
+
+
+class PinByHashRequest(StorageSchema):
+    hash: Annotated[str, Field(alias="hashToPin")]
+    metadata: Annotated[_PinByHashMetadata | None, Field(alias="pinataMetadata")] = None
+    options: Annotated[_PinByHashOptions | None, Field(alias="pinataOptions")] = None
+
+    def ask(self) -> PinRequest:
+        """Raises InvalidCid, InvalidFileMetadata."""
+        note, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
+        asked = PinByCidRequest(cid=self.hash, name=note.name, keyvalues=note.keyvalues)
+        return asked.model_copy(update={"group_id": options.group_id, "host_nodes": options.host_nodes}).ask()
+
+
+class LegacyPinJobParameters(StorageSchema):
+    status: QueuedState | None = None
+    ipfs_pin_hash: str | None = None
+    sort: SortOrder = "ASC"
+    limit: Annotated[int, Field(ge=1, le=PIN_JOBS_LIMIT)] = PIN_JOBS_DEFAULT
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+    def wanted(self) -> PinQuery:
+        """Raises InvalidCid."""
+        return pin_query(self.ipfs_pin_hash, self.status, self.sort)
+
+
+class PinByHashResponse(StorageSchema):
+    id: str
+    ipfs_hash: Annotated[str, Field(serialization_alias="ipfsHash")]
+    status: PinState
+    name: str | None
+
+
+class LegacyPinJobRecord(StorageSchema):
+    id: str
+    ipfs_pin_hash: str
+    date_queued: Moment
+    name: str | None
+    status: PinState
+    keyvalues: Keyvalues | None
+    host_nodes: Sequence[str] | None
+    pin_policy: None = None  # a field of both clients; pins have no policy here
+
+
+class LegacyPinJobList(StorageSchema):
+    count: int
+    rows: Sequence[LegacyPinJobRecord]
+
+
+class GroupNameRequest(StorageSchema):
+    name: GroupName
+
+
+class LegacyGroupParameters(ApiSchema):
+    name_contains: Annotated[Text | None, Field(max_length=GROUP_NAME_LIMIT)] = None
+    limit: Annotated[int, Field(ge=1, le=GROUPS_LIMIT)] = GROUPS_DEFAULT
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class LegacyGroupRecord(ApiSchema):
+    id: str
+    user_id: Annotated[str, Field(serialization_alias="user_id")]
+    name: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class CidListRequest(StorageSchema):
+    cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
+
+    def parsed(self) -> Sequence[Cid]:
+        """Raises InvalidCid."""
+        return [Cid.parse(cid) for cid in self.cids]
+
+
+def pin_file_response(file: File) -> PinFileResponse:
     return PinFileResponse(
         ipfs_hash=file.cid,
         pin_size=file.size,
@@ -154,19 +251,48 @@ def pinned(file: File) -> PinFileResponse:
     )
 
 
-def listed(found: Sequence[File], count: int | None) -> PinList:
-    return PinList(count=count, rows=[_row(file) for file in found])
+def pin_list(found: Sequence[File], count: int | None) -> PinList:
+    return PinList(count=count, rows=[_pin_list_row(file) for file in found])
 
 
-def _row(file: File) -> PinListRow:
-    unpinned: datetime | None = file.deleted_at
+def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
+    return PinByHashResponse(id=pin.id, ipfs_hash=pin.ask.cid, status=pin.status, name=pin.ask.name)
+
+
+def legacy_pin_jobs(pins: Sequence[Pin], total: int) -> LegacyPinJobList:
+    return LegacyPinJobList(count=total, rows=[_pin_job_row(pin) for pin in pins])
+
+
+def _pin_job_row(pin: Pin) -> LegacyPinJobRecord:
+    return LegacyPinJobRecord(
+        id=pin.id,
+        ipfs_pin_hash=pin.ask.cid,
+        date_queued=pin.created_at,
+        name=pin.ask.name,
+        status=pin.status,
+        keyvalues=pin.ask.keyvalues or None,
+        host_nodes=pin.ask.hosts or None,
+    )
+
+
+def legacy_group(group: Group) -> LegacyGroupRecord:
+    return LegacyGroupRecord(
+        id=group.id,
+        user_id=group.tenant_id,
+        name=group.name,
+        created_at=group.created_at,
+        updated_at=group.updated_at,
+    )
+
+
+def _pin_list_row(file: File) -> PinListRow:
     return PinListRow(
         id=file.id,
         ipfs_pin_hash=file.cid,
         size=file.size,
         user_id=file.tenant_id,
         date_pinned=file.created_at,
-        date_unpinned=unpinned,
+        date_unpinned=file.deleted_at,
         metadata=PinMetadata(name=file.note.name, keyvalues=file.note.keyvalues),
         mime_type=file.mime_type,
         number_of_files=file.number_of_files,
@@ -174,7 +300,7 @@ def _row(file: File) -> PinListRow:
 
 
 def _decoded(text: str) -> Mapping[str, Any]:
-    """A JSON object. Raises InvalidRequest."""
+    """Parse a JSON object. Raises InvalidLegacyRequest."""
     try:
         found = json.loads(text, parse_constant=_refuse)
     except ValueError:
@@ -184,8 +310,8 @@ def _decoded(text: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", found)
 
 
-def label(metadata: object, options: object) -> UploadMetadata:
-    """From `pinataMetadata` and `pinataOptions`, or their texts. Raises InvalidRequest, InvalidMetadata."""
+def upload_metadata(metadata: object, options: object) -> UploadMetadata:
+    """Parse `pinataMetadata` and `pinataOptions`, objects or JSON. Raises InvalidLegacyRequest, InvalidFileMetadata."""
     about, how = _object(metadata), _object(options)
     version, group = how.get("cidVersion"), how.get("groupId")
     name = about.get("name")
@@ -201,8 +327,8 @@ def label(metadata: object, options: object) -> UploadMetadata:
     )
 
 
-def conditions(text: str | None) -> list[KeyvalueCondition]:
-    """From `{"key": {"value": v, "op": "eq"}}`. Raises InvalidRequest."""
+def parse_conditions(text: str | None) -> list[KeyvalueCondition]:
+    """Parse `{"key": {"value": v, "op": "eq"}}`. Raises InvalidLegacyRequest, InvalidFileMetadata."""
     found: list[KeyvalueCondition] = []
     wanted_of = _object(text)
     if len(wanted_of) > KEYVALUES_LIMIT:

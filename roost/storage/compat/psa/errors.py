@@ -1,4 +1,4 @@
-"""What can go wrong with the Pinning Service API's own queries."""
+"""Errors of the Pinning Service API."""
 
 from roost.core.problem import Problem, ProblemKind
 

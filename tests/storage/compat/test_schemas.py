@@ -9,11 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from roost.core.problem import Problem
+from roost.storage.compat import schemas
+from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
-from roost.storage.legacy import schemas
-from roost.storage.legacy.errors import InvalidLegacyRequest
+from roost.storage.groups.model import Group
+from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
+from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import V0, V1
 from roost.storage.uploads.model import UploadMetadata
 
@@ -21,12 +24,15 @@ OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
+HOST = "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8"
+PIN = Pin("p", "t", PinRequest(OLD, "n", {"a": 1}, "g", [HOST]), PinState.SEARCHING, None, NOW, NOW)
+GROUP = Group("g", "t", ContentNetwork.PUBLIC, "n", True, NOW, NOW)
 FILE = File("i", "t", ContentNetwork.PUBLIC, OLD, 5, 1, "text/plain", FileMetadata("n", {"a": 1}, "g"), NOW, NOW)
 
 
 @pytest.mark.parametrize("given", [None, "", {}, "{}"])
 def test_nothing_said_is_public_all_the_same(given: object) -> None:
-    assert schemas.label(given, given) == UploadMetadata(ContentNetwork.PUBLIC)
+    assert schemas.upload_metadata(given, given) == UploadMetadata(ContentNetwork.PUBLIC)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -34,7 +40,7 @@ def test_all_that_may_be_said(as_text: bool) -> None:
     metadata = {"name": "n", "keyvalues": {"a": 1, "b": None}, "unknown": []}
     options = {"cidVersion": 0, "groupId": "g", "wrapWithDirectory": True, "customPinPolicy": {"regions": []}}
     given = (json.dumps(metadata), json.dumps(options)) if as_text else (metadata, options)
-    assert schemas.label(*given) == UploadMetadata(
+    assert schemas.upload_metadata(*given) == UploadMetadata(
         ContentNetwork.PUBLIC, FileMetadata("n", {"a": 1}, "g"), V0, wrap=True
     )
 
@@ -55,12 +61,12 @@ def test_all_that_may_be_said(as_text: bool) -> None:
     ],
 )
 def test_options(options: dict[str, Any], label: UploadMetadata) -> None:
-    assert schemas.label(None, options) == label
+    assert schemas.upload_metadata(None, options) == label
 
 
 @pytest.mark.parametrize(("given", "name"), [(7, "7"), (None, None), ("", None), ("\u6f22", "\u6f22"), (True, "True")])
 def test_names_are_texts(given: object, name: str | None) -> None:
-    assert schemas.label({"name": given}, None).note.name == name
+    assert schemas.upload_metadata({"name": given}, None).note.name == name
 
 
 @pytest.mark.parametrize(
@@ -76,11 +82,11 @@ def test_names_are_texts(given: object, name: str | None) -> None:
 )
 def test_labels_that_are_refused(metadata: object, options: object) -> None:
     with pytest.raises(Problem):
-        schemas.label(metadata, options)
+        schemas.upload_metadata(metadata, options)
 
 
 def condition(**wanted: object) -> KeyvalueCondition:
-    (found,) = schemas.conditions(json.dumps({"k": wanted}))
+    (found,) = schemas.parse_conditions(json.dumps({"k": wanted}))
     return found
 
 
@@ -112,7 +118,7 @@ def test_conditions(wanted: dict[str, object], found: KeyvalueCondition) -> None
 
 @pytest.mark.parametrize("text", [None, "", "{}"])
 def test_no_conditions(text: str | None) -> None:
-    assert schemas.conditions(text) == []
+    assert schemas.parse_conditions(text) == []
 
 
 @pytest.mark.parametrize(
@@ -142,14 +148,14 @@ def test_values_that_no_file_has(value: object) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "1", '{"k": 1}', '{"k": [1]}', '{"k": "{"}'])
 def test_what_is_no_condition(text: str) -> None:
     with pytest.raises(InvalidLegacyRequest):
-        schemas.conditions(text)
+        schemas.parse_conditions(text)
 
 
 def test_there_are_so_many_conditions() -> None:
     given = {str(place): {"value": 1} for place in range(11)}
     with pytest.raises(InvalidLegacyRequest):
-        schemas.conditions(json.dumps(given))
-    assert len(schemas.conditions(json.dumps(dict(list(given.items())[:10])))) == 10
+        schemas.parse_conditions(json.dumps(given))
+    assert len(schemas.parse_conditions(json.dumps(dict(list(given.items())[:10])))) == 10
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_changes(body: dict[str, Any], wanted: FileMetadata) -> None:
 
 
 def test_how_pins_are_told() -> None:
-    assert schemas.pinned(FILE).model_dump(mode="json", by_alias=True) == {
+    assert schemas.pin_file_response(FILE).model_dump(mode="json", by_alias=True) == {
         "IpfsHash": OLD,
         "PinSize": 5,
         "Timestamp": "2026-11-21T10:29:47.355000Z",
@@ -229,7 +235,7 @@ def test_how_pins_are_told() -> None:
 
 
 def test_how_lists_are_told() -> None:
-    told = schemas.listed([FILE, replace(FILE, deleted_at=NOW)], 2).model_dump(mode="json")
+    told = schemas.pin_list([FILE, replace(FILE, deleted_at=NOW)], 2).model_dump(mode="json")
     assert told["count"] == 2
     assert [row["date_unpinned"] for row in told["rows"]] == [None, "2026-11-21T10:29:47.355000Z"]
     assert told["rows"][0] == {
@@ -244,4 +250,79 @@ def test_how_lists_are_told() -> None:
         "mime_type": "text/plain",
         "number_of_files": 1,
     }
-    assert schemas.listed([], None).count is None
+    assert schemas.pin_list([], None).count is None
+
+
+def by_hash(**body: Any) -> PinRequest:
+    return schemas.PinByHashRequest.model_validate({"hashToPin": NEW, **body}).ask()
+
+
+def test_pins_by_hash() -> None:
+    wanted = PinRequest(NEW, "n", {"a": 1, "b": "x"}, "g", [HOST])
+    metadata = {"name": "n", "keyvalues": {"a": 1, "b": "x", "c": None}}
+    options = {"groupId": "g", "hostNodes": [HOST], "unknown": 1}
+    assert by_hash(pinataMetadata=metadata, pinataOptions=options) == wanted
+    assert by_hash() == by_hash(pinataMetadata={}, pinataOptions={}) == by_hash(pinataMetadata=None) == PinRequest(NEW)
+    assert by_hash(pinataOptions={"hostNodes": ""}) == PinRequest(NEW)
+    assert by_hash(hashToPin=OLD).cid == OLD
+    with pytest.raises(InvalidCid):
+        by_hash(hashToPin="x")
+    with pytest.raises(InvalidFileMetadata):
+        by_hash(pinataMetadata={"keyvalues": {"a": {}}})
+
+
+def test_pin_jobs_begin_with_the_oldest() -> None:
+    assert schemas.LegacyPinJobParameters.model_validate({}).wanted() == PinQuery(ascending=True)
+    chosen = schemas.LegacyPinJobParameters.model_validate({"sort": "DSC", "ipfs_pin_hash": OLD, "status": "expired"})
+    assert chosen.wanted() == PinQuery([PinState.EXPIRED], [NEW, OLD])
+    with pytest.raises(InvalidCid):
+        schemas.LegacyPinJobParameters(ipfs_pin_hash="x").wanted()
+
+
+@pytest.mark.parametrize("query", [{"limit": "1001"}, {"offset": "-1"}, {"offset": "1000001"}, {"sort": "up"}])
+def test_pin_jobs_that_are_refused(query: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        schemas.LegacyPinJobParameters.model_validate(query)
+
+
+def test_responses_about_pins_by_hash() -> None:
+    assert schemas.pin_by_hash_response(PIN).model_dump(mode="json", by_alias=True) == {
+        "id": "p",
+        "ipfsHash": OLD,
+        "status": "searching",
+        "name": "n",
+    }
+    (row,) = schemas.legacy_pin_jobs([PIN], 7).model_dump(mode="json")["rows"]
+    assert row == {
+        "id": "p",
+        "ipfs_pin_hash": OLD,
+        "date_queued": "2026-11-21T10:29:47.355000Z",
+        "name": "n",
+        "status": "searching",
+        "keyvalues": {"a": 1},
+        "host_nodes": [HOST],
+        "pin_policy": None,
+    }
+    assert schemas.legacy_pin_jobs([], 7).count == 7
+
+
+def test_groups_in_camel_case() -> None:
+    assert schemas.legacy_group(GROUP).model_dump(mode="json", by_alias=True) == {
+        "id": "g",
+        "user_id": "t",
+        "name": "n",
+        "createdAt": "2026-11-21T10:29:47.355000Z",
+        "updatedAt": "2026-11-21T10:29:47.355000Z",
+    }
+
+
+@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "n" * 101}, {"name": "a\0"}, {"name": None}])
+def test_group_names_that_are_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        schemas.GroupNameRequest.model_validate(body)
+
+
+@pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "1001"}, {"offset": "-1"}, {"nameContains": "n" * 101}])
+def test_group_lists_that_are_refused(query: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        schemas.LegacyGroupParameters.model_validate(query)

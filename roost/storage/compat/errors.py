@@ -1,4 +1,4 @@
-"""What can go wrong with the older API, in the words that its clients know."""
+"""Errors of the pinning API from before `/v3`, with the texts and reasons that its clients parse."""
 
 from roost.core.problem import Problem, ProblemKind, TooManyRequests
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from roost.storage.compat.psa import schemas
+from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest
 from roost.storage.pins.model import PinState as Progress
-from roost.storage.psa import schemas
-from roost.storage.psa.errors import InvalidPinQuery
 from roost.storage.unixfs.errors import InvalidCid
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
@@ -124,7 +124,7 @@ def test_queries_that_are_refused(query: dict[str, str]) -> None:
     ],
 )
 def test_every_status_has_a_word(progress: Progress, status: str, info: dict[str, str]) -> None:
-    told = schemas.status(replace(PIN, status=progress), [])
+    told = schemas.pin_status(replace(PIN, status=progress), [])
     assert (told.status, told.info) == (status, info)
 
 
@@ -134,7 +134,7 @@ def test_every_status_is_tried_above() -> None:
 
 
 def test_how_pins_are_told() -> None:
-    assert schemas.results([PIN], 7, [ORIGIN]).model_dump(mode="json") == {
+    assert schemas.pin_results([PIN], 7, [ORIGIN]).model_dump(mode="json") == {
         "count": 7,
         "results": [
             {

@@ -3,11 +3,11 @@
 import pytest
 
 from roost.identity.caller import Plan
+from roost.storage.compat.errors import PinNotFoundByCid
+from roost.storage.compat.service import LegacyPinService
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.files.model import FileMetadata, PinFilter
 from roost.storage.files.service import FileService
-from roost.storage.legacy.errors import PinNotFoundByCid
-from roost.storage.legacy.service import LegacyPinService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import V0
@@ -47,7 +47,7 @@ async def test_every_spelling_of_a_cid_unpins(place: House, legacy: LegacyPinSer
         await legacy.unpin(place.tenant_id, spelling(Cid.parse(file.cid)))
         with pytest.raises(PinNotFoundByCid):
             await legacy.unpin(place.tenant_id, file.cid)
-    found, count = await legacy.list(place.tenant_id, PinFilter(), 10, 0)
+    found, count = await FileService(place.db).pins(place.tenant_id, PinFilter(), 10, 0)
     assert count == 2  # what was unpinned is told of, too
     assert all(file.deleted_at is not None for file in found)
 
@@ -59,21 +59,13 @@ async def test_what_is_private_or_another_s_is_not_pinned(place: House, legacy: 
         with pytest.raises(PinNotFoundByCid):
             await legacy.unpin(tenant, cid)
         with pytest.raises(PinNotFoundByCid):
-            await legacy.note(tenant, cid, lambda note: note)
+            await legacy.update_metadata(tenant, cid, lambda note: note)
     with pytest.raises(InvalidCid):
         await legacy.unpin(place.tenant_id, "nonsense")
 
 
 async def test_a_note_is_changed(place: House, legacy: LegacyPinService) -> None:
     file = await legacy.pin_json(place.tenant_id, b"{}", PUBLIC)
-    await legacy.note(place.tenant_id, file.cid, lambda note: FileMetadata("m", {**note.keyvalues, "a": 1}))
-    (changed,), _ = await legacy.list(place.tenant_id, PinFilter(), 10, 0)
+    await legacy.update_metadata(place.tenant_id, file.cid, lambda note: FileMetadata("m", {**note.keyvalues, "a": 1}))
+    (changed,), _ = await FileService(place.db).pins(place.tenant_id, PinFilter(), 10, 0)
     assert changed.note == FileMetadata("m", {"a": 1})
-
-
-async def test_what_there_is_together(place: House, legacy: LegacyPinService) -> None:
-    await legacy.pin_json(place.tenant_id, b"[1]", PUBLIC)
-    await legacy.pin_json(place.tenant_id, b"[1,2]", PUBLIC)
-    await legacy.pin_json(place.tenant_id, b"[1,2,3]", UploadMetadata(ContentNetwork.PRIVATE))
-    assert await legacy.total(place.tenant_id) == (2, 8)
-    assert await legacy.total(place.other_id) == (0, 0)

@@ -1,0 +1,158 @@
+"""The APIs from before `/v3` over HTTP; everything in them is on the public network (`paths.py` names the clients)."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import PlainTextResponse
+
+from roost.identity.authenticator import FilesReader, FilesWriter, GroupsReader, GroupsWriter, StorageCaller
+from roost.storage.compat import schemas
+from roost.storage.compat.service import LegacyPinService
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.service import FileService
+from roost.storage.groups.model import GroupFilter
+from roost.storage.groups.service import GroupService
+from roost.storage.pins.service import PinService
+from roost.storage.uploads import multipart
+from roost.storage.uploads.model import UploadRequestLimits
+from roost.storage.uploads.service import UploadService
+from roost.web.service_registry import provide_service
+
+LegacyPins = Annotated[LegacyPinService, Depends(provide_service(LegacyPinService))]
+Files = Annotated[FileService, Depends(provide_service(FileService))]
+Groups = Annotated[GroupService, Depends(provide_service(GroupService))]
+Pins = Annotated[PinService, Depends(provide_service(PinService))]
+Uploads = Annotated[UploadService, Depends(provide_service(UploadService))]
+GroupId = Annotated[str, Path(alias="id")]
+router = APIRouter(tags=["legacy"])
+_PUBLIC = ContentNetwork.PUBLIC
+
+
+@router.get("/data/testAuthentication")
+@router.get("/v3/data/testAuthentication")
+async def check_authentication(_: StorageCaller) -> schemas.LegacyGreeting:
+    """Check the credential, whatever its scopes."""
+    return schemas.LegacyGreeting()
+
+
+@router.get("/data/userPinnedDataTotal")
+@router.get("/v3/data/userPinnedDataTotal")
+async def get_total(caller: FilesReader, files: Files) -> schemas.UserPinnedDataTotal:
+    """Return the number and the total size of public files."""
+    count, size = await files.total(caller.tenant_id, _PUBLIC)
+    return schemas.UserPinnedDataTotal(pin_count=count, pin_size_total=size, pin_size_with_replications_total=size)
+
+
+@router.get("/data/pinList", response_model_exclude_none=False)
+async def list_public_files(
+    caller: FilesReader, chosen: Annotated[schemas.PinListParameters, Query()], files: Files
+) -> schemas.PinList:
+    """List public files, deleted ones included, newest first."""
+    found, count = await files.pins(caller.tenant_id, chosen.filter(), chosen.page_limit, chosen.page_offset)
+    return schemas.pin_list(found, count if chosen.include_count and chosen.includes_count else None)
+
+
+@router.post("/pinning/pinFileToIPFS")
+async def pin_file(request: Request, caller: FilesWriter, uploads: Uploads) -> schemas.PinFileResponse:
+    """Store a file or folder from a form."""
+    async with uploads.begin(UploadRequestLimits(caller.tenant_id)) as upload:
+        fields = await multipart.receive(request.stream(), request.headers.get("content-type", ""), upload)
+        file = await upload.finish(schemas.upload_metadata(fields.get("pinataMetadata"), fields.get("pinataOptions")))
+    return schemas.pin_file_response(file)
+
+
+@router.post("/pinning/pinJSONToIPFS")
+async def pin_json(request: Request, caller: FilesWriter, legacy: LegacyPins) -> schemas.PinFileResponse:
+    """Store JSON as a file."""
+    metadata, content = await legacy.parsers.extract(await request.body(), *schemas.JSON_PIN_MEMBERS)
+    file = await legacy.pin_json(caller.tenant_id, content, schemas.upload_metadata(*metadata))
+    return schemas.pin_file_response(file)
+
+
+@router.put("/pinning/hashMetadata", response_class=PlainTextResponse)
+async def update_metadata(caller: FilesWriter, body: schemas.HashMetadataRequest, legacy: LegacyPins) -> str:
+    """Change name and keyvalues of the public file of a CID."""
+    await legacy.update_metadata(caller.tenant_id, body.ipfs_pin_hash, body.apply)
+    return "OK"
+
+
+@router.delete("/pinning/unpin/{cid}", response_class=PlainTextResponse)
+async def unpin(caller: FilesWriter, cid: Annotated[str, Path()], legacy: LegacyPins) -> str:
+    """Delete the public file of a CID."""
+    await legacy.unpin(caller.tenant_id, cid)
+    return "OK"
+
+
+@router.post("/pinning/pinByHash")
+async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins: Pins) -> schemas.PinByHashResponse:
+    """Fetch a CID from the public network."""
+    return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.ask()))
+
+
+@router.get("/pinning/pinJobs")
+async def list_pin_jobs(
+    caller: FilesReader, chosen: Annotated[schemas.LegacyPinJobParameters, Query()], pins: Pins
+) -> schemas.LegacyPinJobList:
+    """List the queue of pins by CID, oldest first."""
+    found, total = await pins.slice(caller.tenant_id, chosen.wanted(), chosen.limit, chosen.offset)
+    return schemas.legacy_pin_jobs(found, total)
+
+
+@router.post("/groups")
+async def create_public_group(
+    caller: GroupsWriter, body: schemas.GroupNameRequest, groups: Groups
+) -> schemas.LegacyGroupRecord:
+    """Create a group of public files."""
+    group = await groups.create(caller.tenant_id, _PUBLIC, body.name, is_public=False)
+    return schemas.legacy_group(group)
+
+
+@router.get("/groups")
+async def list_public_groups(
+    caller: GroupsReader, chosen: Annotated[schemas.LegacyGroupParameters, Query()], groups: Groups
+) -> Sequence[schemas.LegacyGroupRecord]:
+    """List groups of public files, newest first; `nameContains` is a part of the name."""
+    wanted = GroupFilter(chosen.name_contains)
+    found = await groups.slice(caller.tenant_id, _PUBLIC, wanted, chosen.limit, chosen.offset)
+    return [schemas.legacy_group(group) for group in found]
+
+
+@router.get("/groups/{id}")
+async def get_public_group(caller: GroupsReader, group_id: GroupId, groups: Groups) -> schemas.LegacyGroupRecord:
+    """Return a group of public files."""
+    return schemas.legacy_group(await groups.get(caller.tenant_id, _PUBLIC, group_id))
+
+
+@router.put("/groups/{id}")
+async def rename_public_group(
+    caller: GroupsWriter, group_id: GroupId, body: schemas.GroupNameRequest, groups: Groups
+) -> schemas.LegacyGroupRecord:
+    """Rename a group of public files."""
+    group = await groups.update(caller.tenant_id, _PUBLIC, group_id, body.name, is_public=None)
+    return schemas.legacy_group(group)
+
+
+@router.delete("/groups/{id}", response_class=PlainTextResponse)
+async def delete_public_group(caller: GroupsWriter, group_id: GroupId, groups: Groups) -> str:
+    """Delete a group of public files. The files stay."""
+    await groups.delete(caller.tenant_id, _PUBLIC, group_id)
+    return "OK"
+
+
+@router.put("/groups/{id}/cids", response_class=PlainTextResponse)
+async def add_cids_to_group(
+    caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Groups
+) -> str:
+    """Move the public files of some CIDs into a group, all or none."""
+    await groups.add_files(caller.tenant_id, _PUBLIC, group_id, body.parsed())
+    return "OK"
+
+
+@router.delete("/groups/{id}/cids", response_class=PlainTextResponse)
+async def remove_cids_from_group(
+    caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Groups
+) -> str:
+    """Take the public files of some CIDs out of a group, all or none. The files stay."""
+    await groups.remove_files(caller.tenant_id, _PUBLIC, group_id, body.parsed())
+    return "OK"
