@@ -1,8 +1,8 @@
-"""The key-encryption key of a deployment: given by configuration, or made once in the data folder; and its exchange.
+"""The key-encryption key of a deployment, from the settings or a key file in the data folder, and its rotation.
 
-The key file has the newest key in its first line. While keys are being exchanged the one before stands below it;
-afterwards its id does, `was <id>`, by which a running server knows that a new key is this deployment's own. A key is
-never made beside a database that holds sealed values: they would be lost without a word.
+The first line of the key file is the newest key. During a rotation the previous key follows; afterwards its id does
+(`was <id>`), by which a running server recognises a new key as this deployment's own. No key is created for a database
+with sealed values, which it could not open.
 """
 
 import fcntl
@@ -22,18 +22,18 @@ from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
 
 _log = log.get_logger("keyring")
-_SETTLE = 2.0
-_LOOK_EVERY = 0.2
-_GIVEN_UP = "was "
+_SETTLE_SECONDS = 2.0
+_POLL_SECONDS = 0.2
+_RETIRED = "was "
 
 
 class KeyBusy(Problem):
-    message = "Another process is exchanging the key-encryption key; wait until it is done"
+    message = "Another process is rotating the key-encryption key; wait until it has finished"
 
 
 @dataclass(frozen=True)
 class KeyRotation:
-    """How many values were sealed anew, and how many no key here opens; `resumed` finished one that was cut off."""
+    """Result of a rotation: values resealed, values that no known key opens, and whether it resumed another."""
 
     renewed: int
     lost: int
@@ -42,79 +42,77 @@ class KeyRotation:
 
 
 def load_sealer(settings: Settings, db: Database) -> Sealer:
-    """The sealer of the deployment whose (migrated) database that is; the first caller of a new one makes the key.
+    """Return the sealer for a migrated database; a new deployment gets its key here.
 
-    Raises BadSettings when the key is missing, damaged, or not the one that the database's values are sealed with.
+    Raises BadSettings if the key is missing, damaged, or not the one that sealed the values in the database.
     """
     used = db.run(sealed.key_ids)
     if settings.kek is not None:
-        made = Sealer(*_given(settings))
+        sealer = Sealer(*_configured_keys(settings))
     else:
         path = settings.kek_file
         if settings.kek_old is not None:
-            raise BadSettings(f"kek_old: it stands beside kek only; without that the key is in {path}")
+            raise BadSettings(f"kek_old: needs kek; without kek the key is in {path}")
         if not path.exists():
             if used:
-                raise BadSettings(_missing(path, used))
-            _write(path, SealingKeys((_new_key(),)), first=True)
-        _read(path)
-        made = Sealer(source=partial(_source, path))
-    known = used & set(made.key_ids)
+                raise BadSettings(_missing_message(path, used))
+            _write_keys(path, SealingKeys((_new_key(),)), first=True)
+        _read_keys(path)
+        sealer = Sealer(source=partial(_load_keys, path))
+    known = used & set(sealer.key_ids)
     if used and not known:
-        where = "ROOST_KEK" if settings.kek is not None else str(settings.kek_file)
+        source = "ROOST_KEK" if settings.kek is not None else str(settings.kek_file)
         raise BadSettings(
-            f"{where} is not the key that the values in this database are sealed with ({_named(used)}): put that one "
-            "back. Nothing was changed."
+            f"{source} is not the key that sealed the values in this database ({_format_ids(used)}): restore that key. "
+            "Nothing was changed."
         )
     if used != known:
-        _log.warning("some stored values are sealed with a key that is not here", keys=_named(used - known))
-    return made
+        _log.warning("sealing_key.not_found", keys=_format_ids(used - known))
+    return sealer
 
 
-def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE) -> KeyRotation:
-    """Take a new key and seal every value of the deployment anew. Blocking; works beside running servers.
+def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE_SECONDS) -> KeyRotation:
+    """Create a new key and reseal every value of the deployment. Blocking; servers may be running.
 
-    Can be killed at any point: both keys are in place until all values are under the new one, and the next call
-    finishes what was begun. For `settle` seconds values are looked for that were on their way meanwhile.
-
-    Raises BadSettings, KeyBusy.
+    It can be killed at any point: both keys stay in place until all values are resealed, and the next call resumes. For
+    `settle` seconds it also reseals values that servers still write with the old key. Raises BadSettings, KeyBusy.
     """
     load_sealer(settings, db)
     if settings.kek is not None:
-        return _seal_anew(db, SealingKeys(_both(settings)), settle)
+        return _reseal(db, SealingKeys(_rotation_keys(settings)), settle)
     path = settings.kek_file
-    with _alone(path.parent):
-        keys = _read(path)
+    with _rotation_lock(path.parent):
+        keys = _read_keys(path)
         resumed = len(keys.keys) > 1
         if not resumed:
             keys = SealingKeys((_new_key(), *keys.keys), keys.given_up)
-            _write(path, keys)
-        done = _seal_anew(db, keys, settle)
-        _write(path, SealingKeys(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
+            _write_keys(path, keys)
+        done = _reseal(db, keys, settle)
+        _write_keys(path, SealingKeys(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
     return KeyRotation(done.renewed, done.lost, done.key_id, resumed)
 
 
-def _seal_anew(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
-    made = Sealer(*keys.keys)
-    renewed, _ = _pass(db, made)
+def _reseal(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
+    sealer = Sealer(*keys.keys)
+    renewed, _ = _reseal_all(db, sealer)
     end = clock.monotonic_seconds() + settle
     while clock.monotonic_seconds() < end:
-        time.sleep(_LOOK_EVERY)
-        renewed += _pass(db, made)[0]
-    db.run(sealed.lock_sealed_writes)  # whoever has sealed something by now has committed it
-    last, lost = _pass(db, made)
-    return KeyRotation(renewed + last, lost, made.key_id.hex())
+        time.sleep(_POLL_SECONDS)
+        renewed += _reseal_all(db, sealer)[0]
+    db.run(sealed.lock_sealed_writes)  # waits until all transactions with sealed values have committed
+    last, lost = _reseal_all(db, sealer)
+    return KeyRotation(renewed + last, lost, sealer.key_id.hex())
 
 
-def _pass(db: Database, made: Sealer) -> tuple[int, int]:
-    """Once through all values, in short transactions: how many were renewed, how many cannot be opened."""
+def _reseal_all(db: Database, sealer: Sealer) -> tuple[int, int]:
+    """Reseal all values in short transactions; return the number of resealed values and of unreadable ones."""
     renewed = lost = 0
     for column in sealed.sealed_columns():
         skip, more = 0, True
         while more:
 
             def page(connection: Connection, column: sealed.Column = column, skip: int = skip) -> sealed.ResealResult:
-                return sealed.reseal_page(connection, made, column, skip)
+                return sealed.reseal_page(connection, sealer, column, skip)
 
             done = db.run(page)
             renewed, skip, more = renewed + done.renewed, skip + done.lost, done.more
@@ -122,75 +120,73 @@ def _pass(db: Database, made: Sealer) -> tuple[int, int]:
     return renewed, lost
 
 
-def _given(settings: Settings) -> list[Sensitive[bytes]]:
+def _configured_keys(settings: Settings) -> list[Sensitive[bytes]]:
     return [key for key in (settings.kek, settings.kek_old) if key is not None]
 
 
-def _both(settings: Settings) -> list[Sensitive[bytes]]:
+def _rotation_keys(settings: Settings) -> list[Sensitive[bytes]]:
     if settings.kek_old is None:
         raise BadSettings(
-            "ROOST_KEK is given by you, so you exchange it: give every server a new key (`openssl rand -hex 32`) as "
-            "ROOST_KEK and the present one as ROOST_KEK_OLD, start them anew, and run this again with the same two. "
-            "Then take ROOST_KEK_OLD away."
+            "ROOST_KEK is set, so the key is yours to rotate: give every server a new key (`openssl rand -hex 32`) as "
+            "ROOST_KEK and the present one as ROOST_KEK_OLD, restart them, and run this command again with the same "
+            "two variables. Then remove ROOST_KEK_OLD."
         )
-    return _given(settings)
+    return _configured_keys(settings)
 
 
-def _source(path: Path) -> SealingKeys:
+def _load_keys(path: Path) -> SealingKeys:
     try:
-        return _read(path)
+        return _read_keys(path)
     except BadSettings as problem:
-        _log.error("the key-encryption key cannot be read", reason=problem.message)
+        _log.error("sealing_key.read_failed", reason=problem.message)
         raise SealingKeyMissing from None
 
 
-def _read(path: Path) -> SealingKeys:
-    """Raises BadSettings."""
+def _read_keys(path: Path) -> SealingKeys:
+    """Read the key file. Raises BadSettings."""
     try:
         lines = path.read_text().split("\n")
-        keys = [Sensitive(bytes.fromhex(line)) for line in lines if line.strip() and not line.startswith(_GIVEN_UP)]
-        given_up = {bytes.fromhex(line.removeprefix(_GIVEN_UP)) for line in lines if line.startswith(_GIVEN_UP)}
+        keys = [Sensitive(bytes.fromhex(line)) for line in lines if line.strip() and not line.startswith(_RETIRED)]
+        given_up = {bytes.fromhex(line.removeprefix(_RETIRED)) for line in lines if line.startswith(_RETIRED)}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not hexadecimal digits"
         raise BadSettings(f"{path}: not a key-encryption key ({reason})") from None
     if not keys or any(len(key.reveal()) != KEY_BYTES for key in keys):
-        raise BadSettings(f"{path}: a key-encryption key has {2 * KEY_BYTES} hexadecimal digits")
+        raise BadSettings(f"{path}: a key-encryption key must have {2 * KEY_BYTES} hexadecimal digits")
     return SealingKeys(tuple(keys), frozenset(given_up))
 
 
-def _write(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
-    """Whole or not at all, also when the power fails. Where it is the `first`, another process's counts if it is there:
-    two that start at once end up with one key.
-    """
+def _write_keys(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
+    """Write the key file atomically and durably. first: keep the key of a process that started at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lines = [*(key.reveal().hex() for key in keys.keys), *(_GIVEN_UP + one.hex() for one in sorted(keys.given_up))]
-    fresh = path.with_name(f".{path.name}.{ids.new_id()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    lines = [*(key.reveal().hex() for key in keys.keys), *(_RETIRED + key_id.hex() for key_id in sorted(keys.given_up))]
+    draft = path.with_name(f".{path.name}.{ids.new_id()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
         if first:
-            _link(fresh, path)
+            _link_key_file(draft, path)
         else:
-            fresh.replace(path)
+            draft.replace(path)
     finally:
-        fresh.unlink(missing_ok=True)
-    with _folder(path.parent) as folder:
+        draft.unlink(missing_ok=True)
+    with _open_folder(path.parent) as folder:
         os.fsync(folder)
 
 
-def _link(fresh: Path, path: Path) -> None:
+def _link_key_file(draft: Path, path: Path) -> None:
     try:
-        os.link(fresh, path)
+        os.link(draft, path)
     except FileExistsError:
-        _log.debug("another process was first; its key is the key")
+        _log.debug("sealing_key.found")
 
 
 @contextmanager
-def _alone(folder: Path) -> Generator[None]:
-    with _folder(folder) as descriptor:
+def _rotation_lock(folder: Path) -> Generator[None]:
+    with _open_folder(folder) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -199,7 +195,7 @@ def _alone(folder: Path) -> Generator[None]:
 
 
 @contextmanager
-def _folder(path: Path) -> Generator[int]:
+def _open_folder(path: Path) -> Generator[int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor
@@ -211,12 +207,12 @@ def _new_key() -> Sensitive[bytes]:
     return Sensitive(ids.random_bytes(KEY_BYTES))
 
 
-def _missing(path: Path, used: set[bytes]) -> str:
+def _missing_message(path: Path, used: set[bytes]) -> str:
     return (
-        f"{path} is missing, and this database holds values that were sealed with that key ({_named(used)}). Put the "
-        "file back from a backup, or give the key as ROOST_KEK. No new key was made: it could not open them."
+        f"{path} is missing, and this database holds values that were sealed with that key ({_format_ids(used)}). "
+        "Restore the file from a backup, or set ROOST_KEK. No new key was created, because it could not open them."
     )
 
 
-def _named(key_ids: set[bytes]) -> str:
-    return "id " + ", ".join(sorted(one.hex() for one in key_ids))
+def _format_ids(key_ids: set[bytes]) -> str:
+    return "id " + ", ".join(sorted(key_id.hex() for key_id in key_ids))

@@ -154,7 +154,7 @@ def test_places_of_blobs(tmp_path: Path, text: str, place: str) -> None:
 def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match=r"blobs: must be a folder, or s3://"):
         settings(tmp_path, ROOST_BLOBS="ftp://server/path")
-    with pytest.raises(BadSettings, match="no address of objects"):
+    with pytest.raises(BadSettings, match="not a valid object store URL"):
         app.blobs(settings(tmp_path, ROOST_BLOBS="s3://"))
 
 

@@ -92,7 +92,7 @@ def test_no_key_is_made_beside_values_of_another(deployment: Open) -> None:
         load_sealer(settings, db)
     assert not settings.kek_file.exists()
     settings.kek_file.write_text("ab" * 32)
-    with pytest.raises(BadSettings, match="put that one back"):
+    with pytest.raises(BadSettings, match="restore that key"):
         load_sealer(settings, db)
     with pytest.raises(BadSettings, match="ROOST_KEK is not the key"):
         load_sealer(deployment(ROOST_KEK="cd" * 32)[0], db)
@@ -176,7 +176,7 @@ async def test_a_key_that_is_given_is_exchanged_by_two_settings(deployment: Open
 def test_two_exchanges_at_once_are_one(deployment: Open) -> None:
     settings, db = deployment()
     load_sealer(settings, db)
-    with keyring._alone(settings.kek_file.parent), pytest.raises(KeyBusy):
+    with keyring._rotation_lock(settings.kek_file.parent), pytest.raises(KeyBusy):
         rotate_keys(settings, db, settle=0)
 
 
@@ -236,7 +236,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
             process.stdin.flush()
         process.kill()
     assert step > 10
-    assert len(keyring._read(settings.kek_file).keys) == 1
+    assert len(keyring._read_keys(settings.kek_file).keys) == 1
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

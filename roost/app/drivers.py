@@ -23,8 +23,7 @@ from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.drivers.network.contract import PublicNetwork
-from roost.drivers.network.kubo import KuboNetwork
-from roost.drivers.network.kubo import version as kubo_version
+from roost.drivers.network.kubo import KuboNetwork, kubo_version
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime

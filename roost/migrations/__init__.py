@@ -1,7 +1,7 @@
-"""Brings a database to the tables that this code expects: one linear history for SQLite and PostgreSQL.
+"""Database migrations: one linear history for SQLite and PostgreSQL.
 
-The whole upgrade is one transaction under a lock, so that processes that start together take turns and a process that
-is killed half-way leaves nothing. A database that newer code has migrated is refused: it is never downgraded.
+An upgrade is one transaction under a lock, so that processes that start together take turns and a killed process leaves
+no partial upgrade. A database that newer code has migrated is rejected; there are no downgrades.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from roost.core.db import Database
 from roost.core.problem import Problem
 
-_LOCK = 0x726F6F7374  # the advisory lock's number on PostgreSQL: "roost"
+_LOCK = 0x726F6F7374  # key of the advisory lock on PostgreSQL: "roost"
 
 
 class DatabaseTooNew(Problem):
@@ -26,11 +26,11 @@ class DatabaseTooNew(Problem):
 
 
 def upgrade_database(database: Database) -> None:
-    """Migrate to the newest revision; returns at once when there is nothing to do. Blocking. Raises DatabaseTooNew."""
+    """Migrate to the newest revision, if necessary. Blocking. Raises DatabaseTooNew."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     scripts = ScriptDirectory.from_config(config)
-    with _alone(database) as connection:
+    with _exclusive_transaction(database) as connection:
         present = MigrationContext.configure(connection).get_current_heads()
         if set(present) - {script.revision for script in scripts.walk_revisions()}:
             raise DatabaseTooNew
@@ -41,19 +41,19 @@ def upgrade_database(database: Database) -> None:
 
 
 @contextmanager
-def _alone(database: Database) -> Generator[Connection]:
-    """A connection inside a transaction that no other upgrade shares."""
+def _exclusive_transaction(database: Database) -> Generator[Connection]:
+    """Provide a connection in a transaction that excludes other upgrades."""
     with database.writer.connect() as connection:
         if database.is_sqlite:
-            _unguard(connection)
+            _disable_foreign_keys(connection)
         with connection.begin():
             if not database.is_sqlite:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             yield connection
 
 
-def _unguard(connection: Connection) -> None:
-    """Foreign keys off, because SQLite changes a table by dropping the old copy, which would delete what refers to it.
+def _disable_foreign_keys(connection: Connection) -> None:
+    """Turn off foreign keys, because SQLite alters a table by dropping its old copy, which would delete references.
 
     The connection leaves the pool and is closed after the upgrade.
     """

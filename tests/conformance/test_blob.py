@@ -36,11 +36,11 @@ async def test_what_is_written_is_read(store: BlobStore) -> None:
 async def test_a_file_becomes_an_object(store: BlobStore, tmp_path: Path) -> None:
     draft = tmp_path / "draft"
     draft.write_bytes(DATA)
-    await store.adopt(KEY, draft)
+    await store.import_file(KEY, draft)
     draft.unlink()
     assert await store.read(KEY, 0, len(DATA)) == DATA
     with pytest.raises(BlobNotFound):
-        await store.adopt(OTHER, tmp_path / "nothing")
+        await store.import_file(OTHER, tmp_path / "nothing")
     assert [blob.key async for blob in store.list()] == [KEY]
 
 

@@ -74,7 +74,7 @@ def _finish(chunks: list[dict[str, Any]]) -> list[str]:
 
 
 async def test_it_lists_its_models(subject: Subject) -> None:
-    assert subject.model in await subject.upstream.models()
+    assert subject.model in await subject.upstream.list_models()
 
 
 async def test_it_answers_in_one_piece(subject: Subject) -> None:
@@ -152,7 +152,7 @@ async def test_fields_that_it_does_not_know_do_not_matter(subject: Subject) -> N
 
 
 async def test_a_model_that_it_does_not_have_is_refused(subject: Subject) -> None:
-    request = subject.request("/say no").directed("not-there")
+    request = subject.request("/say no").for_model("not-there")
     with pytest.raises(UpstreamRefused):
         await subject.upstream.complete(request)
     with pytest.raises(UpstreamRefused):

@@ -21,7 +21,7 @@ from roost.drivers.network.contract import (
     NetworkAnnouncer,
     PublicNetwork,
     SourceFailed,
-    origin,
+    http_origin,
 )
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
@@ -284,7 +284,7 @@ def _named(server: CarServer) -> ContentSource:
     ],
 )
 def test_multiaddrs(host: str, expected: str | None) -> None:
-    assert origin(host) == expected
+    assert http_origin(host) == expected
 
 
 @pytest.mark.parametrize(
@@ -302,4 +302,4 @@ def test_multiaddrs(host: str, expected: str | None) -> None:
 )
 def test_what_is_no_multiaddr(host: str) -> None:
     with pytest.raises(InvalidHostNode):
-        origin(host)
+        http_origin(host)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from roost.agents.channels.errors import ChannelPlanTooSmall, UnsupportedChannel
 from roost.agents.channels.model import Channel, ChannelRequest, check_channel, merge_request
 from roost.core import log
-from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable
+from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import Engine
 from roost.identity.caller import Plan
@@ -57,7 +57,7 @@ class ChannelValidator:
             return ValidatedChannel(channel)
         try:
             bot_name = await messenger.check(BotTokens(channel.bot_token, channel.app_token))
-        except MessengerUnreachable as problem:
+        except PlatformUnreachable as problem:
             _log.warning("a bot token was taken unproved", channel=channel.name, reason=problem.message)
             return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
         return ValidatedChannel(replace(channel, bot_name=bot_name))

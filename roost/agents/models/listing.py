@@ -45,7 +45,7 @@ class ModelListing:
         problem = f"The model provider {self.upstream.name} does not list its models"
         try:
             async with asyncio.timeout(self._patience):
-                models = await self.upstream.models()
+                models = await self.upstream.list_models()
         except UpstreamProblem as error:
             problem = f"{problem}: {error.message}"
         except TimeoutError:

@@ -103,7 +103,7 @@ class ModelGateway:
             upstream, model = await catalogue.find(request.model)
             try:
                 async with asyncio.timeout(WHOLE):
-                    answer = await upstream.complete(request.directed(model))
+                    answer = await upstream.complete(request.for_model(model))
             except TimeoutError:
                 raise UpstreamTimeout from None
         tally = TokenCount(request)
@@ -119,7 +119,7 @@ class ModelGateway:
         async with AsyncExitStack() as held:
             catalogue = await held.enter_async_context(self._catalogue(caller.agent_id))
             upstream, model = await catalogue.find(request.model)
-            chunks = upstream.stream(request.directed(model))
+            chunks = upstream.stream(request.for_model(model))
             first = await self._next(chunks)  # a generator that raises has ended: nothing is left open then
             tally = TokenCount(request)
             held.callback(self._count, caller, f"{upstream.name}/{model}", tally)

@@ -1,1 +1,1 @@
-"""Where bytes are kept: whole objects by key, durable when they are committed."""
+"""Blob stores: whole objects by key, durable once committed."""

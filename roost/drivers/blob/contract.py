@@ -1,8 +1,7 @@
-"""The contract of a blob store: whole objects under keys that we choose, written once, read in ranges, deleted.
+"""The contract of a blob store: whole objects under keys of our choice, written once, read in ranges, deleted.
 
-An object is there for readers, whole and safe from a power cut, when `commit` has returned, and not before. What a
-crash leaves of an unfinished one is never listed as an object; `sweep` removes it. A store knows nothing of CIDs or
-tenants, and does not look into what it keeps.
+An object is visible, whole and durable, once `commit` has returned, and not before. An unfinished object is never
+listed; `sweep` removes its remains after a crash. A store knows nothing of CIDs, tenants or formats.
 """
 
 import asyncio
@@ -17,8 +16,8 @@ from typing import ClassVar, Self
 
 from roost.core.problem import Problem, ProblemKind
 
-KEY = re.compile(r"[0-9a-f]{32}")
-_PIECE = 4 * 1024**2
+KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
+_CHUNK_BYTES = 4 * 1024**2
 
 
 class BlobNotFound(Problem):
@@ -27,7 +26,7 @@ class BlobNotFound(Problem):
 
 
 class BlobStoreFailed(Problem):
-    """The store does not answer, is full, or refuses."""
+    """The store does not answer, is full, or rejects the operation."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The storage backend is not available"
@@ -41,19 +40,19 @@ class BlobInfo:
 
 
 class BlobWriter(ABC):
-    """One object being written. Use it as a context manager: what is not committed is gone at its end."""
+    """Writer of one object; as a context manager it aborts an uncommitted object at its end."""
 
     @abstractmethod
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append. The caller may change `data` after the return. Raises BlobFailed."""
+        """Append `data`, which the caller may change afterwards. Raises BlobStoreFailed."""
 
     @abstractmethod
     async def commit(self) -> None:
-        """Make it an object, durably. Raises BlobFailed, also when the key is taken."""
+        """Publish the object durably. Raises BlobStoreFailed, also if the key exists."""
 
     @abstractmethod
     async def abort(self) -> None:
-        """Leave nothing. Idempotent, and nothing after a commit."""
+        """Discard the object. Idempotent; does nothing after a commit."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,28 +62,28 @@ class BlobWriter(ABC):
 
 
 class BlobStore(ABC):
-    """Keys are 32 hexadecimal digits, random: they tell nothing and spread well."""
+    """Store of objects under keys of 32 random hexadecimal digits, which reveal nothing and distribute evenly."""
 
     name: ClassVar[str]
 
     @abstractmethod
     async def probe(self) -> str | None:
-        """Find out that objects can be written, read and deleted, and whether the backend would replace one.
+        """Test writing, reading and deleting, and whether the backend would replace an existing object.
 
-        What the operator should know is returned. Raises BlobFailed.
+        Returns a warning for the operator, if there is one. Raises BlobStoreFailed.
         """
 
     async def check(self) -> None:
-        """Find out, at little cost, whether the backend can be reached now. Raises BlobFailed."""
+        """Check with one cheap request that the backend can be reached. Raises BlobStoreFailed."""
         with suppress(BlobNotFound):
             await self.read("0" * 32, 0, 1)
 
     @abstractmethod
     async def create(self, key: str) -> BlobWriter:
-        """Begin an object. Raises BlobFailed."""
+        """Start writing an object. Raises BlobStoreFailed."""
 
-    async def adopt(self, key: str, file: Path) -> None:
-        """Make a whole file of this machine an object, durably; the file stays. Raises BlobMissing, BlobFailed."""
+    async def import_file(self, key: str, file: Path) -> None:
+        """Store a local file as an object durably; the file stays. Raises BlobNotFound, BlobStoreFailed."""
         try:
             source = await asyncio.to_thread(file.open, "rb")
         except FileNotFoundError:
@@ -93,30 +92,30 @@ class BlobStore(ABC):
             raise BlobStoreFailed(f"The storage backend is not available: {error.strerror}") from error
         with source:
             async with await self.create(key) as writer:
-                while piece := await asyncio.to_thread(source.read, _PIECE):
-                    await writer.write(piece)
+                while chunk := await asyncio.to_thread(source.read, _CHUNK_BYTES):
+                    await writer.write(chunk)
                 await writer.commit()
 
     @abstractmethod
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        """Exactly so many bytes. Raises BlobMissing, also where the object ends before; BlobFailed."""
+        """Read exactly `length` bytes. Raises BlobNotFound, also if the object is shorter, and BlobStoreFailed."""
 
     @abstractmethod
     def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        """The bytes of a range in pieces of `piece` bytes (the last may be shorter). Raises as `read` does."""
+        """Yield a range in pieces of `piece` bytes (the last may be shorter). Raises the errors of `read`."""
 
     @abstractmethod
     async def delete(self, key: str) -> None:
-        """Idempotent. Raises BlobFailed."""
+        """Delete an object. Idempotent. Raises BlobStoreFailed."""
 
     @abstractmethod
     def list(self) -> AsyncIterator[BlobInfo]:
-        """Every object, in no order."""
+        """Yield all objects in no particular order."""
 
     @abstractmethod
     async def sweep(self, older: timedelta) -> int:
-        """Remove what unfinished writes left that long ago; how many there were."""
+        """Remove remains of writes older than that and return their number."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close all connections. Idempotent."""

@@ -1,4 +1,4 @@
-"""What is done with files of this machine, whole and in threads, in the words that blob stores fail with."""
+"""Operations on local files, run in threads, with the errors of blob stores."""
 
 import asyncio
 import errno
@@ -12,35 +12,35 @@ from typing import TypeVar
 from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
 
 T = TypeVar("T")
-_ALIGNED = 4096
+_ALIGNMENT = 4096
 
 
-async def in_thread(fn: Callable[[], T]) -> T:
-    """What may wait for a disk. Raises BlobMissing, BlobFailed."""
-    with _translated():
+async def run_in_thread(fn: Callable[[], T]) -> T:
+    """Run `fn`, which may wait for a disk, in a thread. Raises BlobNotFound, BlobStoreFailed."""
+    with _translate_errors():
         return await asyncio.to_thread(fn)
 
 
-async def opened(fn: Callable[[], int]) -> int:
-    """The number of the file that `fn` opens in a thread; for a caller who is cancelled meanwhile it is closed.
+async def open_in_thread(fn: Callable[[], int]) -> int:
+    """Run `fn` in a thread and return the file descriptor that it opens; close it if the caller is cancelled.
 
-    Raises BlobMissing, BlobFailed.
+    Raises BlobNotFound, BlobStoreFailed.
     """
-    opening = asyncio.create_task(in_thread(fn))
+    opening = asyncio.create_task(run_in_thread(fn))
     try:
         return await asyncio.shield(opening)
-    except asyncio.CancelledError:  # the thread opens it all the same
-        opening.add_done_callback(_close)
+    except asyncio.CancelledError:  # the thread opens it nevertheless
+        opening.add_done_callback(_close_result)
         raise
 
 
-def _close(opening: asyncio.Task[int]) -> None:
+def _close_result(opening: asyncio.Task[int]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         os.close(opening.result())
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _translate_errors() -> Generator[None]:
     try:
         yield
     except FileNotFoundError:
@@ -64,13 +64,13 @@ def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
 
 
 def write_direct(file: int, data: bytes | bytearray | memoryview, offset: int) -> None:
-    """Write at the end of a file, which is at `offset`, past the system's memory where that can be done.
+    """Append at `offset`, the end of the file, past the page cache (O_DIRECT) where possible.
 
-    It saves the system a copy, and large content does not push out what is read. Where a file system, or the place of
-    the bytes in file or memory, does not allow it, it is written as usual. Nothing is there for good before a sync.
+    This saves a copy and keeps large content from evicting cached pages. If the file system or the alignment does not
+    allow it, the write is an ordinary one. Only a sync makes it durable.
     """
     view = memoryview(data)
-    _set_direct(file, on=(offset | len(view)) % _ALIGNED == 0)
+    _set_direct(file, on=(offset | len(view)) % _ALIGNMENT == 0)
     while view:
         try:
             view = view[os.write(file, view) :]
@@ -80,19 +80,19 @@ def write_direct(file: int, data: bytes | bytearray | memoryview, offset: int) -
 
 
 def _set_direct(file: int, *, on: bool) -> bool:
-    """Whether that could be changed."""
+    """Switch O_DIRECT and return whether that changed it."""
     flags = fcntl.fcntl(file, fcntl.F_GETFL)
     if on == bool(flags & os.O_DIRECT):
         return False
     try:
         fcntl.fcntl(file, fcntl.F_SETFL, flags ^ os.O_DIRECT)
-    except OSError:  # this file system cannot
+    except OSError:  # the file system does not support it
         return False
     return True
 
 
-def at_hand(path: str, offset: int, length: int) -> bytes | None:
-    """The bytes, if the system has them in memory: then a thread costs more than they do. None says nothing."""
+def read_cached(path: str, offset: int, length: int) -> bytes | None:
+    """Return the bytes if they are in the page cache, where a read is cheaper than a thread; else None."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -100,11 +100,11 @@ def at_hand(path: str, offset: int, length: int) -> bytes | None:
             return bytes(found) if os.preadv(file, [found], offset, os.RWF_NOWAIT) == length else None
         finally:
             os.close(file)
-    except OSError:  # it would have to wait, or it is said by whoever reads it properly
+    except OSError:  # the read would block, or fails again in the thread, which reports the error
         return None
 
 
-def exactly(file: int, offset: int, length: int) -> bytes:
+def read_exactly(file: int, offset: int, length: int) -> bytes:
     found = os.pread(file, length, offset)
     while len(found) < length:
         more = os.pread(file, length - len(found), offset + len(found))

@@ -1,7 +1,7 @@
-"""Drafts: files of this machine that are written in several sittings and then become objects, under every store.
+"""Drafts: local files that are written in several requests and then become objects of any store.
 
-Object stores cannot append, so what is unfinished stays on the disk of the server that takes it. What `sync` has
-acknowledged is there after a power cut; what was written after it may be, and is cut off when the draft is opened.
+Object stores cannot append, so unfinished content stays on the local disk. Bytes before the last `sync` survive a power
+failure; later ones may, and are truncated when the draft is opened.
 """
 
 import asyncio
@@ -13,46 +13,46 @@ from pathlib import Path
 from typing import TypeVar
 
 from roost.core import clock
-from roost.drivers.blob.contract import KEY, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
-from roost.drivers.blob.disk_files import exactly, in_thread, opened, sync_folder, write_all
+from roost.drivers.blob.contract import KEY_PATTERN, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.disk_files import open_in_thread, read_exactly, run_in_thread, sync_folder, write_all
 
 T = TypeVar("T")
 
 
 class DraftStore:
-    """Keys are as those of objects."""
+    """Store of drafts, under keys of the same form as those of objects."""
 
     def __init__(self, folder: Path, blobs: BlobStore) -> None:
         self._folder = folder
         self._blobs = blobs
 
     async def create(self, key: str) -> None:
-        """An empty draft. Raises BlobFailed."""
-        await in_thread(lambda: self._create(self._path(key)))
+        """Create an empty draft. Raises BlobStoreFailed."""
+        await run_in_thread(lambda: self._create(self._path(key)))
 
     @asynccontextmanager
     async def open(self, key: str, size: int) -> AsyncGenerator["DraftFile"]:
-        """The draft, of which the first `size` bytes count. Raises BlobMissing, also when it has fewer; BlobFailed."""
-        draft = DraftFile(await opened(lambda: _open(self._path(key), size)), size)
+        """Open a draft, truncated to `size`. Raises BlobNotFound, also if it is shorter, and BlobStoreFailed."""
+        draft = DraftFile(await open_in_thread(lambda: _open_truncated(self._path(key), size)), size)
         try:
             yield draft
         finally:
             await draft.close()
 
-    def whole(self, key: str, object_key: str) -> BlobWriter:
-        """Has been written: `commit` makes an object of the draft, which stays until it is removed."""
+    def object_writer(self, key: str, object_key: str) -> BlobWriter:
+        """Return a writer whose `commit` stores the draft as an object; the draft stays until it is removed."""
         return _DraftWriter(self._blobs, self._path(key), object_key)
 
     async def remove(self, key: str) -> None:
-        """Idempotent. Raises BlobFailed."""
-        await in_thread(lambda: self._path(key).unlink(missing_ok=True))
+        """Remove a draft. Idempotent. Raises BlobStoreFailed."""
+        await run_in_thread(lambda: self._path(key).unlink(missing_ok=True))
 
     async def sweep(self, older: timedelta) -> int:
-        """Remove drafts that nobody wrote to for that long; how many there were."""
-        return await in_thread(lambda: self._sweep(clock.utc_now() - older))
+        """Remove drafts without a write for that long and return their number."""
+        return await run_in_thread(lambda: self._sweep(clock.utc_now() - older))
 
     def _path(self, key: str) -> Path:
-        if KEY.fullmatch(key) is None:
+        if KEY_PATTERN.fullmatch(key) is None:
             raise BlobNotFound
         return self._folder / key
 
@@ -62,39 +62,39 @@ class DraftStore:
         sync_folder(self._folder)
 
     def _sweep(self, before: datetime) -> int:
-        gone = 0
+        removed = 0
         for path in self._folder.glob("*"):
             with suppress(FileNotFoundError):
                 if datetime.fromtimestamp(path.stat().st_mtime, UTC) < before:
                     path.unlink()
-                    gone += 1
-        return gone
+                    removed += 1
+        return removed
 
 
 class DraftFile:
-    """Got from `Drafts.open`. One task at a time."""
+    """An open draft, for use by one task at a time; see `DraftStore.open`."""
 
     def __init__(self, file: int, size: int) -> None:
         self._file: int | None = file
         self._pending: asyncio.Task[object] | None = None
         self.size = size
-        """Bytes that it has."""
+        """Bytes written."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append. Raises BlobFailed."""
-        await self._do(lambda file: write_all(file, data))
+        """Append `data`. Raises BlobStoreFailed."""
+        await self._run(lambda file: write_all(file, data))
         self.size += len(data)
 
     async def sync(self) -> None:
-        """What was written is there for good. Raises BlobFailed."""
-        await self._do(os.fsync)
+        """Make all written bytes durable. Raises BlobStoreFailed."""
+        await self._run(os.fsync)
 
     async def read(self, offset: int, length: int) -> bytes:
-        """Raises BlobMissing, BlobFailed."""
-        return await self._do(lambda file: exactly(file, offset, length))
+        """Read exactly `length` bytes. Raises BlobNotFound, BlobStoreFailed."""
+        return await self._run(lambda file: read_exactly(file, offset, length))
 
     async def close(self) -> None:
-        """Waits for what a thread still does with the file: its number may be another's a moment later. Idempotent."""
+        """Wait for a pending operation, because the descriptor may be reused at once, and close. Idempotent."""
         if self._file is None:
             return
         if self._pending is not None:
@@ -102,13 +102,13 @@ class DraftFile:
         os.close(self._file)
         self._file = None
 
-    async def _do(self, fn: Callable[[int], T]) -> T:
-        """Runs to its end although the caller is cancelled."""
+    async def _run(self, fn: Callable[[int], T]) -> T:
+        """Run `fn` in a thread to its end, even if the caller is cancelled."""
         if (file := self._file) is None:
             raise BlobStoreFailed("The draft is closed")
-        doing = asyncio.create_task(in_thread(lambda: fn(file)))
-        self._pending = doing
-        return await asyncio.shield(doing)
+        task = asyncio.create_task(run_in_thread(lambda: fn(file)))
+        self._pending = task
+        return await asyncio.shield(task)
 
 
 class _DraftWriter(BlobWriter):
@@ -116,26 +116,26 @@ class _DraftWriter(BlobWriter):
         self._blobs, self._path, self._key = blobs, path, key
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:  # noqa: ARG002 - the contract's signature
-        raise BlobStoreFailed("The object is finished")
+        raise BlobStoreFailed("The object is already finished")
 
     async def commit(self) -> None:
-        await self._blobs.adopt(self._key, self._path)
+        await self._blobs.import_file(self._key, self._path)
 
     async def abort(self) -> None:
-        """The draft stays."""
+        """Do nothing: the draft stays."""
 
 
-def _open(path: Path, size: int) -> int:
+def _open_truncated(path: Path, size: int) -> int:
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        _cut(file, size)
+        _truncate(file, size)
     except BaseException:
         os.close(file)
         raise
     return file
 
 
-def _cut(file: int, size: int) -> None:
+def _truncate(file: int, size: int) -> None:
     if os.fstat(file).st_size < size:
         raise BlobNotFound
     os.ftruncate(file, size)

@@ -1,7 +1,7 @@
-"""Objects as files of one folder: written beside, synced, renamed, and the folder synced, before they count.
+"""Objects as files of one folder: written under a temporary name, synced and linked before they are visible.
 
-`DATA/blobs/ab/abcdef...` are the objects, `DATA/blobs/new/` is what is being written. A file is handed to the disk
-while it comes, so that the last sync has little left to wait for.
+`DATA/blobs/ab/abcdef...` are the objects, `DATA/blobs/new/` holds unfinished ones. A file is flushed while it is
+written, so that the final sync is short.
 """
 
 import asyncio
@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import ClassVar
 
 from roost.core import clock, ids
-from roost.drivers.blob.contract import KEY, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
-from roost.drivers.blob.disk_files import at_hand, exactly, in_thread, opened, sync_folder, write_all, write_direct
+from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.disk_files import (
+    open_in_thread,
+    read_cached,
+    read_exactly,
+    run_in_thread,
+    sync_folder,
+    write_all,
+    write_direct,
+)
 
-_SYNC_EVERY = 64 * 1024**2
-_READ_SOON = 8 * 1024**2
-"""Bytes of an object that stay in the system's memory when they are written; what follows goes to the disk directly."""
-_PAGE = 256
-_SMALL = 256 * 1024
+_SYNC_INTERVAL_BYTES = 64 * 1024**2
+_CACHED_BYTES = 8 * 1024**2
+"""Bytes at the start of an object that are written through the page cache; later ones bypass it."""
+_PAGE_SIZE = 256
+_MAX_CACHED_READ = 256 * 1024
 
 
 class FolderStore(BlobStore):
@@ -31,10 +39,10 @@ class FolderStore(BlobStore):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._new = root / "new"
-        self._is_made = False
+        self._is_initialized = False
 
     async def check(self) -> None:
-        await in_thread(self._check)
+        await run_in_thread(self._check)
 
     async def probe(self) -> None:
         key = ids.random_bytes(16).hex()
@@ -43,118 +51,119 @@ class FolderStore(BlobStore):
                 await writer.write(b"roost")
                 await writer.commit()
             if await self.read(key, 0, 5) != b"roost":
-                raise BlobStoreFailed(f"What is written to {self._root} is not what is read there")
+                raise BlobStoreFailed(f"{self._root} returns other bytes than were written")
         except BlobNotFound:
-            raise BlobStoreFailed(f"Objects cannot be kept in {self._root}") from None
+            raise BlobStoreFailed(f"Objects cannot be stored in {self._root}") from None
         finally:
             await self.delete(key)
 
     async def create(self, key: str) -> BlobWriter:
-        opening = asyncio.create_task(in_thread(lambda: self._begin(key)))
+        opening = asyncio.create_task(run_in_thread(lambda: self._create_writer(key)))
         try:
             return await asyncio.shield(opening)
-        except asyncio.CancelledError:  # the thread opens it all the same
+        except asyncio.CancelledError:  # the thread opens it nevertheless
             with suppress(BlobStoreFailed, BlobNotFound):
                 await (await opening).abort()
             raise
 
-    async def adopt(self, key: str, file: Path) -> None:
-        """On one file system it is a second name for the file, whatever its size."""
-        if not await in_thread(lambda: self._take(key, file)):
-            await super().adopt(key, file)
+    async def import_file(self, key: str, file: Path) -> None:
+        """Link the file instead of copying it, if it is on the same file system."""
+        if not await run_in_thread(lambda: self._link_file(key, file)):
+            await super().import_file(key, file)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        path = self._place(key)
-        found = at_hand(path, offset, length) if length <= _SMALL else None
-        return await in_thread(lambda: self._read(path, offset, length)) if found is None else found
+        path = self._path_text(key)
+        found = read_cached(path, offset, length) if length <= _MAX_CACHED_READ else None
+        return await run_in_thread(lambda: self._read(path, offset, length)) if found is None else found
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        file = await opened(lambda: self._opened(self._place(key)))
+        file = await open_in_thread(lambda: self._open(self._path_text(key)))
         try:
             end = offset + length
             while offset < end:
-                want = min(piece, end - offset)
-                yield await in_thread(lambda at=offset, want=want: exactly(file, at, want))
-                offset += want
+                size = min(piece, end - offset)
+                yield await run_in_thread(lambda at=offset, size=size: read_exactly(file, at, size))
+                offset += size
         finally:
             os.close(file)
 
     async def delete(self, key: str) -> None:
-        await in_thread(lambda: self._path(key).unlink(missing_ok=True))
+        await run_in_thread(lambda: self._path(key).unlink(missing_ok=True))
 
     async def list(self) -> AsyncIterator[BlobInfo]:
-        files = self._files()
-        while page := await in_thread(lambda: [blob for _, blob in zip(range(_PAGE), files, strict=False)]):
+        files = self._list_files()
+        while page := await run_in_thread(lambda: [blob for _, blob in zip(range(_PAGE_SIZE), files, strict=False)]):
             for blob in page:
                 yield blob
 
     async def sweep(self, older: timedelta) -> int:
-        return await in_thread(lambda: self._sweep(clock.utc_now() - older))
+        return await run_in_thread(lambda: self._sweep(clock.utc_now() - older))
 
     async def close(self) -> None:
-        """There are none."""
+        """Do nothing: there are no connections."""
 
-    def _begin(self, key: str) -> "_FileWriter":
-        return _FileWriter(self._new / key, self._room(key))
+    def _create_writer(self, key: str) -> "_FileWriter":
+        return _FileWriter(self._new / key, self._prepare_path(key))
 
-    def _take(self, key: str, file: Path) -> bool:
-        return _adopt(file, self._room(key))
+    def _link_file(self, key: str, file: Path) -> bool:
+        return _link_object(file, self._prepare_path(key))
 
-    def _room(self, key: str) -> Path:
-        """Where an object goes. All folders are made, the first but once: if it is gone later, so is the disk that it
-        was on, and another is not to take its place.
+    def _prepare_path(self, key: str) -> Path:
+        """Create the folder of an object and return its path.
+
+        The root is created only once: if it vanishes, its disk was unmounted, and a new folder must not replace it.
         """
         path = self._path(key)
-        if not self._is_made:
+        if not self._is_initialized:
             self._new.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._is_made = True
+            self._is_initialized = True
         self._check()
         path.parent.mkdir(exist_ok=True, mode=0o700)
         return path
 
     def _check(self) -> None:
         if not self._new.is_dir():
-            raise BlobStoreFailed(f"The folder {self._root} is gone")
+            raise BlobStoreFailed(f"The folder {self._root} no longer exists")
 
-    def _opened(self, path: str) -> int:
+    def _open(self, path: str) -> int:
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            if self._is_made:  # an object is lost only where the others are there
+            if self._is_initialized:  # a missing object is an error of the store if the whole folder is missing
                 self._check()
             raise
 
     def _read(self, path: str, offset: int, length: int) -> bytes:
-        file = self._opened(path)
+        file = self._open(path)
         try:
-            return exactly(file, offset, length)
+            return read_exactly(file, offset, length)
         finally:
             os.close(file)
 
     def _path(self, key: str) -> Path:
-        return Path(self._place(key))
+        return Path(self._path_text(key))
 
-    def _place(self, key: str) -> str:
-        """The same as text: to make a path of it takes as long as to read what is small."""
-        if KEY.fullmatch(key) is None:
+    def _path_text(self, key: str) -> str:
+        """Return the path as a string, because building a Path takes as long as reading a small object."""
+        if KEY_PATTERN.fullmatch(key) is None:
             raise BlobNotFound
         return f"{self._root}/{key[:2]}/{key}"
 
-    def _files(self) -> Iterator[BlobInfo]:
+    def _list_files(self) -> Iterator[BlobInfo]:
         for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")):
             for path in folder.iterdir():
                 with suppress(FileNotFoundError):
-                    if KEY.fullmatch(path.name):
-                        yield _blob(path)
+                    if KEY_PATTERN.fullmatch(path.name):
+                        yield _blob_info(path)
 
     def _sweep(self, before: datetime) -> int:
-        gone = 0
+        removed = 0
         for path in self._new.glob("*"):
-            with suppress(FileNotFoundError):  # it has become an object meanwhile
-                if _blob(path).modified_at < before:
+            with suppress(FileNotFoundError):  # committed in the meantime
+                if _blob_info(path).modified_at < before:
                     path.unlink()
-                    gone += 1
-        return gone
+                    removed += 1
+        return removed
 
 
 class _FileWriter(BlobWriter):
@@ -168,26 +177,26 @@ class _FileWriter(BlobWriter):
         self._syncing: asyncio.Task[None] | None = None
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        file = self._open()
+        file = self._open_file()
         size = self._size
-        write = write_all if size < _READ_SOON else partial(write_direct, offset=size)
-        await self._do(lambda: write(file, data))
+        write = write_all if size < _CACHED_BYTES else partial(write_direct, offset=size)
+        await self._run(lambda: write(file, data))
         self._size += len(data)
         self._unsynced += len(data)
-        if self._unsynced >= _SYNC_EVERY:
+        if self._unsynced >= _SYNC_INTERVAL_BYTES:
             self._unsynced = 0
-            await self._synced()
-            self._syncing = asyncio.create_task(in_thread(lambda: _settle(file)))
+            await self._wait_for_sync()
+            self._syncing = asyncio.create_task(run_in_thread(lambda: _flush(file)))
 
     async def commit(self) -> None:
-        file = self._open()
-        await self._synced()
-        await self._do(lambda: _publish(file, self._draft, self._path))
+        file = self._open_file()
+        await self._wait_for_sync()
+        await self._run(lambda: _publish(file, self._draft, self._path))
         os.close(file)
         self._file = None
 
     async def abort(self) -> None:
-        """Waits for what a thread still does with the file: its number may be another's a moment later."""
+        """Wait for pending operations, because the descriptor may be reused at once, and remove the file."""
         if self._file is None:
             return
         pending = [task for task in (self._writing, self._syncing) if task is not None]
@@ -196,26 +205,26 @@ class _FileWriter(BlobWriter):
         self._file = None
         self._draft.unlink(missing_ok=True)
 
-    def _open(self) -> int:
+    def _open_file(self) -> int:
         if self._file is None:
-            raise BlobStoreFailed("The object is finished")
+            raise BlobStoreFailed("The object is already finished")
         return self._file
 
-    async def _do(self, fn: Callable[[], None]) -> None:
-        """Runs to its end although the caller is cancelled."""
-        self._writing = asyncio.create_task(in_thread(fn))
+    async def _run(self, fn: Callable[[], None]) -> None:
+        """Run `fn` in a thread to its end, even if the caller is cancelled."""
+        self._writing = asyncio.create_task(run_in_thread(fn))
         await asyncio.shield(self._writing)
 
-    async def _synced(self) -> None:
+    async def _wait_for_sync(self) -> None:
         if self._syncing is not None:
             await asyncio.shield(self._syncing)
 
 
-def _adopt(file: Path, path: Path) -> bool:
-    """Whether it could be done on this file system."""
+def _link_object(file: Path, path: Path) -> bool:
+    """Link a file as an object; return False if the file system does not allow it."""
     source = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        os.utime(source)  # as an object it is new: a sweep is not to take it before it is in the index
+        os.utime(source)  # counts as new, so that a sweep does not remove it before it is in the index
         os.fsync(source)
     finally:
         os.close(source)
@@ -230,8 +239,8 @@ def _adopt(file: Path, path: Path) -> bool:
     return True
 
 
-def _settle(file: int) -> None:
-    """Hand what was written to the disk and let its memory go: large uploads are not to push out what is read."""
+def _flush(file: int) -> None:
+    """Flush to the disk and drop the pages, so that large uploads do not evict cached content."""
     os.fdatasync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -244,6 +253,6 @@ def _publish(file: int, draft: Path, path: Path) -> None:
         sync_folder(folder)
 
 
-def _blob(path: Path) -> BlobInfo:
+def _blob_info(path: Path) -> BlobInfo:
     info = path.stat()
     return BlobInfo(path.name, info.st_size, datetime.fromtimestamp(info.st_mtime, UTC))

@@ -1,11 +1,11 @@
-"""The fake: objects in memory, gone with the process. For tests of all that stands around a store."""
+"""Fake blob store in memory, for tests."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 from typing import ClassVar
 
 from roost.core import clock
-from roost.drivers.blob.contract import KEY, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
 
 
 class MemoryStore(BlobStore):
@@ -15,10 +15,10 @@ class MemoryStore(BlobStore):
         self._blobs: dict[str, tuple[BlobInfo, bytes]] = {}
 
     async def probe(self) -> None:
-        """Memory is there."""
+        """Do nothing: memory is always available."""
 
     async def create(self, key: str) -> BlobWriter:
-        if KEY.fullmatch(key) is None:
+        if KEY_PATTERN.fullmatch(key) is None:
             raise BlobNotFound
         return _MemoryWriter(self._blobs, key)
 
@@ -39,11 +39,11 @@ class MemoryStore(BlobStore):
         for blob, _ in list(self._blobs.values()):
             yield blob
 
-    async def sweep(self, older: timedelta) -> int:  # noqa: ARG002 - what is unfinished is nowhere here
+    async def sweep(self, older: timedelta) -> int:  # noqa: ARG002 - unfinished objects are not stored
         return 0
 
     async def close(self) -> None:
-        """There are none."""
+        """Do nothing: there are no connections."""
 
 
 class _MemoryWriter(BlobWriter):
@@ -53,14 +53,14 @@ class _MemoryWriter(BlobWriter):
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._data is None:
-            raise BlobStoreFailed("The object is finished")
+            raise BlobStoreFailed("The object is already finished")
         self._data += data
 
     async def commit(self) -> None:
         if self._data is None:
-            raise BlobStoreFailed("The object is finished")
+            raise BlobStoreFailed("The object is already finished")
         if self._key in self._blobs:
-            raise BlobStoreFailed("The key is taken")
+            raise BlobStoreFailed("The key exists already")
         self._blobs[self._key] = (BlobInfo(self._key, len(self._data), clock.utc_now()), bytes(self._data))
         self._data = None
 

@@ -1,9 +1,9 @@
-"""Objects of S3, Google Cloud Storage or Azure, through obstore, under a prefix of a bucket.
+"""Objects in S3, Google Cloud Storage or Azure, through obstore, under a prefix of a bucket.
 
-An address names the place (`s3://bucket/prefix`, `gs://`, `az://`); endpoint, region and credentials come from the
-environment by the provider's own names (`AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`).
-What is larger than one part is sent in parts while it comes; parts that a crash leaves are the bucket's to remove (a
-lifecycle rule for incomplete uploads): the library does not list them.
+The URL names bucket and prefix (`s3://bucket/prefix`, `gs://`, `az://`); endpoint, region and credentials come from the
+provider's own variables (`AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`). Objects larger
+than one part are uploaded in parts while they are written. The library cannot list incomplete uploads, so the bucket
+needs a lifecycle rule that removes them.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
 from roost.core import ids, log
 from roost.core.problem import Problem
-from roost.drivers.blob.contract import KEY, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
 
 SCHEMES = ("s3://", "gs://", "az://")
-PART = 8 * 1024**2
-"""Bytes. Services take 10,000 parts: no object is larger than 78 GiB."""
-_PARTS_AT_ONCE = 3
-_WINDOW = 4 * 1024**2
+PART_BYTES = 8 * 1024**2
+"""Services accept 10,000 parts, so the largest object has 78 GiB."""
+_MAX_CONCURRENT_PARTS = 3
+_WINDOW_BYTES = 4 * 1024**2
 _RETRIES: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-_REPLACES = "the backend replaces objects without being asked; every object is looked for before it is written"
+_OVERWRITE_WARNING = "the backend replaces existing objects; every key is looked up before it is written"
 
 _Store = S3Store | GCSStore | AzureStore
 _log = log.get_logger("blobs")
@@ -36,39 +36,39 @@ class ObjectStore(BlobStore):
     name: ClassVar[str] = "objects"
 
     def __init__(self, url: str) -> None:
-        """Raises BlobFailed for an address that is none."""
+        """Raise BlobStoreFailed for a malformed URL."""
         self._url = url
-        self._refuses = True  # to replace an object, as far as is known
+        self._is_conditional = True  # refuses to replace an object; `probe` finds out
         try:
             self._store = cast("_Store", from_url(url, retry_config=_RETRIES))
         except (BaseError, ValueError) as error:
-            raise BlobStoreFailed(f"{url} is no address of objects: {_first_line(error)}") from None
+            raise BlobStoreFailed(f"{url!r} is not a valid object store URL: {_first_line(error)}") from None
 
     async def probe(self) -> str | None:
         key = ids.random_bytes(16).hex()
         try:
-            self._refuses = await self._is_refused(key)
+            self._is_conditional = await self._test_conditional_put(key)
             found = bytes(await obstore.get_range_async(self._store, key, start=0, length=5))
             await obstore.delete_async(self._store, key)
-        except Exception as error:  # noqa: BLE001 - the library panics at some endpoints, with an error of its own
-            raise BlobStoreFailed(f"Objects cannot be kept in {self._url}: {_first_line(error)}") from None
+        except Exception as error:  # noqa: BLE001 - with some endpoints the library panics, with its own error class
+            raise BlobStoreFailed(f"Objects cannot be stored in {self._url}: {_first_line(error)}") from None
         if found != b"roost":
-            raise BlobStoreFailed(f"What is written to {self._url} is not what is read there")
-        return None if self._refuses else _REPLACES
+            raise BlobStoreFailed(f"{self._url} returns other bytes than were written")
+        return None if self._is_conditional else _OVERWRITE_WARNING
 
     async def create(self, key: str) -> BlobWriter:
-        return _ObjectWriter(self._store, _checked(key), refuses=self._refuses)
+        return _ObjectWriter(self._store, _checked_key(key), is_conditional=self._is_conditional)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        with _translated():
-            found = await self._range(_checked(key), offset, length)
+        with _translate_errors():
+            found = await self._read_range(_checked_key(key), offset, length)
         if len(found) != length:
             raise BlobNotFound
         return found
 
     async def stream(self, key: str, offset: int, length: int, piece: int) -> AsyncGenerator[bytes]:
-        """A window at a time, so that no slow reader holds a connection open."""
-        window = max(1, _WINDOW // piece) * piece
+        """Read one window per request, so that a slow reader does not hold a connection open."""
+        window = max(1, _WINDOW_BYTES // piece) * piece
         end = offset + length
         for at in range(offset, end, window):
             found = memoryview(await self.read(key, at, min(window, end - at)))
@@ -76,27 +76,27 @@ class ObjectStore(BlobStore):
                 yield bytes(found[begin : begin + piece])
 
     async def delete(self, key: str) -> None:
-        with _translated(), suppress(FileNotFoundError):
-            await obstore.delete_async(self._store, _checked(key))
+        with _translate_errors(), suppress(FileNotFoundError):
+            await obstore.delete_async(self._store, _checked_key(key))
 
     async def list(self) -> AsyncIterator[BlobInfo]:
-        with _translated():
+        with _translate_errors():
             async for page in obstore.list(self._store):  # pyright: ignore[reportUnknownMemberType] - its Arrow overloads
                 for found in page:
-                    if KEY.fullmatch(found["path"]):
+                    if KEY_PATTERN.fullmatch(found["path"]):
                         yield BlobInfo(found["path"], found["size"], found["last_modified"])
 
     async def sweep(self, older: timedelta) -> int:  # noqa: ARG002 - unfinished uploads cannot be listed
         return 0
 
     async def close(self) -> None:
-        """Connections end when they are idle."""
+        """Do nothing: idle connections close by themselves."""
 
-    async def _is_refused(self, key: str) -> bool:
-        """Write an object twice; whether the second time was refused."""
+    async def _test_conditional_put(self, key: str) -> bool:
+        """Write an object twice and return whether the second write was refused."""
         try:
             await obstore.put_async(self._store, key, b"roost", mode="create")
-        except BaseError:  # some do not know the condition at all
+        except BaseError:  # some backends reject the condition
             await obstore.put_async(self._store, key, b"roost")
             return False
         try:
@@ -105,8 +105,8 @@ class ObjectStore(BlobStore):
             return True
         return False
 
-    async def _range(self, key: str, offset: int, length: int) -> bytes:
-        """Services do not answer for an empty range, and fail for one that begins behind the end."""
+    async def _read_range(self, key: str, offset: int, length: int) -> bytes:
+        """Read a range; services reject an empty range and one that starts after the end."""
         try:
             if length:
                 return bytes(await obstore.get_range_async(self._store, key, start=offset, length=length))
@@ -120,86 +120,90 @@ class ObjectStore(BlobStore):
 
 
 class _ObjectWriter(BlobWriter):
-    """Holds less than a part, and those on their way; a small object is one request."""
+    """Writer that buffers at most one part and the parts in flight; a small object is one request."""
 
-    def __init__(self, store: _Store, key: str, *, refuses: bool) -> None:
-        self._store, self._key, self._refuses = store, key, refuses
-        self._held = bytearray()
+    def __init__(self, store: _Store, key: str, *, is_conditional: bool) -> None:
+        self._store, self._key, self._is_conditional = store, key, is_conditional
+        self._buffer = bytearray()
         self._finished = False
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(1)
         self._aborted = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._open()
-        self._held += data
-        while len(self._held) > PART:
-            with memoryview(self._held) as held:
-                part = bytes(held[:PART])
-            del self._held[:PART]
-            await self._give(part)
+        self._check_open()
+        self._buffer += data
+        while len(self._buffer) > PART_BYTES:
+            with memoryview(self._buffer) as held:
+                part = bytes(held[:PART_BYTES])
+            del self._buffer[:PART_BYTES]
+            await self._queue_part(part)
 
     async def commit(self) -> None:
-        self._open()
-        if self._sending is None and self._refuses:
+        self._check_open()
+        if self._sending is None and self._is_conditional:
             self._sending = asyncio.create_task(self._put("create"))
         else:
-            await self._refuse_taken()
+            await self._check_key_is_free()
             if self._sending is None:
                 self._sending = asyncio.create_task(self._put("overwrite"))
             else:
-                await self._give(bytes(self._held))
-                await self._give(None)
-        await asyncio.shield(self._sending)  # cut off, it could leave parts
+                await self._queue_part(bytes(self._buffer))
+                await self._queue_part(None)
+        await asyncio.shield(self._sending)  # cancelling it could leave parts
         self._finished = True
 
     async def abort(self) -> None:
         if self._finished:
             return
         self._finished = True
-        self._held.clear()
+        self._buffer.clear()
         if self._sending is None:
             return
         self._aborted.set()
         await asyncio.wait({self._sending})
-        if self._sending.exception() is None:  # it was all there already
-            with suppress(BlobStoreFailed, BlobNotFound), _translated():
+        if self._sending.exception() is None:  # the upload was complete
+            with suppress(BlobStoreFailed, BlobNotFound), _translate_errors():
                 await obstore.delete_async(self._store, self._key)
 
-    def _open(self) -> None:
+    def _check_open(self) -> None:
         if self._finished:
-            raise BlobStoreFailed("The object is finished")
+            raise BlobStoreFailed("The object is already finished")
 
-    async def _refuse_taken(self) -> None:
-        """Where the backend does not look itself: it has no condition for objects in parts, or for none."""
-        with _translated(), suppress(FileNotFoundError):
+    async def _check_key_is_free(self) -> None:
+        """Raise BlobStoreFailed if the key exists, where the backend has no conditional write."""
+        with _translate_errors(), suppress(FileNotFoundError):
             await _size(self._store, self._key)
-            raise BlobStoreFailed("The key is taken")
+            raise BlobStoreFailed("The key exists already")
 
-    async def _give(self, part: bytes | None) -> None:
-        """Waits until there is room; what went wrong with former parts is raised here."""
+    async def _queue_part(self, part: bytes | None) -> None:
+        """Wait until the queue accepts the part; raises the errors of earlier parts."""
         if self._sending is None:
-            self._sending = asyncio.create_task(self._send())
-        giving = asyncio.create_task(self._parts.put(part))
+            self._sending = asyncio.create_task(self._upload_parts())
+        putting = asyncio.create_task(self._parts.put(part))
         try:
-            await asyncio.wait({giving, self._sending}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({putting, self._sending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            giving.cancel()
+            putting.cancel()
         if self._sending.done():
             await self._sending
 
     async def _put(self, mode: Literal["create", "overwrite"]) -> None:
-        with _translated(missing=BlobStoreFailed):
-            await obstore.put_async(self._store, self._key, bytes(self._held), mode=mode, use_multipart=False)
+        with _translate_errors(missing=BlobStoreFailed):
+            await obstore.put_async(self._store, self._key, bytes(self._buffer), mode=mode, use_multipart=False)
 
-    async def _send(self) -> None:
-        with _translated(missing=BlobStoreFailed):
+    async def _upload_parts(self) -> None:
+        with _translate_errors(missing=BlobStoreFailed):
             await obstore.put_async(
-                self._store, self._key, self._feed(), chunk_size=PART, max_concurrency=_PARTS_AT_ONCE
+                self._store,
+                self._key,
+                self._part_stream(),
+                chunk_size=PART_BYTES,
+                max_concurrency=_MAX_CONCURRENT_PARTS,
             )
 
-    async def _feed(self) -> AsyncGenerator[bytes]:
-        """The parts as they come. Failing makes the library take back what was sent."""
+    async def _part_stream(self) -> AsyncGenerator[bytes]:
+        """Yield the parts as they are written. An error makes the library abort the upload."""
         aborted = asyncio.create_task(self._aborted.wait())
         getting: asyncio.Task[bytes | None] | None = None
         try:
@@ -212,7 +216,7 @@ class _ObjectWriter(BlobWriter):
                 if part is None:
                     return
                 yield part
-            raise BlobStoreFailed("The object was given up")
+            raise BlobStoreFailed("The object was aborted")
         finally:
             for waiting in (aborted, getting):
                 if waiting is not None:
@@ -223,24 +227,24 @@ async def _size(store: _Store, key: str) -> int:
     return (await obstore.head_async(store, key))["size"]
 
 
-def _checked(key: str) -> str:
-    if KEY.fullmatch(key) is None:
+def _checked_key(key: str) -> str:
+    if KEY_PATTERN.fullmatch(key) is None:
         raise BlobNotFound
     return key
 
 
 @contextmanager
-def _translated(missing: type[Problem] = BlobNotFound) -> Generator[None]:
-    """Raises BlobFailed, and `missing` for what is not there: of a write, that is the bucket.
+def _translate_errors(missing: type[Problem] = BlobNotFound) -> Generator[None]:
+    """Raise BlobStoreFailed, or `missing` for a missing object; for a write the bucket is missing.
 
-    What a service said is for the log: it names buckets and hosts.
+    The service's own message goes only to the log, because it names buckets and hosts.
     """
     try:
         yield
     except FileNotFoundError:
         raise missing from None
     except (BaseError, OSError, ValueError) as error:
-        _log.warning("the storage backend failed", error=_first_line(error))
+        _log.warning("blobs.request_failed", reason=_first_line(error))
         raise BlobStoreFailed from None
 
 

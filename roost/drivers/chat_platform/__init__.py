@@ -1,1 +1,1 @@
-"""The platforms where people talk to agents: whether they know a bot."""
+"""Chat platforms: verification of bot tokens."""

@@ -1,6 +1,6 @@
-"""The contract of a messenger: a platform that is asked once, before a bot's tokens are kept, whether it knows them.
+"""The contract of a chat platform, which verifies a bot's tokens before they are stored.
 
-Agents talk to platforms by themselves; nothing of a conversation passes here.
+Agents connect to platforms themselves; no conversation passes through this driver.
 """
 
 from abc import ABC, abstractmethod
@@ -13,34 +13,34 @@ from roost.core.sensitive import Sensitive
 
 @dataclass(frozen=True)
 class BotTokens:
-    """app: Slack's second token."""
+    """Tokens of a bot; `app` is Slack's app-level token."""
 
     bot: Sensitive[str]
     app: Sensitive[str] | None = None
 
 
 class TokenRejected(Problem):
-    """The platform does not know a token. The message says which, and why in the platform's words, never the token."""
+    """The platform rejected a token; the message names its kind and the platform's reason, never the token."""
 
     kind = ProblemKind.INVALID
     message = "The platform rejected the bot token"
 
 
-class MessengerUnreachable(Problem):
-    """The platform could not be asked, or has troubles of its own: nothing is known about the tokens."""
+class PlatformUnreachable(Problem):
+    """The platform did not answer or failed, so nothing is known about the tokens."""
 
     kind = ProblemKind.UNAVAILABLE
-    message = "The platform could not be asked"
+    message = "The platform could not verify the token"
 
 
 class ChatPlatform(ABC):
-    """One platform, under the `name` of its channel."""
+    """A chat platform; `name` is that of its channel."""
 
     name: ClassVar[str]
 
     @abstractmethod
     async def check(self, tokens: BotTokens) -> str | None:
-        """The bot's user name, if the platform tells it, within 5 s. Changes nothing at the platform.
+        """Verify the tokens within 5 s, without side effects, and return the bot's user name, if known.
 
-        Raises TokenRejected, MessengerUnreachable.
+        Raises TokenRejected, PlatformUnreachable.
         """

@@ -1,7 +1,7 @@
-"""Telegram, Slack and Discord: one request that proves a token, or two for Slack, which has two tokens.
+"""Telegram, Slack and Discord: each token is verified by one request.
 
-Redirects are not followed, because the token would go along; Telegram has it in the path, so no address is ever told.
-The operator's proxy and certificate variables count, except for an address on this machine's loopback.
+Redirects are not followed, because they would forward the token. Telegram's URLs contain it, so no error shows a URL.
+The operator's proxy and certificate variables apply, except to an address on the loopback interface.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ import httpx2
 
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
-from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable, TokenRejected
+from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
 from roost.net.loopback import is_loopback_url
 
-_SECONDS = 5.0
-_LARGEST = 64 * 1024
-_LONGEST_REASON = 200
-_SLACK_TROUBLE = frozenset(
+_TIMEOUT_SECONDS = 5.0
+_MAX_ANSWER_BYTES = 64 * 1024
+_MAX_REASON_LENGTH = 200
+_SLACK_SERVICE_ERRORS = frozenset(
     {
         *("accesslimited", "fatal_error", "internal_error", "ratelimited", "request_timeout"),
         *("service_unavailable", "team_added_to_org", "team_access_not_granted"),
     }
 )
-"""Errors of Slack that say nothing about the token."""
+"""Errors of Slack that do not concern the token."""
 
 Json = dict[str, Any]
 
@@ -42,20 +42,20 @@ class _HttpChatPlatform(ChatPlatform):
     label: ClassVar[str]
 
     def __init__(self, url: str) -> None:
-        """`url` is the base of the platform's HTTP API."""
+        """Use the platform's HTTP API at the base `url`."""
         self._url = url.rstrip("/")
 
     async def check(self, tokens: BotTokens) -> str | None:
         try:
-            async with asyncio.timeout(_SECONDS), self._connection() as client:
-                return await self._ask(client, tokens)
+            async with asyncio.timeout(_TIMEOUT_SECONDS), self._create_client() as client:
+                return await self._verify_tokens(client, tokens)
         except (httpx2.RequestError, TimeoutError) as error:
-            raise MessengerUnreachable(f"{self.label} could not be asked: {type(error).__name__}") from None
+            raise PlatformUnreachable(f"{self.label} could not verify the token: {type(error).__name__}") from None
 
     @abstractmethod
-    async def _ask(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None: ...
+    async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None: ...
 
-    def _connection(self) -> httpx2.AsyncClient:
+    def _create_client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             headers={"User-Agent": "roost", "Accept-Encoding": "identity"}, trust_env=not is_loopback_url(self._url)
         )
@@ -63,75 +63,75 @@ class _HttpChatPlatform(ChatPlatform):
     async def _call(
         self, client: httpx2.AsyncClient, method: str, path: str, headers: Mapping[str, str] | None = None
     ) -> _PlatformResponse:
-        """The status and the JSON object of an answer. Raises MessengerUnreachable for what is neither yes nor no."""
+        """Send a request and return its JSON object. Raises PlatformUnreachable for a failure of the platform."""
         content = bytearray()
         async with client.stream(method, f"{self._url}/{path}", headers=headers) as response:
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > _LARGEST:
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > _MAX_ANSWER_BYTES:
                     break
         try:
             found = json.loads(content)
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or response.status_code >= 500 or response.status_code == 429:
-            raise MessengerUnreachable(f"{self.label} could not be asked: it answered {response.status_code}")
+            raise PlatformUnreachable(f"{self.label} could not verify the token: it answered {response.status_code}")
         return _PlatformResponse(response.status_code, cast("Json", found))
 
-    def _rejected(self, what: str, reason: object, token: Sensitive[str]) -> TokenRejected:
-        why = sanitize_line(str(reason).replace(token.reveal(), "[redacted]"))[:_LONGEST_REASON]
-        return TokenRejected(f"{self.label} rejected the {what} token: {why}")
+    def _rejection(self, kind: str, reason: object, token: Sensitive[str]) -> TokenRejected:
+        text = sanitize_line(str(reason).replace(token.reveal(), "[redacted]"))[:_MAX_REASON_LENGTH]
+        return TokenRejected(f"{self.label} rejected the {kind} token: {text}")
 
 
 class TelegramPlatform(_HttpChatPlatform):
     name = "telegram"
     label = "Telegram"
 
-    async def _ask(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
+    async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
         answer = await self._call(client, "GET", f"bot{tokens.bot.reveal()}/getMe")
         if answer.body.get("ok") is True:
-            return _name(_object(answer.body.get("result")).get("username"))
-        if answer.status not in (401, 404):  # it says "Not Found" of a bot that does not exist
-            raise MessengerUnreachable(f"Telegram could not be asked: it answered {answer.status}")
-        raise self._rejected("bot", answer.body.get("description"), tokens.bot)
+            return _user_name(_as_object(answer.body.get("result")).get("username"))
+        if answer.status not in (401, 404):  # an unknown bot is "Not Found"
+            raise PlatformUnreachable(f"Telegram could not verify the token: it answered {answer.status}")
+        raise self._rejection("bot", answer.body.get("description"), tokens.bot)
 
 
 class SlackPlatform(_HttpChatPlatform):
     name = "slack"
     label = "Slack"
 
-    async def _ask(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
-        bot = await self._prove(client, "auth.test", "bot", tokens.bot)
+    async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
+        bot = await self._verify_token(client, "auth.test", "bot", tokens.bot)
         if tokens.app is not None:
-            await self._prove(client, "apps.connections.open", "app", tokens.app)
-        return _name(bot.get("user"))
+            await self._verify_token(client, "apps.connections.open", "app", tokens.app)
+        return _user_name(bot.get("user"))
 
-    async def _prove(self, client: httpx2.AsyncClient, method: str, what: str, token: Sensitive[str]) -> Json:
+    async def _verify_token(self, client: httpx2.AsyncClient, method: str, kind: str, token: Sensitive[str]) -> Json:
         answer = await self._call(client, "POST", method, {"Authorization": f"Bearer {token.reveal()}"})
         if answer.body.get("ok") is True:
             return answer.body
         error = answer.body.get("error")
-        if not isinstance(error, str) or error in _SLACK_TROUBLE:
-            raise MessengerUnreachable(f"Slack could not be asked: it answered {answer.status}")
-        raise self._rejected(what, error, token)
+        if not isinstance(error, str) or error in _SLACK_SERVICE_ERRORS:
+            raise PlatformUnreachable(f"Slack could not verify the token: it answered {answer.status}")
+        raise self._rejection(kind, error, token)
 
 
 class DiscordPlatform(_HttpChatPlatform):
     name = "discord"
     label = "Discord"
 
-    async def _ask(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
+    async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
         answer = await self._call(client, "GET", "users/@me", {"Authorization": f"Bot {tokens.bot.reveal()}"})
         if answer.status == 200:
-            return _name(answer.body.get("username"))
+            return _user_name(answer.body.get("username"))
         if answer.status != 401:
-            raise MessengerUnreachable(f"Discord could not be asked: it answered {answer.status}")
-        raise self._rejected("bot", answer.body.get("message"), tokens.bot)
+            raise PlatformUnreachable(f"Discord could not verify the token: it answered {answer.status}")
+        raise self._rejection("bot", answer.body.get("message"), tokens.bot)
 
 
-def _name(value: object) -> str | None:
+def _user_name(value: object) -> str | None:
     return sanitize_line(value)[:100] if isinstance(value, str) and value else None
 
 
-def _object(value: object) -> Json:
+def _as_object(value: object) -> Json:
     return cast("Json", value) if isinstance(value, dict) else {}

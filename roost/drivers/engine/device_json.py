@@ -10,7 +10,7 @@ from typing import Any
 from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.model.json_access import items, obj
+from roost.drivers.model.json_access import as_list, as_object
 
 Json = dict[str, Any]
 
@@ -22,14 +22,14 @@ def book(found: object) -> DeviceList:
     """Raises EngineFailed for what is no list of devices at all."""
     if not isinstance(found, dict):
         raise EngineFailed("The gateway's list of devices is none")
-    pending, paired = (_rows(obj(found).get(name)) for name in ("pending", "paired"))
+    pending, paired = (_rows(as_object(found).get(name)) for name in ("pending", "paired"))
     return DeviceList(
         [_pending(row) for row in pending if _text(row.get("requestId"))], [_paired(row) for row in paired]
     )
 
 
 def _rows(found: object) -> list[Json]:
-    return [obj(row) for row in items(found)[:_MOST]]
+    return [as_object(row) for row in as_list(found)[:_MOST]]
 
 
 def _pending(row: Json) -> PendingDevice:
@@ -59,7 +59,7 @@ def _device(row: Json) -> Device:
         client=_text(row.get("clientId")),
         mode=_text(row.get("clientMode")),
         role=_text(row.get("role")),
-        scopes=[scope for scope in map(_text, items(row.get("scopes"))[:_MOST]) if scope],
+        scopes=[scope for scope in map(_text, as_list(row.get("scopes"))[:_MOST]) if scope],
         address=_text(row.get("remoteIp")),
     )
 

@@ -13,7 +13,7 @@ from roost.drivers.engine.abilities.configuration import (
     ConfigurationWritten,
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
-from roost.drivers.model.json_access import obj, parsed, string
+from roost.drivers.model.json_access import as_object, as_string, parse_json
 
 Json = dict[str, Any]
 
@@ -31,20 +31,20 @@ class FakeConfiguration(ConfigurationAbility):
         self._render = render
 
     async def read(self, inside: AgentContext) -> str:
-        return string((await self._asked(inside, "GET /config"))[1].get("text"))
+        return as_string((await self._asked(inside, "GET /config"))[1].get("text"))
 
     async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         _, found = await self._asked(inside, "POST /config/check", {} if text is None else {"text": text})
         return ConfigurationVerdict(
-            found.get("valid") is True, string(found.get("output")), found.get("readable") is True
+            found.get("valid") is True, as_string(found.get("output")), found.get("readable") is True
         )
 
     async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
         before = await inside.warden.read(self._path, root="home", limit=_LIMIT)
-        whole = self._render(obj(parsed(text)), inside.version, setup)
+        whole = self._render(as_object(parse_json(text)), inside.version, setup)
         status, found = await self._asked(inside, "PUT /config", whole)
         if status == 400:
-            raise ConfigurationRejected(string(found.get("output")))
+            raise ConfigurationRejected(as_string(found.get("output")))
         undo = partial(inside.warden.write, self._path, before, root="home", mode=0o600)
         return ConfigurationWritten(found.get("live") is True, undo)
 

@@ -1,1 +1,1 @@
-"""Making other images of images: smaller, cut, in another format."""
+"""Image transformation: resizing, cropping and format conversion."""

@@ -1,6 +1,4 @@
-"""The contract of whoever makes an image out of another. What comes in is hostile: a renderer bounds time and memory,
-and a source that kills it kills nothing else.
-"""
+"""The contract of an image renderer. Sources are hostile: it limits time and memory and isolates crashes."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,14 +7,14 @@ from enum import StrEnum
 from roost.core.problem import InvalidInput, PayloadTooLarge, Problem, ProblemKind, TooManyRequests
 
 SOURCE_LIMIT = 32 * 1024**2
-"""Bytes of a source."""
+"""Maximum bytes of a source."""
 PIXEL_LIMIT = 50_000_000
-"""Pixels of a source, all frames together, and of what is made of it."""
+"""Maximum pixels of a source or a result, all frames together."""
 SIDE_LIMIT = 8_192
 
 
 class InvalidImage(InvalidInput):
-    """A source that is not a whole image, or a wish that cannot be granted."""
+    """The source is not a complete image, or the options cannot be applied to it."""
 
     message = "The image cannot be read"
 
@@ -26,7 +24,7 @@ class ImageTooLarge(PayloadTooLarge):
 
 
 class UnsupportedImage(Problem):
-    """Nothing that is resized here."""
+    """The source has an unsupported format."""
 
     kind = ProblemKind.INVALID
     message = "Only JPEG, PNG, GIF, WebP and AVIF images can be resized"
@@ -37,15 +35,13 @@ class TooManyImages(TooManyRequests):
 
 
 class ImageFit(StrEnum):
-    """How an image comes into its box: inside it, without growing or with; all over it; that, without growing; inside,
-    with a border.
-    """
+    """How an image fits into the requested width and height."""
 
-    SCALE_DOWN = "scale-down"
-    CONTAIN = "contain"
-    COVER = "cover"
-    CROP = "crop"
-    PAD = "pad"
+    SCALE_DOWN = "scale-down"  # inside, never enlarged
+    CONTAIN = "contain"  # inside
+    COVER = "cover"  # fills the area, cut at the edges
+    CROP = "crop"  # like cover, never enlarged
+    PAD = "pad"  # inside, with a border
 
 
 class ImageMetadata(StrEnum):
@@ -56,8 +52,10 @@ class ImageMetadata(StrEnum):
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """The box in pixels, where one side may be left to the other. gravity: the point that is kept when an image is cut,
-    each part from 0 to 1. format: `webp`, or None for the source's. anim: whether animations stay ones.
+    """Options of a result; width and height are in pixels, and one may follow from the other.
+
+    gravity: the point to keep when an image is cut, x and y from 0 to 1. format: `webp`, or None for the source's.
+    anim: keep animations.
     """
 
     width: int | None = None
@@ -79,9 +77,9 @@ class RenderedImage:
 
 class ImageRenderer(ABC):
     @abstractmethod
-    async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
-        """Raises InvalidImage, ImageTooLarge, NotAnImage, TooManyImages."""
+    async def render(self, source: bytes, options: ImageOptions) -> RenderedImage:
+        """Render an image. Raises InvalidImage, ImageTooLarge, UnsupportedImage, TooManyImages."""
 
     @abstractmethod
     async def close(self) -> None:
-        """End what runs. Idempotent; a later `render` begins anew."""
+        """Stop all processes. Idempotent; a later `render` starts new ones."""

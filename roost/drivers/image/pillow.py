@@ -1,6 +1,4 @@
-"""Images made by Pillow, in a few processes that are kept, each for one image at a time. One that takes too long, or
-that its source ended, is replaced.
-"""
+"""Image renderer that runs Pillow in a few reusable worker processes; a worker that hangs or dies is replaced."""
 
 import asyncio
 import contextlib
@@ -29,27 +27,27 @@ from roost.drivers.image.contract import (
 
 _PROGRAM = Path(__file__).with_name("worker.py")
 _PROCESSES = 2
-_WAITING = 32
-_SECONDS = 10.0
-_MOST = 256 * 1024**2
-_REFUSALS: dict[str, type[Problem]] = {"invalid": InvalidImage, "large": ImageTooLarge, "kind": UnsupportedImage}
+_MAX_WAITING = 32
+_TIMEOUT_SECONDS = 10.0
+_MAX_RESULT_BYTES = 256 * 1024**2
+_PROBLEMS: dict[str, type[Problem]] = {"invalid": InvalidImage, "large": ImageTooLarge, "kind": UnsupportedImage}
 
 
 class PillowRenderer(ImageRenderer):
     def __init__(self) -> None:
         self._idle: list[Process] = []
-        self._places = asyncio.Semaphore(_PROCESSES)
+        self._slots = asyncio.Semaphore(_PROCESSES)
         self._waiting = 0
 
-    async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
+    async def render(self, source: bytes, options: ImageOptions) -> RenderedImage:
         if len(source) > SOURCE_LIMIT:
             raise ImageTooLarge
-        if self._waiting >= _WAITING:
+        if self._waiting >= _MAX_WAITING:
             raise TooManyImages(retry_after=1)
         self._waiting += 1
         try:
-            async with self._places, self._worker() as worker, asyncio.timeout(_SECONDS):
-                return await _asked(worker, source, wanted)
+            async with self._slots, self._worker() as worker, asyncio.timeout(_TIMEOUT_SECONDS):
+                return await _request_image(worker, source, options)
         except TimeoutError:
             raise ImageTooLarge from None
         finally:
@@ -58,43 +56,43 @@ class PillowRenderer(ImageRenderer):
     async def close(self) -> None:
         idle, self._idle = self._idle, []
         for worker in idle:
-            await _end(worker)
+            await _stop_worker(worker)
 
-    async def _kept(self) -> Process | None:
-        """One of those that are kept, if it did not end meanwhile."""
+    async def _take_idle(self) -> Process | None:
+        """Return an idle worker that still runs, if there is one."""
         while self._idle:
             worker = self._idle.pop()
             if worker.returncode is None:
                 return worker
-            await _end(worker)
+            await _stop_worker(worker)
         return None
 
     @asynccontextmanager
     async def _worker(self) -> AsyncGenerator[Process]:
-        """A process for one image; it is kept for the next if it answered."""
-        worker = await self._kept() or await _begin()
-        is_well = False
+        """Provide a worker for one image, and keep it for the next one if it answered."""
+        worker = await self._take_idle() or await _start_worker()
+        is_reusable = False
         try:
             yield worker
-            is_well = True
+            is_reusable = True
         except _WorkerDied:
             raise
         except Problem:
-            is_well = True
+            is_reusable = True
             raise
         finally:
-            if is_well:
+            if is_reusable:
                 self._idle.append(worker)
             else:
-                await _end(worker)
+                await _stop_worker(worker)
 
 
-async def _begin() -> Process:
+async def _start_worker() -> Process:
     program = (sys.executable, "-I", str(_PROGRAM))
     return await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, cwd="/")
 
 
-async def _end(worker: Process) -> None:
+async def _stop_worker(worker: Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         worker.kill()
     if worker.stdin is not None:
@@ -102,22 +100,22 @@ async def _end(worker: Process) -> None:
     await worker.wait()
 
 
-async def _asked(worker: Process, source: bytes, wanted: ImageOptions) -> RenderedImage:
+async def _request_image(worker: Process, source: bytes, options: ImageOptions) -> RenderedImage:
     assert worker.stdin is not None
     assert worker.stdout is not None
-    question = {"size": len(source), "wanted": asdict(wanted), "pixels": PIXEL_LIMIT, "side": SIDE_LIMIT}
+    request = {"size": len(source), "options": asdict(options), "pixels": PIXEL_LIMIT, "side": SIDE_LIMIT}
     try:
-        worker.stdin.write(json.dumps(question).encode() + b"\n")
+        worker.stdin.write(json.dumps(request).encode() + b"\n")
         worker.stdin.write(source)
         await worker.stdin.drain()
         head: dict[str, Any] = json.loads(await worker.stdout.readuntil(b"\n"))
         if "refused" in head:
-            raise _REFUSALS[head["refused"]]
-        data = await worker.stdout.readexactly(min(_MOST, head["size"]))
+            raise _PROBLEMS[head["refused"]]
+        data = await worker.stdout.readexactly(min(_MAX_RESULT_BYTES, head["size"]))
     except (OSError, EOFError, ValueError):
         raise _WorkerDied from None
     return RenderedImage(str(head["mime"]), data)
 
 
 class _WorkerDied(InvalidImage):
-    """The process ended over this source, or said something else than an answer."""
+    """The worker died on this source or sent a malformed answer."""

@@ -1,1 +1,1 @@
-"""Where models come from: the contract, the scripted stand-in, OpenAI-compatible and Anthropic endpoints."""
+"""Model providers: the contract, a scripted stand-in, OpenAI-compatible and Anthropic endpoints."""

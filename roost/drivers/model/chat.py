@@ -1,7 +1,7 @@
-"""A chat-completion request as OpenAI's API defines it, checked as far as anybody here reads it.
+"""Chat-completion requests of OpenAI's API.
 
-Fields that nobody here reads are kept and passed on as they came: an upstream may know more than we do. What is
-checked is checked so that a driver can translate without looking twice.
+The fields that Roost reads are validated, so that drivers can rely on them; unknown fields are passed on unchanged,
+because an upstream may support them.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _OpenSchema(BaseModel):
-    """Known fields are checked, unknown ones kept."""
+    """Base of schemas that validate known fields and keep unknown ones."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
@@ -20,7 +20,7 @@ class ImageUrl(_OpenSchema):
 
 
 class ContentPart(_OpenSchema):
-    """One piece of a message's content; `type` says which of the fields is there."""
+    """One part of a message's content; `type` names the field that is set."""
 
     type: str
     text: str | None = None
@@ -28,7 +28,7 @@ class ContentPart(_OpenSchema):
 
 
 class FunctionCall(_OpenSchema):
-    """The function that an assistant's message calls; `arguments` is JSON as the model wrote it, perhaps broken."""
+    """A function call of an assistant's message; `arguments` is the model's JSON, which may be malformed."""
 
     name: str
     arguments: str = ""
@@ -48,14 +48,14 @@ class ChatMessage(_OpenSchema):
 
     @property
     def parts(self) -> list[ContentPart]:
-        """The content as parts, in whichever form it came."""
+        """Return the content as parts, also if it is a string."""
         if isinstance(self.content, str):
             return [ContentPart(type="text", text=self.content)]
         return self.content or []
 
     @property
     def text(self) -> str:
-        """The words of the content, without images and the like."""
+        """Return the text of the content, without images and other parts."""
         return "\n".join(part.text for part in self.parts if part.text)
 
 
@@ -96,26 +96,26 @@ class ChatRequest(_OpenSchema):
 
     @property
     def functions(self) -> list[FunctionDefinition]:
-        """The functions that are offered as tools."""
+        """Return the functions that are offered as tools."""
         return [tool.function for tool in self.tools or [] if tool.function is not None]
 
-    def directed(self, model: str) -> "ChatRequest":
-        """The same request for `model`; a streamed one asks for its usage, which is counted."""
+    def for_model(self, model: str) -> "ChatRequest":
+        """Return the request for `model`; a streamed one asks for its usage, which Roost counts."""
         changes: dict[str, Any] = {"model": model}
         if self.stream:
             options = self.stream_options or StreamOptions()
             changes["stream_options"] = options.model_copy(update={"include_usage": True})
         return self.model_copy(update=changes)
 
-    def body(self, *, stream: bool) -> dict[str, Any]:
-        """The request as JSON: what was given, nothing added but whether it is to be streamed."""
+    def request_body(self, *, stream: bool) -> dict[str, Any]:
+        """Return the request as JSON, with the given fields and `stream`."""
         body = self.model_dump(mode="json", exclude_unset=True, exclude={"stream"})
         if stream:
             return {**body, "stream": True}
-        body.pop("stream_options", None)  # upstreams refuse it without a stream
+        body.pop("stream_options", None)  # upstreams reject it without a stream
         return body
 
 
-def estimate(text: str) -> int:
-    """How many tokens `text` is about, where nobody has counted: four characters each."""
+def estimate_tokens(text: str) -> int:
+    """Estimate the number of tokens as one per four characters."""
     return -(-len(text) // 4)

@@ -1,14 +1,14 @@
-"""The contract of an upstream: it answers chat requests in OpenAI's form, whatever it speaks to behind.
+"""The contract of an upstream, which answers chat requests in OpenAI's format whatever its own protocol is.
 
-An upstream knows nothing of tenants, agents or counting. It holds the key, if there is one, and never shows it: not in
-an answer, an error or a log.
+An upstream knows nothing of tenants, agents or token counts. It holds the API key, if there is one, and never shows it
+in an answer, an error or a log.
 
 UpstreamProblem
- +- UpstreamRefused      the upstream said no to this request (400, 404, 422 ...)
+ +- UpstreamRefused      the upstream rejected this request (400, 404, 422 ...)
  |   +- UpstreamTooLarge   because of its size (413)
- |   +- UpstreamLimited    because there were too many (429)
- +- UpstreamUnavailable  it did not answer, broke off, or answered nothing that can be understood
-     +- UpstreamDenied     it does not accept our key or account (401, 402, 403): for the operator to mend
+ |   +- UpstreamLimited    because of a rate limit (429)
+ +- UpstreamUnavailable  no answer, an incomplete or a malformed one
+     +- UpstreamDenied     the key or account was rejected (401, 402, 403); the operator has to act
 """
 
 from abc import ABC, abstractmethod
@@ -28,10 +28,10 @@ class ModelSettings:
     """One configured upstream.
 
     name: the first part of its model ids (`name/model`).
-    url: for `openai` the address with the version (`https://host/v1`), for `anthropic` without (`https://host`).
-    models: the ids that it serves; empty means that it is asked.
-    prefer: patterns (`gpt-*`) of the ids to put first when it is asked, in this order.
-    bearer: the key is a token, for `Authorization: Bearer` also where the API has a header of its own for keys.
+    url: with the API version for `openai` (`https://host/v1`), without it for `anthropic` (`https://host`).
+    models: the ids that it serves; if empty, the upstream is asked for them.
+    prefer: patterns (`gpt-*`) of the ids to list first, in this order, if the upstream is asked.
+    bearer: send the key in `Authorization: Bearer`, even if the API has its own header for keys.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ModelSettings:
 
 
 class UpstreamProblem(Problem):
-    """`extra["code"]` is the upstream's own code (`context_length_exceeded` ...), which clients act on."""
+    """A failed request; `extra["code"]` is the upstream's error code (`context_length_exceeded`), which clients use."""
 
 
 class UpstreamRefused(UpstreamProblem):
@@ -71,30 +71,30 @@ class UpstreamDenied(UpstreamUnavailable):
 
 
 class ModelUpstream(ABC):
-    """One source of models. `name` is how it is called in model ids."""
+    """One source of models; `name` is the first part of its model ids."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
-    async def models(self) -> Sequence[str]:
-        """The ids of the models that it serves, the preferred first. Raises UpstreamUnavailable."""
+    async def list_models(self) -> Sequence[str]:
+        """Return the ids of its models, preferred ones first. Raises UpstreamUnavailable."""
 
     @abstractmethod
     async def complete(self, request: ChatRequest) -> Json:
-        """The whole answer: a `chat.completion` object, with `usage` where the upstream counts.
+        """Return a `chat.completion` object, with `usage` if the upstream counts tokens.
 
-        `request.model` is an id of `models()`. Cancelling ends the request upstream too. Raises UpstreamProblem.
+        `request.model` is an id of `list_models()`. Cancelling also ends the upstream request. Raises UpstreamProblem.
         """
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
-        """The answer piece by piece: `chat.completion.chunk` objects; the last carries `usage` when asked for.
+        """Yield `chat.completion.chunk` objects; the last one has `usage` if the request asks for it.
 
-        Nothing is sent before the first piece is asked for, and whatever goes wrong until then is raised there. A
-        generator that ends without raising has given the whole answer. `aclose` ends the request upstream too.
+        The request is sent when the first chunk is awaited, which also raises its errors. A generator that ends without
+        raising has yielded the whole answer. `aclose` also ends the upstream request.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of all connections. Idempotent."""
+        """Close all connections. Idempotent."""

@@ -1,29 +1,29 @@
-"""Reading JSON that somebody else wrote: what is not of the expected form reads as nothing."""
+"""Lenient access to foreign JSON: a value of an unexpected type reads as empty."""
 
 import json
 from typing import Any, cast
 
 
-def parsed(text: str | bytes) -> Any:
-    """The JSON value, or None for what is none."""
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; return None if it is malformed."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def obj(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def items(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def string(value: Any) -> str:
+def as_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def count(value: Any) -> int:
-    """A number of things: not negative, and not so large that adding such numbers up overflows a column."""
+def as_count(value: Any) -> int:
+    """Return a count between 0 and 2**31, so that sums of counts do not overflow a database column."""
     return min(value, 2**31) if isinstance(value, int) and value > 0 else 0

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint: requests and answers go through as they are, within bounds."""
+"""OpenAI-compatible endpoints; requests and answers pass unchanged, within limits."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -9,59 +9,63 @@ import httpx2
 from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
-from roost.drivers.model.remote import IDLE, ProviderEndpointClient
+from roost.drivers.model.remote import IDLE_SECONDS, ProviderEndpointClient
 
-_MOST_MODELS = 5_000
-_LONGEST_ID = 200
+_MAX_MODELS = 5_000
+_MAX_ID_LENGTH = 200
 
 
 class OpenAIUpstream(ModelUpstream):
     def __init__(
-        self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
+        self, settings: ModelSettings, *, idle: float = IDLE_SECONDS, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
-        """`transport` carries all requests, where the network that the process sees is not to be used."""
+        """Connect to an endpoint; `transport` replaces the process's own network. idle: seconds."""
         super().__init__(settings.name)
         self._settings = settings
         key = {} if settings.key is None else {"Authorization": f"Bearer {settings.key.reveal()}"}
         self._remote = ProviderEndpointClient(settings, key, idle=idle, transport=transport)
 
-    async def models(self) -> Sequence[str]:
-        return self._settings.models or listed(await self._remote.get("/models"), self._settings.prefer)
+    async def list_models(self) -> Sequence[str]:
+        return self._settings.models or model_ids(await self._remote.get("/models"), self._settings.prefer)
 
     async def complete(self, request: ChatRequest) -> Json:
-        answer = await self._remote.post("/chat/completions", request.body(stream=False))
-        if not json_access.items(answer.get("choices")):
-            raise self._remote.unclear()
+        answer = await self._remote.post("/chat/completions", request.request_body(stream=False))
+        if not json_access.as_list(answer.get("choices")):
+            raise self._remote.malformed_answer()
         return answer
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
         finished = False
-        async with aclosing(self._remote.events("/chat/completions", request.body(stream=True))) as chunks:
+        async with aclosing(
+            self._remote.stream_events("/chat/completions", request.request_body(stream=True))
+        ) as chunks:
             async for chunk in chunks:
                 if chunk.get("error"):
-                    raise self._remote.broken(chunk["error"])
-                finished = finished or _finishes(chunk)
+                    raise self._remote.stream_error(chunk["error"])
+                finished = finished or _is_final(chunk)
                 yield chunk
         if not finished:
-            raise self._remote.cut()
+            raise self._remote.truncated_stream()
 
     async def close(self) -> None:
         await self._remote.close()
 
 
-def listed(answer: Json, prefer: Sequence[str]) -> Sequence[str]:
-    """The ids of a list of models, the preferred first; both protocols write it the same."""
+def model_ids(answer: Json, prefer: Sequence[str]) -> Sequence[str]:
+    """Return the ids in a list of models, preferred ones first; OpenAI and Anthropic use the same format."""
     found = (
-        json_access.string(json_access.obj(entry).get("id"))
-        for entry in json_access.items(answer.get("data"))[:_MOST_MODELS]
+        json_access.as_string(json_access.as_object(entry).get("id"))
+        for entry in json_access.as_list(answer.get("data"))[:_MAX_MODELS]
     )
-    models = [model for model in found if 0 < len(model) <= _LONGEST_ID]
-    return sorted(models, key=lambda model: _place(model, prefer))
+    models = [model for model in found if 0 < len(model) <= _MAX_ID_LENGTH]
+    return sorted(models, key=lambda model: _rank(model, prefer))
 
 
-def _place(model: str, prefer: Sequence[str]) -> int:
-    return next((place for place, pattern in enumerate(prefer) if fnmatchcase(model, pattern)), len(prefer))
+def _rank(model: str, prefer: Sequence[str]) -> int:
+    return next((rank for rank, pattern in enumerate(prefer) if fnmatchcase(model, pattern)), len(prefer))
 
 
-def _finishes(chunk: Json) -> bool:
-    return any(json_access.obj(choice).get("finish_reason") for choice in json_access.items(chunk.get("choices")))
+def _is_final(chunk: Json) -> bool:
+    return any(
+        json_access.as_object(choice).get("finish_reason") for choice in json_access.as_list(chunk.get("choices"))
+    )

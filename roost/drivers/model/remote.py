@@ -1,7 +1,7 @@
-"""One HTTP endpoint of a model provider: requests with the key, answers within bounds, failures as UpstreamProblem.
+"""HTTP client of a model provider's endpoint, which limits answers and turns failures into UpstreamProblem.
 
-Redirects are not followed, because the key would go along. The operator's proxy and certificate variables
-(`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` ...) count, except for an endpoint on this machine's loopback.
+Redirects are not followed, because they would forward the key. The operator's proxy and certificate variables
+(`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` ...) apply, except to an endpoint on the loopback interface.
 """
 
 import re
@@ -26,15 +26,15 @@ from roost.drivers.model.contract import (
 )
 from roost.net.loopback import is_loopback_url
 
-CONNECT = 10.0
-IDLE = 120.0
-WHOLE = 600.0
-"""Seconds: to connect, between two pieces of a stream, and for a whole answer, of which nothing is heard before."""
-LARGEST_ANSWER = 32 * 1024**2
-LARGEST_EVENT = 8 * 1024**2
-_LARGEST_ERROR = 64 * 1024
-_LONGEST_MESSAGE = 500
-_LONGEST_RETRY = 3600.0
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 120.0
+ANSWER_SECONDS = 600.0
+"""Timeouts: to connect, between two chunks of a stream, and for an answer that is not streamed."""
+MAX_ANSWER_BYTES = 32 * 1024**2
+MAX_EVENT_BYTES = 8 * 1024**2
+_MAX_ERROR_BYTES = 64 * 1024
+_MAX_MESSAGE_LENGTH = 500
+_MAX_RETRY_SECONDS = 3600.0
 _CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=50)
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]+")
 
@@ -47,12 +47,12 @@ class ProviderEndpointClient:
         settings: ModelSettings,
         headers: Mapping[str, str],
         *,
-        idle: float = IDLE,
+        idle: float = IDLE_SECONDS,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """`headers` carry the key in the form that the provider wants; `idle` is in seconds.
+        """Connect to an endpoint; `headers` contain the key, `idle` is in seconds.
 
-        `transport` takes the place of the process's own network with its proxies. It may refuse by a Problem.
+        `transport` replaces the process's own network and its proxies. It may refuse with a Problem.
         """
         self._name = settings.name
         self._key = settings.key
@@ -66,60 +66,60 @@ class ProviderEndpointClient:
         )
 
     async def get(self, path: str) -> Json:
-        return await self._whole("GET", path, None, self._idle)
+        return await self._request("GET", path, None, self._idle)
 
     async def post(self, path: str, body: Json) -> Json:
-        return await self._whole("POST", path, body, max(self._idle, WHOLE))
+        return await self._request("POST", path, body, max(self._idle, ANSWER_SECONDS))
 
-    async def events(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
-        """The JSON objects of a stream of server-sent events, until it ends or says `[DONE]`."""
-        with self._translated():
-            timeout = httpx2.Timeout(self._idle, connect=CONNECT, pool=CONNECT)
+    async def stream_events(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
+        """Yield the JSON objects of a stream of server-sent events, until its end or `[DONE]`."""
+        with self._translate_errors():
+            timeout = httpx2.Timeout(self._idle, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
-                await self._accepted(response)
-                async for event in httpx2.EventSource(response, LARGEST_EVENT):
+                await self._check_status(response)
+                async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data == "[DONE]":
                         return
                     if event.data:
-                        yield self._parsed(event.data)
+                        yield self._parse_object(event.data)
 
-    def broken(self, error: Any) -> UpstreamUnavailable:
-        """The problem for an error object that came in the middle of a stream."""
-        message, code = self._told({"error": error})
+    def stream_error(self, error: Any) -> UpstreamUnavailable:
+        """Return the problem for an error object in a stream."""
+        message, code = self._error_details({"error": error})
         return self._problem(UpstreamUnavailable, message, code)
 
-    def unclear(self) -> UpstreamUnavailable:
-        """The problem for an answer that is not what the protocol says."""
-        return UpstreamUnavailable(f"The model provider {self._name} gave an answer that is not understood")
+    def malformed_answer(self) -> UpstreamUnavailable:
+        """Return the problem for an answer that violates the protocol."""
+        return UpstreamUnavailable(f"The answer of the model provider {self._name} is malformed")
 
-    def cut(self) -> UpstreamUnavailable:
-        """The problem for a stream that ended before the answer did."""
-        return UpstreamUnavailable(f"The model provider {self._name} broke off its answer")
+    def truncated_stream(self) -> UpstreamUnavailable:
+        """Return the problem for a stream that ended before the answer was complete."""
+        return UpstreamUnavailable(f"The answer of the model provider {self._name} ended early")
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _whole(self, method: str, path: str, body: Json | None, patience: float) -> Json:
-        with self._translated():
-            timeout = httpx2.Timeout(patience, connect=CONNECT, pool=CONNECT)
+    async def _request(self, method: str, path: str, body: Json | None, timeout_seconds: float) -> Json:
+        with self._translate_errors():
+            timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             async with self._client.stream(method, path, json=body, timeout=timeout) as response:
-                await self._accepted(response)
-                content, complete = await _content(response, LARGEST_ANSWER)
+                await self._check_status(response)
+                content, complete = await _read_body(response, MAX_ANSWER_BYTES)
         if not complete:
-            raise self.unclear()
-        return self._parsed(content)
+            raise self.malformed_answer()
+        return self._parse_object(content)
 
-    async def _accepted(self, response: httpx2.Response) -> None:
-        """Raises the UpstreamProblem that the status and the error body of a refusal mean."""
+    async def _check_status(self, response: httpx2.Response) -> None:
+        """Raise the UpstreamProblem for an error status and its body."""
         status = response.status_code
         if 200 <= status < 300:
             return
-        content, _ = await _content(response, _LARGEST_ERROR)
-        message, code = self._told(json_access.parsed(content))
-        kind = _kind(status)
-        _log.warning("model provider refused", upstream=self._name, status=status, message=message)
+        content, _ = await _read_body(response, _MAX_ERROR_BYTES)
+        message, code = self._error_details(json_access.parse_json(content))
+        kind = _problem_class(status)
+        _log.warning("upstream.request_refused", upstream=self._name, status=status, reason=message)
         if kind is UpstreamDenied:
-            message = ""  # it may name parts of the key
+            message = ""  # it may contain parts of the key
         raise self._problem(kind, message, code, _retry_after(response))
 
     def _problem(
@@ -128,26 +128,26 @@ class ProviderEndpointClient:
         text = f"{kind.message} ({self._name})" + (f": {message}" if message else "")
         return kind(text, extra={"code": code} if code else None, retry_after=retry_after)
 
-    def _told(self, answer: Any) -> tuple[str, str | None]:
-        """The message, without anything like a key, and the code of an error body in any of the usual forms."""
-        found = json_access.obj(answer).get("error") or answer
-        error = json_access.obj(found)
+    def _error_details(self, answer: Any) -> tuple[str, str | None]:
+        """Return the redacted message and the code of an error body in any of the common formats."""
+        found = json_access.as_object(answer).get("error") or answer
+        error = json_access.as_object(found)
         message = error.get("message") or error.get("detail") or found
-        code = json_access.string(error.get("code")) or json_access.string(error.get("type"))
-        return self._redacted(json_access.string(message)), code[:100] or None
+        code = json_access.as_string(error.get("code")) or json_access.as_string(error.get("type"))
+        return self._redact(json_access.as_string(message)), code[:100] or None
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         if self._key is not None and (key := self._key.reveal()):
             text = text.replace(key, "[redacted]")
-        return _KEY_LIKE.sub("[redacted]", log.redact_credentials(text))[:_LONGEST_MESSAGE]
+        return _KEY_LIKE.sub("[redacted]", log.redact_credentials(text))[:_MAX_MESSAGE_LENGTH]
 
-    def _parsed(self, text: str | bytes) -> Json:
-        if not (value := json_access.obj(json_access.parsed(text))):
-            raise self.unclear()
+    def _parse_object(self, text: str | bytes) -> Json:
+        if not (value := json_access.as_object(json_access.parse_json(text))):
+            raise self.malformed_answer()
         return value
 
     @contextmanager
-    def _translated(self) -> Generator[None, None, None]:
+    def _translate_errors(self) -> Generator[None, None, None]:
         try:
             yield
         except UpstreamProblem:
@@ -155,11 +155,11 @@ class ProviderEndpointClient:
         except Problem as refusal:
             raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
         except httpx2.RequestError as error:
-            why = f"{UpstreamUnavailable.message} ({self._name}): {type(error).__name__}"
-            raise UpstreamUnavailable(why) from error
+            reason = f"{UpstreamUnavailable.message} ({self._name}): {type(error).__name__}"
+            raise UpstreamUnavailable(reason) from error
 
 
-def _kind(status: int) -> type[UpstreamProblem]:
+def _problem_class(status: int) -> type[UpstreamProblem]:
     if status in (401, 402, 403):
         return UpstreamDenied
     if status == 413:
@@ -169,16 +169,16 @@ def _kind(status: int) -> type[UpstreamProblem]:
     return UpstreamRefused if 400 <= status < 500 and status != 408 else UpstreamUnavailable
 
 
-async def _content(response: httpx2.Response, largest: int) -> tuple[bytes, bool]:
-    """The first `largest` bytes of the body, and whether that is all of it."""
+async def _read_body(response: httpx2.Response, max_bytes: int) -> tuple[bytes, bool]:
+    """Return up to `max_bytes` of the body, and whether that is all of it."""
     content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) > largest:
-            return bytes(content[:largest]), False
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > max_bytes:
+            return bytes(content[:max_bytes]), False
     return bytes(content), True
 
 
 def _retry_after(response: httpx2.Response) -> float | None:
-    given = response.headers.get("retry-after", "")
-    return min(float(given), _LONGEST_RETRY) if re.fullmatch(r"[0-9]{1,9}", given) else None
+    value = response.headers.get("retry-after", "")
+    return min(float(value), _MAX_RETRY_SECONDS) if re.fullmatch(r"[0-9]{1,9}", value) else None

@@ -1,1 +1,1 @@
-"""The public network: where content that is not here is asked for by its CID."""
+"""The public IPFS network, from which content is fetched by CID."""

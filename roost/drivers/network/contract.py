@@ -1,7 +1,7 @@
-"""The contract of the public network: sources that are asked for content by its CID, and whom others ask for ours.
+"""The contract of the public network: sources of content by CID, and announcing our own content.
 
-A source hands over a CAR as it comes, and nothing of it is to be believed: whoever keeps it checks every block, and
-that it is whole. To tell others what is here is an ability of its own, which not all networks have.
+A source streams a CAR that is not trusted: the receiver verifies every block and completeness. Announcing is a separate
+ability that not all networks have.
 """
 
 import ipaddress
@@ -20,21 +20,21 @@ _SCHEMES = {"/http": "http", "/https": "https", "/tls/http": "https"}
 
 
 class ContentNotAtSource(Problem):
-    """The source does not have it, or does not give it."""
+    """The source does not have or does not provide the content."""
 
     kind = ProblemKind.MISSING
     message = "The source does not have the content"
 
 
 class SourceFailed(Problem):
-    """The source could not be reached, or broke off."""
+    """The source could not be reached, or its answer ended early."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The source could not be read"
 
 
 class NetworkRefused(Problem):
-    """The network was reached and does not do it; the message is in its words."""
+    """The network rejected the operation; the message is its own."""
 
     message = "The network refused"
 
@@ -45,54 +45,54 @@ class InvalidHostNode(Problem):
 
 
 class ContentSource(ABC):
-    """One place that may have content. `name` is for the log."""
+    """A source that may have content; `name` is for the log."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def car(self, cid: str) -> AsyncGenerator[bytes, None]:
-        """The bytes of a CAR that claims to be all of that content, in pieces. Close it when it is not wanted further.
+        """Yield the bytes of an unverified CAR of the whole content. Close the generator to stop early.
 
-        Raises NotThere, SourceFailed.
+        Raises ContentNotAtSource, SourceFailed.
         """
 
 
 class PublicNetwork(ABC):
     @abstractmethod
     def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
-        """Whom to ask, in this order. `hosts` are multiaddrs, checked by `origin`, that somebody says have it."""
+        """Return the sources to ask, in order. hosts: multiaddrs of likely sources, validated by `http_origin`."""
 
 
 class NetworkAnnouncer(ABC):
-    """The ability to tell others what is here. CIDs are canonical, of version 1, and what they name is for everybody.
+    """Ability to announce public content, by CIDs of version 1.
 
-    Each verb can be done twice, and again after it was cut off. They raise SourceFailed where the network cannot be
-    reached and Refused where it does not do it.
+    Methods are idempotent and can be repeated after an interruption. They raise SourceFailed if the network cannot be
+    reached, and NetworkRefused if it rejects the operation.
     """
 
     @abstractmethod
     async def has(self, cid: str) -> bool:
-        """Whether it was announced, and not withdrawn since."""
+        """Return whether the content is announced."""
 
     @abstractmethod
     async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
-        """Give others what a CID names, and tell them so. `car` makes the CAR of all of it, if that is wanted.
+        """Provide and announce content. `car` opens the CAR of the whole content, if the network needs it.
 
-        Raises what reading the CAR raises; then nothing is announced.
+        Errors of reading the CAR are passed on; then nothing is announced.
         """
 
     @abstractmethod
     async def withdraw(self, cid: str) -> None:
-        """Keep it for others no longer. One that was never announced is withdrawn already."""
+        """Stop providing content, if it is announced."""
 
     @abstractmethod
     async def addresses(self) -> Sequence[str]:
-        """The multiaddrs of who announces and fetches, for others to connect to; none while it cannot be reached."""
+        """Return the multiaddrs at which others can connect to our node; empty while it cannot be reached."""
 
 
-def origin(host: str) -> str | None:
-    """The HTTP origin that a multiaddr names; None for one that speaks something else. Raises BadHost."""
+def http_origin(host: str) -> str | None:
+    """Return the HTTP origin of a multiaddr, None for another protocol. Raises InvalidHostNode."""
     if len(host) <= HOST_LIMIT and _PEER.fullmatch(host):
         return None
     found = _HOST.fullmatch(host) if len(host) <= HOST_LIMIT else None
@@ -106,7 +106,7 @@ def origin(host: str) -> str | None:
 
 
 def _is_address(kind: str, name: str) -> bool:
-    """Numbers have to be numbers; names are for the resolver to judge."""
+    """Return whether an IP address is valid; the resolver checks names."""
     if not kind.startswith("ip"):
         return ":" not in name
     try:

@@ -1,9 +1,8 @@
-"""A kubo node of the operator's: content of the public network comes through it, and goes out through it.
+"""The operator's kubo node, which fetches from and announces to the public network over its RPC.
 
-It is driven by its RPC. What it hands over is checked like anything else from outside. A peer that a tenant names is
-connected to only by addresses that were looked up and admitted on our side, as numbers; host nodes that speak HTTP are
-asked without the node. What is announced is imported into the node and pinned there; to withdraw it takes the pin away,
-and the node's own garbage collection takes the blocks.
+Its content is verified like that of any other source. The node connects to a tenant's peer only by IP addresses that
+Roost has resolved and admitted; host nodes with HTTP are asked directly. Announced content is imported and pinned on
+the node; withdrawing removes the pin, and the node's garbage collection removes the blocks.
 """
 
 import asyncio
@@ -28,13 +27,12 @@ from roost.drivers.network.rpc import KuboRpc
 from roost.net.addresses import Address, parse_address
 
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
-"""Where a host and port are that a tenant named. Raises a Problem for what may not be reached."""
+"""Resolves a host and port that a tenant named. Raises a Problem for a forbidden destination."""
 
 IDLE, ANSWER, BRIEF, SLOW = 60.0, 10.0, 3.0, 300.0
-"""Seconds between two pieces of content, of which the first has to be found; for an answer; for one that somebody waits
-for; for one that takes work."""
+"""Timeouts in seconds: between chunks of content, for an answer, for an interactive one, and for slow operations."""
 LONGEST = 2 * 3600.0
-"""Seconds that one announcement may take."""
+"""Maximum seconds of one announcement."""
 _FRESH = 60.0
 _PEERS, _ADDRESSES = 20, 20
 _PEER = re.compile(
@@ -57,7 +55,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         *,
         idle: float = IDLE,
     ) -> None:
-        """`http` asks the host nodes that speak HTTP; `admits` says which of the node's addresses others may know."""
+        """`http` asks host nodes with HTTP; `admits` selects the addresses of the node that are published."""
         self._rpc = KuboRpc(url, credential)
         self._http = http
         self._locate = locate
@@ -102,14 +100,14 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
 
     async def _hand_over(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
         """Import a CAR and pin its root."""
-        boundary = ids.random_bytes(16).hex()  # content is anybody's, and must not end its part
+        boundary = ids.random_bytes(16).hex()  # random, so that content cannot contain it
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
         async with aclosing(car), aclosing(_form(car, boundary)) as body:
             lines = await self._rpc.call(
                 "dag/import", idle=SLOW, content=body, headers=headers, **{"pin-roots": "true"}
             )
         if [root for line in lines if (root := _root(line))] != [cid]:
-            raise NetworkRefused("The node did not pin what it was given")
+            raise NetworkRefused("The node did not pin the imported content")
 
     async def _look(self) -> Sequence[str]:
         try:
@@ -131,13 +129,13 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         return found is None or (number is not None and self._admits(number))
 
 
-async def version(url: str, credential: Sensitive[str] | None) -> str:
-    """Which kubo a node is. Raises SourceFailed, Refused."""
+async def kubo_version(url: str, credential: Sensitive[str] | None) -> str:
+    """Return the version of a kubo node. Raises SourceFailed, NetworkRefused."""
     match await KuboRpc(url, credential).call("version", idle=BRIEF):
         case [{"Version": str(told)}]:
             return told
         case _:
-            raise NetworkRefused("The node does not tell its version")
+            raise NetworkRefused("The node did not return its version")
 
 
 class _KuboSource(ContentSource):
@@ -161,10 +159,10 @@ class _KuboSource(ContentSource):
         except SourceFailed as failed:
             if began or "ReadTimeout" not in failed.message:
                 raise
-            raise ContentNotAtSource("Nobody gave it in time") from None
+            raise ContentNotAtSource("No peer provided the content in time") from None
 
     async def _connect(self, host: str) -> None:
-        """Have the node connect to a peer by the first address that works; one that has none is only noted."""
+        """Connect the node to a peer by the first address that works; failures are only logged."""
         try:
             async with asyncio.timeout(ANSWER):
                 for address in await self._reachable(host):
@@ -182,7 +180,7 @@ class _KuboSource(ContentSource):
         return True
 
     async def _reachable(self, host: str) -> Sequence[str]:
-        """The peer's multiaddrs with checked numbers in place of a name; none for one that is no such peer."""
+        """Return the peer's multiaddrs with admitted IP addresses instead of a name; empty for other protocols."""
         found = _PEER.fullmatch(host) if len(host) <= HOST_LIMIT else None
         if found is None:
             return ()
@@ -192,7 +190,7 @@ class _KuboSource(ContentSource):
 
 
 async def _form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
-    """A CAR as the one file of a form."""
+    """Wrap a CAR as the only file of a multipart form."""
     head = 'Content-Disposition: form-data; name="file"; filename="a.car"\r\nContent-Type: application/octet-stream'
     yield f"--{boundary}\r\n{head}\r\n\r\n".encode()
     async for piece in car:
@@ -201,7 +199,7 @@ async def _form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[byte
 
 
 def _root(line: object) -> str | None:
-    """The root that a line of `dag/import` says is pinned."""
+    """Return the pinned root in a line of `dag/import`, if it has one. Raises NetworkRefused."""
     match line:
         case {"Root": {"PinErrorMsg": str(wrong)}} if wrong:
             raise NetworkRefused(wrong)

@@ -1,4 +1,4 @@
-"""No network: content comes from nowhere but this server."""
+"""No public network: only content of this server is available."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""The RPC of a kubo node (docs.ipfs.tech, kubo RPC API): each verb is a POST, its answer JSON lines or a stream.
+"""RPC of a kubo node (docs.ipfs.tech, kubo RPC API): each call is a POST that returns JSON lines or a stream.
 
-The node is the operator's own. What it answers is bounded all the same, and its words end up in the log alone.
+Answers are limited although the node is the operator's own, and its messages go only to the log.
 """
 
 import base64
@@ -17,12 +17,12 @@ from roost.drivers.network.contract import NetworkRefused, SourceFailed
 
 CONNECT = 5.0
 _LINE, _LAST, _TOLD = 64 * 1024, 8, 500
-"""Bytes of one line, lines that are kept, and characters of an error's text."""
+"""Maximum bytes of a line, number of lines kept, and maximum characters of an error message."""
 
 
 class KuboRpc:
     def __init__(self, url: str, credential: Sensitive[str] | None) -> None:
-        """`credential` is written as in kubo's own settings: `bearer:TOKEN` or `basic:USER:PASSWORD`."""
+        """`credential` has kubo's own format: `bearer:TOKEN` or `basic:USER:PASSWORD`."""
         self._url = url
         self._credential = credential
         self._trust = httpx2.create_ssl_context()
@@ -37,7 +37,7 @@ class KuboRpc:
         headers: Mapping[str, str] | None = None,
         **params: str,
     ) -> AsyncGenerator[httpx2.Response]:
-        """The answer of one verb while it comes; `idle` is in seconds. Raises SourceFailed, Refused."""
+        """Stream the answer of one call; `idle` is in seconds. Raises SourceFailed, NetworkRefused."""
         timeout = httpx2.Timeout(idle, connect=CONNECT)
         try:
             async with (
@@ -65,14 +65,14 @@ class KuboRpc:
         headers: Mapping[str, str] | None = None,
         **params: str,
     ) -> Sequence[Mapping[str, Any]]:
-        """The last JSON objects of an answer. Raises SourceFailed, and Refused also for an error that comes late."""
+        """Return the last JSON objects of an answer. Raises SourceFailed, and NetworkRefused also for a late error."""
         told: deque[Mapping[str, Any]] = deque(maxlen=_LAST)
         async with self.post(verb, idle=idle, content=content, headers=headers, **params) as response:
             rest = b""
             async for piece in response.aiter_bytes():
                 *whole, rest = (rest + piece).split(b"\n")
                 if len(rest) > _LINE:
-                    raise SourceFailed(f"{verb}: a line without an end")
+                    raise SourceFailed(f"{verb}: a line exceeds {_LINE} bytes")
                 told.extend(_object(line) for line in whole if line)
             if rest:
                 told.append(_object(rest))
@@ -89,7 +89,7 @@ class KuboRpc:
 
 
 async def _reason(response: httpx2.Response) -> str:
-    """What an error says: `{"Message": ...}`, or the beginning of whatever it is."""
+    """Return the message of an error body: `{"Message": ...}`, or its first characters."""
     text = b""
     async for piece in response.aiter_bytes():
         text += piece
@@ -107,7 +107,7 @@ def _object(line: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise SourceFailed("The node answered with something else than JSON")
+        raise SourceFailed("The node's answer is not a JSON object")
     told = cast("Mapping[str, Any]", found)
     if told.get("Type") == "error":
         raise NetworkRefused(str(told.get("Message"))[:_TOLD])

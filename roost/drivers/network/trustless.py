@@ -1,7 +1,7 @@
-"""Trustless gateways (ipfs/specs, trustless gateway): content as CARs over HTTP, from whoever has it.
+"""Trustless gateways (ipfs/specs, trustless gateway), which provide content as CARs over HTTP.
 
-The operator's gateways are asked over the process's own network, its proxies and its certificate variables; host nodes,
-which a tenant names, only through the transport that was given for them. Redirects are not followed.
+The operator's gateways are reached over the process's own network with its proxy and certificate variables; host nodes
+that a tenant names only through a guarded transport. Redirects are not followed.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 import httpx2
 
 from roost.core.problem import Problem
-from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, origin
+from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, http_origin
 from roost.net.loopback import is_loopback_url
 
 CONNECT, IDLE = 10.0, 30.0
-"""Seconds: to connect, and between two pieces."""
+"""Timeouts in seconds: to connect, and between two chunks."""
 _NOT_THERE = frozenset({400, 403, 404, 410, 412, 451})
 _HEADERS = {
     "Accept": "application/vnd.ipld.car; version=1; order=dfs; dups=n",
@@ -27,13 +27,13 @@ Transport = Callable[[], httpx2.AsyncBaseTransport]
 
 class TrustlessNetwork(PublicNetwork):
     def __init__(self, gateways: Sequence[str], outwards: Transport, *, idle: float = IDLE) -> None:
-        """`outwards` makes the transport that leads to addresses which tenants name. It may refuse by a Problem."""
+        """`outwards` creates the transport to hosts that tenants name, which may refuse with a Problem."""
         self._gateways = gateways
         self._outwards = outwards
         self._idle = idle
 
     def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
-        named = dict.fromkeys(found for host in hosts if (found := origin(host)))
+        named = dict.fromkeys(found for host in hosts if (found := http_origin(host)))
         return [
             *(_GatewaySource(url, self._idle, self._outwards) for url in named),
             *(_GatewaySource(url, self._idle) for url in self._gateways),
@@ -60,7 +60,7 @@ class _GatewaySource(ContentSource):
             except httpx2.HTTPError as error:
                 raise SourceFailed(f"{self.name}: {type(error).__name__}") from None
             except (httpx2.InvalidURL, UnicodeError):
-                raise SourceFailed(f"{self.name}: not an address") from None
+                raise SourceFailed(f"{self.name}: invalid URL") from None
 
     def _client(self) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(self._idle, connect=CONNECT)
@@ -71,7 +71,7 @@ class _GatewaySource(ContentSource):
 
 
 class _RefusingTransport(httpx2.AsyncBaseTransport):
-    """A transport whose own refusals are a source that failed."""
+    """Transport wrapper that turns Problems into SourceFailed."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -90,6 +90,6 @@ def _check(response: httpx2.Response) -> None:
     if response.status_code in _NOT_THERE:
         raise ContentNotAtSource
     if not response.is_success:
-        raise SourceFailed(f"It answered {response.status_code}")
+        raise SourceFailed(f"The gateway answered {response.status_code}")
     if "application/vnd.ipld.car" not in response.headers.get("content-type", ""):
-        raise SourceFailed("It answered with something else than a CAR")
+        raise SourceFailed("The gateway's answer is not a CAR")

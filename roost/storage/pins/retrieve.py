@@ -15,7 +15,7 @@ from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
-from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, origin
+from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, http_origin
 from roost.identity import tenants
 from roost.storage.content.car_export import export_car
 from roost.storage.content.car_receiver import CarContents, CarReceiver
@@ -216,7 +216,7 @@ def _wrong(pin: Pin) -> PinState | None:
 def _are_hosts(hosts: Sequence[str]) -> bool:
     try:
         for host in hosts:
-            origin(host)
+            http_origin(host)
     except InvalidHostNode:
         return False
     return True

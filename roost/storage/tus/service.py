@@ -190,7 +190,7 @@ class TusUploadService:
             tree = await self._tree(draft, transfer)
             head = await draft.read(0, min(HEAD, transfer.offset))
         pack_id = ids.random_bytes(16).hex()
-        whole = self._drafts.whole(transfer.id, pack_id)
+        whole = self._drafts.object_writer(transfer.id, pack_id)
         receiver = self._content.receive_written(whole, transfer.profile, pack_id, tree)
         order = UploadRequestLimits(
             transfer.tenant_id, transfer.profile, transfer.file_id, transfer.limit, transfer.mime_types

@@ -92,7 +92,7 @@ class Puppet(ModelUpstream):
         self.asked = self.waiting = self.left = self.closed = 0
         self.requests: list[ChatRequest] = []
 
-    async def models(self) -> Sequence[str]:
+    async def list_models(self) -> Sequence[str]:
         self.asked += 1
         await asyncio.sleep(0)
         while self.stalls:

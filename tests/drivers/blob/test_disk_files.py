@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
-from roost.drivers.blob.disk_files import at_hand, exactly, in_thread, opened, sync_folder, write_all, write_direct
+from roost.drivers.blob.disk_files import (
+    open_in_thread,
+    read_cached,
+    read_exactly,
+    run_in_thread,
+    sync_folder,
+    write_all,
+    write_direct,
+)
 
 
 @pytest.fixture
@@ -25,24 +33,24 @@ def file(tmp_path: Path) -> Path:
 def test_what_was_just_written_is_at_hand_or_nothing_is_said(
     file: Path, offset: int, length: int, found: bytes
 ) -> None:
-    assert at_hand(file, offset, length) in {found, None}
+    assert read_cached(file, offset, length) in {found, None}
 
 
 @pytest.mark.parametrize(("offset", "length"), [(0, 11), (8, 3), (10, 1), (99, 1)])
 def test_what_is_not_whole_is_not_at_hand(file: Path, offset: int, length: int) -> None:
-    assert at_hand(file, offset, length) is None
+    assert read_cached(file, offset, length) is None
 
 
 def test_what_is_not_there_is_not_at_hand(tmp_path: Path) -> None:
-    assert at_hand(tmp_path / "nothing", 0, 1) is None
-    assert at_hand(tmp_path, 0, 1) is None
+    assert read_cached(tmp_path / "nothing", 0, 1) is None
+    assert read_cached(tmp_path, 0, 1) is None
 
 
 def test_a_range_is_read_whole_or_missing(file: Path) -> None:
     with file.open("rb") as opened:
-        assert exactly(opened.fileno(), 2, 5) == b"23456"
+        assert read_exactly(opened.fileno(), 2, 5) == b"23456"
         with pytest.raises(BlobNotFound):
-            exactly(opened.fileno(), 8, 3)
+            read_exactly(opened.fileno(), 8, 3)
 
 
 def test_all_is_written_when_the_system_takes_it_in_parts() -> None:
@@ -58,10 +66,10 @@ def test_all_is_written_when_the_system_takes_it_in_parts() -> None:
 
 async def test_what_the_system_says_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
     with pytest.raises(BlobNotFound):
-        await in_thread((tmp_path / "nothing").read_bytes)
+        await run_in_thread((tmp_path / "nothing").read_bytes)
     with pytest.raises(BlobStoreFailed, match="not available"):
-        await in_thread(tmp_path.read_bytes)
-    assert await in_thread(lambda: 7) == 7
+        await run_in_thread(tmp_path.read_bytes)
+    assert await run_in_thread(lambda: 7) == 7
 
 
 def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
@@ -80,7 +88,7 @@ async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
         numbers.append(os.open(file, os.O_RDONLY))
         return numbers[0]
 
-    opening = asyncio.create_task(opened(slow))
+    opening = asyncio.create_task(open_in_thread(slow))
     await asyncio.to_thread(began.wait, 20)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -37,7 +37,7 @@ async def test_it_grows_in_several_sittings(drafts: DraftStore, blobs: FolderSto
     async with drafts.open(KEY, 6) as draft:
         assert await draft.read(0, 6) == b"onetwo"
         assert draft.size == 6
-    await drafts.whole(KEY, OBJECT).commit()
+    await drafts.object_writer(KEY, OBJECT).commit()
     await drafts.remove(KEY)
     await drafts.remove(KEY)
     assert await blobs.read(OBJECT, 0, 6) == b"onetwo"
@@ -80,7 +80,7 @@ async def test_every_store_takes_one(tmp_path: Path) -> None:
     drafts = DraftStore(tmp_path, blobs)
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
-    await drafts.whole(KEY, OBJECT).commit()
+    await drafts.object_writer(KEY, OBJECT).commit()
     assert await blobs.read(OBJECT, 0, 3) == b"one"
 
 

@@ -88,7 +88,7 @@ async def test_an_old_file_that_is_adopted_is_a_new_object(tmp_path: Path) -> No
     draft.write_bytes(b"mine")
     os.utime(draft, (0, 0))
     store = FolderStore(tmp_path / "blobs")
-    await store.adopt(KEY, draft)
+    await store.import_file(KEY, draft)
     (found,) = [blob async for blob in store.list()]
     assert found.modified_at > clock.utc_now() - timedelta(hours=1)
 
@@ -109,14 +109,14 @@ async def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
     await store.probe()
     (tmp_path / "disk").rename(tmp_path / "elsewhere")
     (tmp_path / "disk").mkdir()
-    with pytest.raises(BlobStoreFailed, match="is gone"):
+    with pytest.raises(BlobStoreFailed, match="no longer exists"):
         await store.create(KEY)
-    with pytest.raises(BlobStoreFailed, match="is gone"):
+    with pytest.raises(BlobStoreFailed, match="no longer exists"):
         await store.check()
     for length in (5, 2**20):  # no object is said to be lost: it would be taken for damage
-        with pytest.raises(BlobStoreFailed, match="is gone"):
+        with pytest.raises(BlobStoreFailed, match="no longer exists"):
             await store.read(KEY, 0, length)
-        with pytest.raises(BlobStoreFailed, match="is gone"):
+        with pytest.raises(BlobStoreFailed, match="no longer exists"):
             await anext(store.stream(KEY, 0, length, length))
     assert list((tmp_path / "disk").iterdir()) == []
     (tmp_path / "disk").rmdir()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, MessengerUnreachable, TokenRejected
+from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
 
@@ -58,7 +58,7 @@ async def test_trouble_of_a_platform_says_nothing_about_a_token(
         outside.known.clear()
     else:
         outside.trouble = status
-    with pytest.raises(MessengerUnreachable) as trouble:
+    with pytest.raises(PlatformUnreachable) as trouble:
         await kind(outside.url).check(tokens)
     assert tokens.bot.reveal() not in trouble.value.message
     assert name not in trouble.value.message
@@ -70,7 +70,7 @@ async def test_what_is_no_answer_says_nothing_either(
     kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, raw: bytes
 ) -> None:
     outside.raw = raw
-    with pytest.raises(MessengerUnreachable) as trouble:
+    with pytest.raises(PlatformUnreachable) as trouble:
         await kind(outside.url).check(tokens)
     assert name not in trouble.value.message
 
@@ -79,7 +79,7 @@ async def test_what_is_no_answer_says_nothing_either(
 async def test_a_platform_that_is_not_there_is_told_without_its_address(
     kind: type[ChatPlatform], tokens: BotTokens, name: str
 ) -> None:
-    with pytest.raises(MessengerUnreachable) as trouble:
+    with pytest.raises(PlatformUnreachable) as trouble:
         await kind("http://127.0.0.1:9").check(tokens)
     assert "127.0.0.1" not in trouble.value.message
     assert tokens.bot.reveal() not in trouble.value.message

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.drivers.model.chat import ChatRequest, estimate
+from roost.drivers.model.chat import ChatRequest, estimate_tokens
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -24,25 +24,25 @@ def test_what_is_not_known_is_passed_on_as_it_came() -> None:
         "response_format": {"type": "json_object"},
         "logit_bias": {"50256": -100},
     }
-    assert ChatRequest.model_validate(body).body(stream=False) == body
+    assert ChatRequest.model_validate(body).request_body(stream=False) == body
 
 
 def test_a_streamed_request_asks_for_usage() -> None:
-    asked = _request(stream=True, stream_options={"other": 1}).directed("own").body(stream=True)
+    asked = _request(stream=True, stream_options={"other": 1}).for_model("own").request_body(stream=True)
     assert asked["model"] == "own"
     assert asked["stream"] is True
     assert asked["stream_options"] == {"include_usage": True, "other": 1}
 
 
 def test_a_request_in_one_piece_has_no_options_of_a_stream() -> None:
-    body = _request(stream=True, stream_options={"include_usage": True}).body(stream=False)
+    body = _request(stream=True, stream_options={"include_usage": True}).request_body(stream=False)
     assert "stream" not in body
     assert "stream_options" not in body
 
 
 def test_directing_leaves_the_request_as_it_was() -> None:
     request = _request(stream=True)
-    request.directed("own")
+    request.for_model("own")
     assert request.model == "m"
     assert not request.wants_usage
 
@@ -89,4 +89,4 @@ def test_a_messages_text_is_its_words() -> None:
 
 
 def test_an_estimate_counts_four_characters_a_token() -> None:
-    assert [estimate(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+    assert [estimate_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]

@@ -15,7 +15,7 @@ def _settings(url: str, *models: str) -> ModelSettings:
 
 async def test_named_models_are_not_asked_for() -> None:
     upstream = OpenAIUpstream(_settings("http://127.0.0.1:9", "b", "a"))
-    assert list(await upstream.models()) == ["b", "a"]
+    assert list(await upstream.list_models()) == ["b", "a"]
     await upstream.close()
 
 
@@ -50,7 +50,7 @@ async def test_only_ids_are_taken_from_a_list(body: object, models: list[str]) -
     text = json.dumps(body)
     async with raw(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()) as url:
         upstream = OpenAIUpstream(_settings(url))
-        assert await upstream.models() == models
+        assert await upstream.list_models() == models
         await upstream.close()
 
 
@@ -58,7 +58,7 @@ async def test_a_list_that_is_no_object_is_unavailable() -> None:
     async with raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]") as url:
         upstream = OpenAIUpstream(_settings(url))
         with pytest.raises(UpstreamUnavailable):
-            await upstream.models()
+            await upstream.list_models()
         await upstream.close()
 
 
@@ -66,5 +66,5 @@ async def test_preferred_models_come_first_in_the_order_of_preference() -> None:
     text = json.dumps({"data": [{"id": model} for model in ("tts-1", "gpt-4o-mini", "gpt-5", "gpt-4o")]})
     async with raw(f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()) as url:
         upstream = OpenAIUpstream(replace(_settings(url), prefer=("gpt-[0-9]", "gpt-*")))
-        assert await upstream.models() == ["gpt-5", "gpt-4o-mini", "gpt-4o", "tts-1"]
+        assert await upstream.list_models() == ["gpt-5", "gpt-4o-mini", "gpt-4o", "tts-1"]
         await upstream.close()

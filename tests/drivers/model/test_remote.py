@@ -22,7 +22,7 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 from roost.drivers.model.openai import OpenAIUpstream
-from roost.drivers.model.remote import LARGEST_ANSWER, LARGEST_EVENT, ProviderEndpointClient
+from roost.drivers.model.remote import MAX_ANSWER_BYTES, MAX_EVENT_BYTES, ProviderEndpointClient
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -41,7 +41,7 @@ async def _refused(response: Response) -> UpstreamProblem:
     async with serving(provider) as url:
         upstream = _upstream(url)
         problems: list[UpstreamProblem] = []
-        for work in (upstream.complete(REQUEST), anext(upstream.stream(REQUEST)), upstream.models()):
+        for work in (upstream.complete(REQUEST), anext(upstream.stream(REQUEST)), upstream.list_models()):
             with pytest.raises(UpstreamProblem) as refused:
                 await work
             problems.append(refused.value)
@@ -116,7 +116,7 @@ async def test_no_key_gets_out(status: int) -> None:
     for text in (str(problem), repr(problem), str(problem.extra), str(logs)):
         assert key not in text
         assert "cdef" not in text
-    assert any(entry["event"] == "model provider refused" for entry in logs)
+    assert any(entry["event"] == "upstream.request_refused" for entry in logs)
 
 
 async def test_a_long_message_is_cut() -> None:
@@ -143,11 +143,11 @@ async def test_a_proxy_of_the_operator_is_not_asked_for_this_machine(monkeypatch
     async with serving(OpenAIProvider()) as url:
         for address in (url, url.replace("127.0.0.1", "localhost")):
             upstream = _upstream(address)
-            assert await upstream.models() == [MODEL]
+            assert await upstream.list_models() == [MODEL]
             await upstream.close()
     far = _upstream("http://models.example.invalid")
     with pytest.raises(UpstreamUnavailable, match="ConnectError"):  # the proxy's port, where nobody listens
-        await far.models()
+        await far.list_models()
     await far.close()
 
 
@@ -170,7 +170,7 @@ async def test_nobody_there() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"choices":[]}',
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b'{"choices":' * 50_000,
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b" " * (LARGEST_ANSWER + 1),
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b" " * (MAX_ANSWER_BYTES + 1),
     ],
     ids=["nothing", "no http", "cut", "a list", "empty", "no choices", "deep", "endless"],
 )
@@ -190,7 +190,7 @@ async def test_an_answer_that_is_none_is_unavailable(answer: bytes) -> None:
         (sse(PIECE, "{broken"), 1),
         (sse(PIECE, "[1]"), 1),
         (sse(PIECE, json.dumps({"error": {"message": "overloaded"}})), 1),
-        (sse(PIECE, "x" * (LARGEST_EVENT + 1)), 1),
+        (sse(PIECE, "x" * (MAX_EVENT_BYTES + 1)), 1),
         (sse(), 0),
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", 0),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import UpstreamRefused
-from roost.drivers.model.scripted import ScriptedUpstream, plan
+from roost.drivers.model.scripted import ScriptedUpstream, plan_reply
 
 GREETING = "I am Roost's scripted stand-in model, not a language model."
 RUNTIME = "\n\nRuntime: agent=main | session=agent:main:openai:6398 | host=vm | os=Linux (x64) | capabilities=details"
@@ -23,16 +23,16 @@ def _tools(*names: str) -> list[dict[str, Any]]:
 
 
 def test_it_says_what_it_is_and_what_it_heard() -> None:
-    assert plan(_request(("user", "hello there"))).text == f"{GREETING} You said: hello there"
+    assert plan_reply(_request(("user", "hello there"))).text == f"{GREETING} You said: hello there"
 
 
 def test_it_hears_parts() -> None:
     parts = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "hello"}]
-    assert plan(_request(("user", parts))).text == f"{GREETING} You said: hello"
+    assert plan_reply(_request(("user", parts))).text == f"{GREETING} You said: hello"
 
 
 def test_it_repeats_no_more_than_a_little() -> None:
-    assert len(plan(_request(("user", "x" * 100_000))).text) < 600
+    assert len(plan_reply(_request(("user", "x" * 100_000))).text) < 600
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_it_repeats_no_more_than_a_little() -> None:
     ],
 )
 def test_what_an_engine_hides_in_the_users_messages_is_not_answered(messages: list[tuple[str, Any]]) -> None:
-    assert plan(_request(("system", "prompt" * 10_000), *messages)).text == f"{GREETING} You said: hello"
+    assert plan_reply(_request(("system", "prompt" * 10_000), *messages)).text == f"{GREETING} You said: hello"
 
 
 def test_the_newest_message_of_the_user_counts() -> None:
-    assert plan(_request(("user", "/say old"), ("assistant", "old"), ("user", "/say new"))).text == "new"
+    assert plan_reply(_request(("user", "/say old"), ("assistant", "old"), ("user", "/say new"))).text == "new"
 
 
 def test_without_a_user_it_says_so() -> None:
-    assert plan(_request(("system", "hello"))).text == f"{GREETING} You said nothing."
+    assert plan_reply(_request(("system", "hello"))).text == f"{GREETING} You said nothing."
 
 
 @pytest.mark.parametrize(
@@ -72,37 +72,37 @@ def test_without_a_user_it_says_so() -> None:
     ],
 )
 def test_say_is_said_exactly(text: str, said: str) -> None:
-    assert plan(_request(("user", text))).text == said
+    assert plan_reply(_request(("user", text))).text == said
 
 
 @pytest.mark.parametrize("text", ["/sayings are wise", "path/say x", "what does /say"])
 def test_what_only_looks_like_a_command_is_none(text: str) -> None:
-    assert plan(_request(("user", text))).text == f"{GREETING} You said: {text}"
+    assert plan_reply(_request(("user", text))).text == f"{GREETING} You said: {text}"
 
 
 def test_it_calls_the_tool_that_it_is_told_to() -> None:
-    reply = plan(
+    reply = plan_reply(
         _request(("user", 'please /tool exec {"command": "ls {}", "n": [1]} now'), tools=_tools("read", "exec"))
     )
     assert (reply.tool, json.loads(reply.arguments)) == ("exec", {"command": "ls {}", "n": [1]})
-    assert (reply.text, reply.finish) == ("", "tool_calls")
+    assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
 @pytest.mark.parametrize("text", ["/tool exec", "/tool exec\nthen more", "/tool exec and tell me"])
 def test_a_tool_may_have_no_arguments(text: str) -> None:
-    assert plan(_request(("user", text), tools=_tools("exec"))).arguments == "{}"
+    assert plan_reply(_request(("user", text), tools=_tools("exec"))).arguments == "{}"
 
 
 @pytest.mark.parametrize("text", ['/tool exec {"a": ', "/tool exec {'a': 1}", "/tool exec " + '{"a":' * 100_000])
 def test_broken_arguments_are_told(text: str) -> None:
-    reply = plan(_request(("user", text), tools=_tools("exec")))
+    reply = plan_reply(_request(("user", text), tools=_tools("exec")))
     assert reply.tool is None
     assert "not a JSON object" in reply.text
 
 
 def test_a_tool_that_is_not_offered_is_not_called() -> None:
     names = [f"tool{number}" for number in range(30)]
-    reply = plan(_request(("user", "/tool rocket {}"), tools=_tools(*names)))
+    reply = plan_reply(_request(("user", "/tool rocket {}"), tools=_tools(*names)))
     assert reply.tool is None
     assert "not offered the tool rocket" in reply.text
     assert "tool19" in reply.text
@@ -110,21 +110,21 @@ def test_a_tool_that_is_not_offered_is_not_called() -> None:
 
 
 def test_a_choice_of_none_offers_no_tools() -> None:
-    assert plan(_request(("user", "/tool exec {}"), tools=_tools("exec"), tool_choice="none")).tool is None
+    assert plan_reply(_request(("user", "/tool exec {}"), tools=_tools("exec"), tool_choice="none")).tool is None
 
 
 def test_it_tells_a_tools_result() -> None:
     after = [("assistant", None), ("tool", "42"), ("user", CONTEXT)]
-    assert plan(_request(("user", "/tool exec {}"), *after, tools=_tools("exec"))).text == "The tool answered: 42"
+    assert plan_reply(_request(("user", "/tool exec {}"), *after, tools=_tools("exec"))).text == "The tool answered: 42"
 
 
 def test_it_tells_no_more_than_the_beginning_of_a_long_result() -> None:
-    assert len(plan(_request(("user", "/tool exec {}"), ("tool", "y" * 100_000))).text) < 2_100
+    assert len(plan_reply(_request(("user", "/tool exec {}"), ("tool", "y" * 100_000))).text) < 2_100
 
 
 @pytest.mark.parametrize("count", ["0", "2001", "-1", "many", "1.5", "9" * 5000, "\u0663"])
 def test_slow_takes_a_number_of_words(count: str) -> None:
-    assert "/slow takes a number" in plan(_request(("user", f"/slow {count}"))).text
+    assert "/slow needs a number" in plan_reply(_request(("user", f"/slow {count}"))).text
 
 
 async def test_slow_takes_its_time() -> None:
@@ -149,5 +149,5 @@ async def test_a_stream_has_the_id_of_the_whole_answer() -> None:
 
 async def test_another_model_is_refused_with_the_code_that_clients_know() -> None:
     with pytest.raises(UpstreamRefused) as refused:
-        await ScriptedUpstream().complete(_request(("user", "hello")).directed("gpt"))
+        await ScriptedUpstream().complete(_request(("user", "hello")).for_model("gpt"))
     assert refused.value.extra == {"code": "model_not_found"}

@@ -20,7 +20,7 @@ from roost.drivers.engine.abilities.configuration import (
     ConfigurationWritten,
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
-from roost.drivers.model.json_access import obj, parsed, string
+from roost.drivers.model.json_access import as_object, as_string, parse_json
 from roost.drivers.runtime.warden_client import WardenFileNotFound
 
 _SCRIPT = Path(__file__).with_name("container_yaml.py").read_text()
@@ -65,11 +65,11 @@ class HermesConfiguration(ConfigurationAbility):
     async def _asked(self, inside: AgentContext, order: str, text: str, before: str = "") -> dict[str, Any]:
         asked = json.dumps({"text": text, "before": before}).encode()
         ran = await inside.warden.exec([*self._argv, order], timeout=_SECONDS, output_limit=_ANSWER, stdin=asked)
-        found = obj(parsed(ran.stdout))
+        found = as_object(parse_json(ran.stdout))
         if ran.exit_code or not found:
             raise EngineFailed("Hermes's Python could not read the configuration")
         return found
 
 
 def _words(found: dict[str, Any]) -> str:
-    return sanitize_lines(string(found.get("output")))[:OUTPUT_LIMIT]
+    return sanitize_lines(as_string(found.get("output")))[:OUTPUT_LIMIT]

@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.configuration import (
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.engine.openclaw import config
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
-from roost.drivers.model.json_access import items, obj, parsed, string
+from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ class OpenClawConfiguration(ConfigurationAbility):
 
     async def read(self, inside: AgentContext) -> str:
         async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
-            raw = obj(await rpc.call("config.get")).get("raw")
+            raw = as_object(await rpc.call("config.get")).get("raw")
         if not isinstance(raw, str):
             raise EngineFailed("The gateway cannot read the file")
         return raw.replace(config.edge_header(inside.token), PLACEHOLDER)
@@ -85,7 +85,7 @@ class OpenClawConfiguration(ConfigurationAbility):
             timeout=_CHECK_SECONDS,
             stdin=(text or "").encode(),
         )
-        return _verdict(parsed(ran.stdout))
+        return _verdict(parse_json(ran.stdout))
 
     async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
         users = config.read(text.encode())
@@ -108,7 +108,7 @@ class OpenClawConfiguration(ConfigurationAbility):
 async def _set(rpc: OpenClawRpc, raw: str) -> None:
     """Who writes last wins: between reading the mark of the file and writing it, others may have written."""
     for turn in range(_TURNS):
-        found = obj(await rpc.call("config.get"))
+        found = as_object(await rpc.call("config.get"))
         try:
             await rpc.call("config.set", {"raw": raw, "baseHash": found.get("hash")}, _SET_SECONDS)
             return
@@ -128,12 +128,12 @@ async def _live(rpc: OpenClawRpc) -> bool:
     deadline = clock.monotonic_seconds() + _LIVE_SECONDS
     try:
         while clock.monotonic_seconds() < deadline:
-            found = obj(await rpc.call("config.get"))
+            found = as_object(await rpc.call("config.get"))
             if found.get("valid") is False:
                 raise ConfigurationRejected(_told(found.get("issues")))
             if found.get("appliedConfigHash") and found.get("appliedConfigHash") == found.get("configRevisionHash"):
                 return True
-            if obj(obj(obj(found.get("config")).get("gateway")).get("reload")).get("mode") == "off":
+            if as_object(as_object(as_object(found.get("config")).get("gateway")).get("reload")).get("mode") == "off":
                 return False
             await asyncio.sleep(_LOOK_AGAIN)
     except EngineFailed:  # it restarts itself
@@ -142,7 +142,7 @@ async def _live(rpc: OpenClawRpc) -> bool:
 
 
 def _verdict(found: Any) -> ConfigurationVerdict:
-    fields = obj(found)
+    fields = as_object(found)
     valid = fields.get("valid")
     if not isinstance(valid, bool):
         raise EngineFailed("The engine's program did not say whether the configuration is valid")
@@ -152,7 +152,10 @@ def _verdict(found: Any) -> ConfigurationVerdict:
 
 
 def _told(issues: object) -> str:
-    lines = [f"{string(one.get('path')) or '<root>'}: {string(one.get('message'))}" for one in map(obj, items(issues))]
+    lines = [
+        f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}"
+        for one in map(as_object, as_list(issues))
+    ]
     return _shown("\n".join(lines[:_ISSUES]))
 
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API behind OpenAI's form: the endpoint, and the translation of requests and answers."""
+"""Anthropic's Messages API, translated from and to OpenAI's format."""
 
 from roost.drivers.model.anthropic.driver import AnthropicUpstream
 

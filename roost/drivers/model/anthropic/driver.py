@@ -1,52 +1,54 @@
-"""The endpoint: sends what `request` makes of a chat request, and gives back what `answer` makes of what comes."""
+"""Upstream for Anthropic's Messages API."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import httpx2
 
-from roost.drivers.model.anthropic.answer import ChunkTranslator, completion
+from roost.drivers.model.anthropic.answer import ChunkTranslator, chat_completion
 from roost.drivers.model.anthropic.request import messages_request
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
-from roost.drivers.model.openai import listed
-from roost.drivers.model.remote import IDLE, ProviderEndpointClient
+from roost.drivers.model.openai import model_ids
+from roost.drivers.model.remote import IDLE_SECONDS, ProviderEndpointClient
 
 _VERSION = "2023-06-01"
 
 
 class AnthropicUpstream(ModelUpstream):
     def __init__(
-        self, settings: ModelSettings, *, idle: float = IDLE, transport: httpx2.AsyncBaseTransport | None = None
+        self, settings: ModelSettings, *, idle: float = IDLE_SECONDS, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
-        """`transport` carries all requests, where the network that the process sees is not to be used."""
+        """Connect to an endpoint; `transport` replaces the process's own network. idle: seconds."""
         super().__init__(settings.name)
         self._settings = settings
         self._remote = ProviderEndpointClient(
             settings, {"anthropic-version": _VERSION, **_key(settings)}, idle=idle, transport=transport
         )
 
-    async def models(self) -> Sequence[str]:
-        return self._settings.models or listed(await self._remote.get("/v1/models?limit=1000"), self._settings.prefer)
+    async def list_models(self) -> Sequence[str]:
+        return self._settings.models or model_ids(
+            await self._remote.get("/v1/models?limit=1000"), self._settings.prefer
+        )
 
     async def complete(self, request: ChatRequest) -> Json:
         answer = await self._remote.post("/v1/messages", messages_request(request))
         if answer.get("type") != "message":
-            raise self._remote.unclear()
-        return completion(answer)
+            raise self._remote.malformed_answer()
+        return chat_completion(answer)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
         chunks = ChunkTranslator(with_usage=request.wants_usage)
         body = {**messages_request(request), "stream": True}
-        async with aclosing(self._remote.events("/v1/messages", body)) as events:
+        async with aclosing(self._remote.stream_events("/v1/messages", body)) as events:
             async for event in events:
                 if event.get("type") == "error":
-                    raise self._remote.broken(event.get("error"))
-                for chunk in chunks.of(event):
+                    raise self._remote.stream_error(event.get("error"))
+                for chunk in chunks.translate(event):
                     yield chunk
                 if chunks.complete:
                     return
-        raise self._remote.cut()
+        raise self._remote.truncated_stream()
 
     async def close(self) -> None:
         await self._remote.close()

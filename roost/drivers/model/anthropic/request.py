@@ -1,7 +1,7 @@
-"""OpenAI's chat request as a request of the Messages API. Pure.
+"""Translation of OpenAI's chat requests to the Messages API. Pure.
 
-What the Messages API has no word for (`seed`, `logprobs`, `response_format` ...) is left out; content that would be
-lost (audio, files) is refused instead.
+Options that the Messages API lacks (`seed`, `logprobs`, `response_format` ...) are dropped; content that would be lost
+(audio, files) is rejected.
 """
 
 import re
@@ -12,7 +12,7 @@ from roost.drivers.model.chat import ChatMessage, ChatRequest, ContentPart, Tool
 from roost.drivers.model.contract import Json, UpstreamRefused
 
 MAX_TOKENS = 8_192
-"""The Messages API wants a limit; this one is for requests that name none, and every current model accepts it."""
+"""Limit for requests without one; the Messages API requires a limit, and every current model accepts this one."""
 
 _DATA_URL = re.compile(r"data:(image/[\w.+-]{1,50});base64,", re.IGNORECASE)
 _NO_PARAMETERS: Json = {"type": "object", "properties": {}}
@@ -21,7 +21,7 @@ _TEXTS = frozenset({"text", "refusal"})
 
 
 def messages_request(request: ChatRequest) -> Json:
-    """Raises UpstreamRefused for content that cannot be said in the Messages API."""
+    """Translate a request. Raises UpstreamRefused for content that the Messages API does not support."""
     body: Json = {
         "model": request.model,
         "max_tokens": request.max_completion_tokens or request.max_tokens or MAX_TOKENS,
@@ -43,7 +43,7 @@ def messages_request(request: ChatRequest) -> Json:
 
 
 def _turns(messages: Sequence[ChatMessage]) -> list[Json]:
-    """Messages in turn: neighbours of one role become one, so that all results of a turn's tools stand together."""
+    """Merge consecutive messages of one role, so that all tool results of a turn are in one message."""
     turns: list[Json] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
@@ -69,14 +69,14 @@ def _content(message: ChatMessage) -> list[Json]:
 def _tool_use(call: ToolCall) -> Json:
     assert call.function is not None
     given = call.function.arguments or "{}"
-    value = json_access.parsed(given)
-    # A model's broken JSON goes back to it as it was: it is its own history.
-    arguments: Json = json_access.obj(value) if isinstance(value, dict) else {"arguments": given}
+    value = json_access.parse_json(given)
+    # A model's malformed JSON is sent back unchanged, because it is part of its history.
+    arguments: Json = json_access.as_object(value) if isinstance(value, dict) else {"arguments": given}
     return {"type": "tool_use", "id": call.id, "name": call.function.name, "input": arguments}
 
 
 def _blocks(parts: Sequence[ContentPart]) -> list[Json]:
-    """Content blocks; empty text, which the Messages API refuses, is left out."""
+    """Translate parts to content blocks, without empty text, which the Messages API rejects."""
     return [_block(part) for part in parts if part.type not in _TEXTS or part.text]
 
 
@@ -87,9 +87,9 @@ def _block(part: ContentPart) -> Json:
     elif part.image_url is not None:
         block = {"type": "image", "source": _image(part.image_url.url)}
     else:
-        raise UpstreamRefused(f"This model takes no content of type {part.type[:50]}")
-    if cache := json_access.obj((part.model_extra or {}).get("cache_control")):
-        block["cache_control"] = cache  # clients that know the provider mark what is worth keeping
+        raise UpstreamRefused(f"This model does not accept content of type {part.type[:50]!r}")
+    if cache := json_access.as_object((part.model_extra or {}).get("cache_control")):
+        block["cache_control"] = cache  # clients that know the provider mark blocks to cache
     return block
 
 
@@ -98,7 +98,7 @@ def _image(url: str) -> Json:
         return {"type": "base64", "media_type": found[1].lower(), "data": url[found.end() :]}
     if url.startswith(("https://", "http://")):
         return {"type": "url", "url": url}
-    raise UpstreamRefused("An image is a data URL in base64 or an address")
+    raise UpstreamRefused("An image must be a base64 data URL or an HTTP URL")
 
 
 def _tools(request: ChatRequest) -> list[Json]:
@@ -112,7 +112,7 @@ def _tools(request: ChatRequest) -> list[Json]:
 
 
 def _tool_choice(request: ChatRequest) -> Json | None:
-    """None leaves the choice out, as it has to be without tools."""
+    """Translate the tool choice; None omits it, which is required without tools."""
     if not request.functions:
         return None
     one_at_a_time = request.parallel_tool_calls is False
@@ -122,7 +122,7 @@ def _tool_choice(request: ChatRequest) -> Json | None:
         return {"type": "none"}
     if given == "required":
         choice = {"type": "any"}
-    elif name := json_access.string(json_access.obj(json_access.obj(given).get("function")).get("name")):
+    elif name := json_access.as_string(json_access.as_object(json_access.as_object(given).get("function")).get("name")):
         choice = {"type": "tool", "name": name}
     elif not one_at_a_time:
         return None

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from roost.drivers.model.anthropic.answer import ChunkTranslator, completion
+from roost.drivers.model.anthropic.answer import ChunkTranslator, chat_completion
 
 
 def _message(*content: Any, **more: Any) -> dict[str, Any]:
@@ -11,7 +11,7 @@ def _message(*content: Any, **more: Any) -> dict[str, Any]:
 
 def _chunks(*events: dict[str, Any], with_usage: bool = False) -> tuple[ChunkTranslator, list[dict[str, Any]]]:
     made = ChunkTranslator(with_usage=with_usage)
-    return made, [chunk for event in events for chunk in made.of(event)]
+    return made, [chunk for event in events for chunk in made.translate(event)]
 
 
 def _deltas(*events: dict[str, Any]) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def _stop(index: int) -> dict[str, Any]:
 
 
 def test_a_message_is_a_completion() -> None:
-    answer = completion(
+    answer = chat_completion(
         _message(
             {"type": "thinking", "thinking": "hm", "signature": "x"},
             {"type": "text", "text": "Let me "},
@@ -62,7 +62,7 @@ def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
         "cache_read_input_tokens": 100,
         "output_tokens": 7,
     }
-    assert completion(_message(usage=usage))["usage"] == {
+    assert chat_completion(_message(usage=usage))["usage"] == {
         "prompt_tokens": 113,
         "completion_tokens": 7,
         "total_tokens": 120,
@@ -86,14 +86,14 @@ def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
     ],
 )
 def test_reasons_to_stop(reason: Any, finish: str) -> None:
-    assert completion(_message(stop_reason=reason))["choices"][0]["finish_reason"] == finish
+    assert chat_completion(_message(stop_reason=reason))["choices"][0]["finish_reason"] == finish
 
 
 @pytest.mark.parametrize(
     "odd", [{}, {"content": "text"}, {"content": [1, None, {"type": "tool_use"}]}, {"usage": {"input_tokens": -4}}]
 )
 def test_an_odd_message_is_still_a_completion(odd: dict[str, Any]) -> None:
-    answer = completion(odd)
+    answer = chat_completion(odd)
     assert answer["choices"][0]["message"]["role"] == "assistant"
     assert answer["usage"]["total_tokens"] == 0
 

@@ -23,7 +23,7 @@ def _request(content: Any = "hello", **more: Any) -> ChatRequest:
 
 async def test_named_models_are_not_asked_for() -> None:
     upstream = _upstream("http://127.0.0.1:9", "b", "a")
-    assert list(await upstream.models()) == ["b", "a"]
+    assert list(await upstream.list_models()) == ["b", "a"]
     await upstream.close()
 
 
