@@ -120,9 +120,17 @@ def _bare_exemptions(module: Module) -> Iterator[int]:
 
 _HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
 _CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/subprocess_worker.py")
-_IN_BOXES = (  # programs of their own, which run in containers
-    *("roost/warden/*", "roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/hermes/scheduler.py"),
-    "roost/drivers/engine/fake_admin_api.py",
+_IN_CONTAINERS = (  # programs of their own
+    *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
+    *("roost/drivers/engine/fake_gateway.py", "roost/drivers/engine/hermes/runs.py"),
+)
+_INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
+    *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake.py", "roost/drivers/engine/node.py"),
+    *("roost/drivers/engine/version_folder.py", "roost/drivers/engine/install_staging.py"),
+    *("roost/drivers/engine/hermes/driver.py", "roost/drivers/engine/hermes/configuration.py"),
+    *("roost/drivers/engine/hermes/environment.py", "roost/drivers/engine/hermes/tasks.py"),
+    *("roost/drivers/engine/openclaw/driver.py", "roost/drivers/engine/openclaw/plugins.py"),
+    *("roost/drivers/engine/openclaw/install.py", "roost/drivers/engine/openclaw/compile_cache.py"),
 )
 
 RULES: tuple[Rule, ...] = (
@@ -205,7 +213,10 @@ RULES: tuple[Rule, ...] = (
             *("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"),
             *("time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.gmtime"),
         ),
-        ("roost/core/clock.py", *_IN_BOXES),
+        (
+            *("roost/core/clock.py", "roost/warden/*", "roost/drivers/engine/hermes/scheduler.py"),
+            *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
+        ),
         "ask core/clock.py for the time, so that a test can set it",
         "from datetime import UTC, datetime\ndatetime.now(UTC)",
     ),
@@ -297,6 +308,30 @@ RULES: tuple[Rule, ...] = (
         _CHILDREN,
         "only drivers (on the host), the warden (in a container) and core/subprocess_worker.py run programs",
         "import subprocess\nsubprocess.run(['true'])",
+    ),
+    Rule(
+        "files and sockets of this machine",
+        uses("open", "os.*", "io.*", "pathlib.*", "shutil.*", "socket.*", "tarfile.*", "tempfile.*"),
+        (
+            *(
+                "roost/config*",
+                "roost/keyring.py",
+                "roost/core/*",
+                "roost/net/*",
+                "roost/web/*",
+                "roost/work/*",
+                "roost/identity/*",
+            ),
+            *("roost/storage/*", "roost/drivers/[!er]*", "roost/hosts/*", "roost/app/*", "roost/cli/*"),
+            *("roost/migrations/*", "roost/warden/*"),
+            *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py"),
+            "roost/drivers/runtime/loopback_namespace.py",  # part of the fake
+            "roost/agents/lifecycle/trusted_authorities.py",  # reads the operator's `ca_file`
+            *_IN_CONTAINERS,
+            *_INSTALLED,
+        ),
+        "an agent's files are read and written through its warden; the runtime contract names nothing of a host",
+        "from pathlib import Path\nPath('agents/ada/workspace/notes').read_text()",
     ),
     Rule(
         "camelCase",
