@@ -1,4 +1,4 @@
-"""A box with its warden beside bare bwrap, and a command in it beside a command on the host."""
+"""A container with its warden beside bare bwrap, and a command in it beside a command on the host."""
 
 import asyncio
 import statistics
@@ -38,7 +38,7 @@ async def _run(folder: Path) -> Sequence[Row]:
         began = time.perf_counter()
         await warden.exec(["true"])
         commands.append((time.perf_counter() - began) * 1000)
-    memory = [_pss(box.pid) for box in await runtime.list() if box.pid]
+    memory = [_pss(container.pid) for container in await runtime.list() if container.pid]
     for number in range(_BOXES):
         await runtime.delete(f"bench-{number}")
     bare = _bare(folder)

@@ -14,13 +14,13 @@ DRAIN_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 
 
-async def converse(child: ChildProcess, link: Connection, seconds: float, limit: int | None) -> None:
+async def converse(child: ChildProcess, connection: Connection, seconds: float, limit: int | None) -> None:
     """Run to the end, for `seconds`, or until the client goes away; the last two kill the command.
 
     What goes beyond `limit` bytes of a stream is dropped, and told as `truncated`.
     """
-    work = asyncio.create_task(_deliver(child, link, limit))
-    client = asyncio.create_task(_listen(child, link))
+    work = asyncio.create_task(_deliver(child, connection, limit))
+    client = asyncio.create_task(_listen(child, connection))
     try:
         await asyncio.wait({work, client}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         timed_out = not work.done() and not client.done()
@@ -31,7 +31,7 @@ async def converse(child: ChildProcess, link: Connection, seconds: float, limit:
         if work.done() and not work.exception() and not client.done():
             code = TIMED_OUT if timed_out else child.ended.result()
             async with asyncio.timeout(DRAIN_SECONDS):
-                await link.finish(code=code, timedOut=timed_out, truncated=work.result())
+                await connection.finish(code=code, timedOut=timed_out, truncated=work.result())
             await asyncio.wait({client}, timeout=DRAIN_SECONDS)  # closed under its input, it would miss the answer
     finally:
         work.cancel()
@@ -39,16 +39,16 @@ async def converse(child: ChildProcess, link: Connection, seconds: float, limit:
         await asyncio.gather(work, client, return_exceptions=True)
 
 
-async def _deliver(child: ChildProcess, link: Connection, limit: int | None) -> bool:
+async def _deliver(child: ChildProcess, connection: Connection, limit: int | None) -> bool:
     """All output, then the end of the process. True when some was dropped."""
     dropped = await asyncio.gather(
-        *(_stream(child, fd, link, kind, limit) for fd, kind in zip(child.outputs, (b"o", b"e"), strict=True))
+        *(_stream(child, fd, connection, kind, limit) for fd, kind in zip(child.outputs, (b"o", b"e"), strict=True))
     )
     await child.ended
     return any(dropped)
 
 
-async def _stream(child: ChildProcess, fd: int, link: Connection, kind: bytes, limit: int | None) -> bool:
+async def _stream(child: ChildProcess, fd: int, connection: Connection, kind: bytes, limit: int | None) -> bool:
     sent = 0
     dropped = False
     async for data in child.output(fd):
@@ -56,24 +56,24 @@ async def _stream(child: ChildProcess, fd: int, link: Connection, kind: bytes, l
         dropped = dropped or len(kept) < len(data)
         if kept:
             sent += len(kept)
-            await link.frame(kind, kept)
+            await connection.frame(kind, kept)
     return dropped
 
 
-async def _listen(child: ChildProcess, link: Connection) -> None:
+async def _listen(child: ChildProcess, connection: Connection) -> None:
     """Pass input on; returns when the client has gone."""
     try:
         while True:
-            kind, data = await link.take()
+            kind, data = await connection.take()
             if kind == b"i" and data:
-                await _feed(child, data, link)
+                await _feed(child, data, connection)
             elif kind == b"i":
                 child.close_stdin()
     except ConnectionError:
         return
 
 
-async def _feed(child: ChildProcess, data: bytes, link: Connection) -> None:
+async def _feed(child: ChildProcess, data: bytes, connection: Connection) -> None:
     while data and child.stdin >= 0:
         try:
             data = data[os.write(child.stdin, data) :]
@@ -82,7 +82,7 @@ async def _feed(child: ChildProcess, data: bytes, link: Connection) -> None:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await usable(child.stdin, child.ended, write=True)
             except TimeoutError:
-                if hung_up(link.sock.fileno()):  # nobody reads from the client meanwhile
+                if hung_up(connection.sock.fileno()):  # nobody reads from the client meanwhile
                     raise ConnectionResetError from None
         except BrokenPipeError:
             child.close_stdin()

@@ -16,7 +16,7 @@ Entry = list[str | int | float]
 
 
 def open_under(root: str, path: str, *, make: bool = False) -> int:
-    """An O_PATH descriptor of `path` under `root`; `make` creates missing folders. Raises Refused and OSError."""
+    """Open `path` under `root` with O_PATH; `make` creates missing folders. Raises RequestRefused and OSError."""
     todo, links = _parts(path)[::-1], 0
     stack = [os.open(root, os.O_PATH | os.O_DIRECTORY)]
     try:
@@ -41,7 +41,7 @@ def open_under(root: str, path: str, *, make: bool = False) -> int:
 
 
 def open_file(root: str, path: str, limit: int) -> int:
-    """A regular file of at most `limit` bytes, for reading. Raises Refused and OSError."""
+    """A regular file of at most `limit` bytes, for reading. Raises RequestRefused and OSError."""
     fd = _reopen(open_under(root, path), os.O_RDONLY, stat.S_ISREG)
     if os.fstat(fd).st_size > limit:
         os.close(fd)

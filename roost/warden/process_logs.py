@@ -30,24 +30,24 @@ class LogFollower:
 
 
 class ProcessLogs:
-    """The journals of a box, by source."""
+    """The logs of a container, by source."""
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._journals: dict[str, ProcessLog] = {}
+        self._sources: dict[str, ProcessLog] = {}
         self.followers: set[LogFollower] = set()
 
     def of(self, source: str) -> "ProcessLog":
-        if source not in self._journals:
-            self._journals[source] = ProcessLog(source, self._home, self._publish)
-        return self._journals[source]
+        if source not in self._sources:
+            self._sources[source] = ProcessLog(source, self._home, self._publish)
+        return self._sources[source]
 
     def note(self, text: str) -> None:
         """A line of the warden itself."""
         self.of("warden").add(text.encode())
 
     def last(self, source: str | None, limit: int) -> list[Line]:
-        chosen = [journal.lines for name, journal in self._journals.items() if source in {None, name}]
+        chosen = [log.lines for name, log in self._sources.items() if source in {None, name}]
         return list(heapq.merge(*chosen, key=lambda line: line[0]))[-limit:] if limit > 0 else []
 
     def _publish(self, line: Line) -> None:

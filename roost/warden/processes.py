@@ -1,4 +1,4 @@
-"""Processes of a box: started in sessions of their own, reaped, and ended with all that descends from them.
+"""Processes of a container: started in sessions of their own, reaped, and ended with all that descends from them.
 
 No asyncio subprocesses: pid 1 reaps every orphan, and two reapers would steal each other's exit codes.
 
@@ -65,7 +65,7 @@ class ChildProcess:
 
 
 class ProcessSupervisor:
-    """Starts processes and reaps them and the orphans of the box. `reap` belongs to SIGCHLD."""
+    """Starts processes and reaps them and the orphans of the container. `reap` belongs to SIGCHLD."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)

@@ -1,5 +1,5 @@
 """The warden itself: it serves the requests of the server, leads loopback ports to the server's sockets, and ends all
-that runs when it is told to end. It trusts the server that connects to it, and nothing that lives in the box.
+that runs when it is told to end. It trusts the server that connects to it, and nothing that lives in the container.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ ERRNO_CODES = {
 
 
 def main(config: str) -> None:
-    """Run until SIGTERM. Whoever lives in the box has our uid, so it may neither trace us nor read our memory."""
+    """Run until SIGTERM. Whoever lives in the container has our uid, so it may neither trace us nor read our memory."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -52,12 +52,12 @@ def main(config: str) -> None:
 
 
 class WardenService:
-    """Each operation replies, or raises Refused or OSError."""
+    """Each operation replies, or raises RequestRefused or OSError."""
 
     def __init__(self, config: Json) -> None:
         self._config, self._born = config, time.monotonic()
         self._roots: dict[str, str] = {"workspace": config["workspace"], "home": config["home"]}
-        self._nursery = ProcessSupervisor(config.get("env") or {})
+        self._supervisor = ProcessSupervisor(config.get("env") or {})
         self._logs = ProcessLogs(config["home"])
         self._watched: dict[str, WatchedProcess] = {}
         self._execs = self._dials = 0
@@ -72,7 +72,7 @@ class WardenService:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         loop.set_default_executor(ThreadPoolExecutor(4))
         loop.set_exception_handler(lambda _, told: self._logs.note(f"{told['message']}: {told.get('exception')!r}"))
-        loop.add_signal_handler(signal.SIGCHLD, self._nursery.reap)
+        loop.add_signal_handler(signal.SIGCHLD, self._supervisor.reap)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         jobs = [serve(_inherited(self._config["listen_fd"]), CONNECTIONS, self._attend)]
@@ -89,63 +89,63 @@ class WardenService:
         await sweep(os.getpid(), None)
 
     async def _attend(self, sock: socket.socket) -> None:
-        link = Connection(sock)
+        connection = Connection(sock)
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                ask = await link.request()
-            await self._operations[ask["op"]](ask, link)
+                ask = await connection.request()
+            await self._operations[ask["op"]](ask, connection)
         except RequestRefused as problem:
-            await link.fail(problem.code, str(problem))
+            await connection.fail(problem.code, str(problem))
         except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
-            await link.fail("badRequest", repr(problem))
+            await connection.fail("badRequest", repr(problem))
         except OSError as problem:
-            await link.fail(ERRNO_CODES.get(problem.errno or 0, "failed"), problem.strerror or repr(problem))
+            await connection.fail(ERRNO_CODES.get(problem.errno or 0, "failed"), problem.strerror or repr(problem))
 
-    async def _ping(self, _: Json, link: Connection) -> None:
-        await link.reply(pid=os.getpid(), uptime=time.monotonic() - self._born)
+    async def _ping(self, _: Json, connection: Connection) -> None:
+        await connection.reply(pid=os.getpid(), uptime=time.monotonic() - self._born)
 
-    async def _dial(self, ask: Json, link: Connection) -> None:
+    async def _dial(self, ask: Json, connection: Connection) -> None:
         if self._dials >= DIALS:
             raise RequestRefused("busy", "too many open streams")
         with await _loopback(int(ask["port"])) as out:
             self._dials += 1
             try:
-                await link.reply()
-                await splice(link.sock, out)
+                await connection.reply()
+                await splice(connection.sock, out)
             finally:
                 self._dials -= 1
 
-    async def _list(self, ask: Json, link: Connection) -> None:
+    async def _list(self, ask: Json, connection: Connection) -> None:
         found = await asyncio.to_thread(entries, self._roots[ask["root"]], ask["path"])
-        await link.reply()
-        await link.items(found)
-        await link.finish()
+        await connection.reply()
+        await connection.items(found)
+        await connection.finish()
 
-    async def _read(self, ask: Json, link: Connection) -> None:
+    async def _read(self, ask: Json, connection: Connection) -> None:
         left = int(ask["limit"])
         fd = await asyncio.to_thread(open_file, self._roots[ask["root"]], ask["path"], left)
         try:
-            await link.reply()
+            await connection.reply()
             while data := await asyncio.to_thread(os.read, fd, min(left + 1, CHUNK)):
                 left -= len(data)
                 if left < 0:
                     raise RequestRefused("fileTooLarge", "the file grew beyond the limit")
-                await link.frame(b"d", data)
-            await link.finish()
+                await connection.frame(b"d", data)
+            await connection.finish()
         finally:
             os.close(fd)
 
-    async def _write(self, ask: Json, link: Connection) -> None:
+    async def _write(self, ask: Json, connection: Connection) -> None:
         draft = await asyncio.to_thread(AtomicFile, self._roots[ask["root"]], ask["path"], int(ask["mode"]))
         try:
-            await link.reply()
-            await _receive(draft, link, int(ask["size"]))
+            await connection.reply()
+            await _receive(draft, connection, int(ask["size"]))
             await asyncio.to_thread(draft.commit)
         finally:
             await asyncio.to_thread(draft.close)
-        await link.finish()
+        await connection.finish()
 
-    async def _exec(self, ask: Json, link: Connection) -> None:
+    async def _exec(self, ask: Json, connection: Connection) -> None:
         if self._execs >= EXECS:
             raise RequestRefused("busy", "too many commands run")
         seconds, limit, stdin = float(ask["timeout"]), ask.get("limit"), bool(ask["stdin"])
@@ -154,8 +154,8 @@ class WardenService:
         try:
             if not stdin:
                 child.close_stdin()
-            await link.reply(pid=child.pid)
-            await converse(child, link, seconds, limit)
+            await connection.reply(pid=child.pid)
+            await converse(child, connection, seconds, limit)
         finally:
             if not child.ended.done():  # the client left before it was told that the command runs
                 await child.kill()
@@ -168,13 +168,13 @@ class WardenService:
         try:
             folder = open_under(root, inside)
             try:
-                return self._nursery.spawn(ask["argv"], ask.get("env") or {}, folder, split=split)
+                return self._supervisor.spawn(ask["argv"], ask.get("env") or {}, folder, split=split)
             finally:
                 os.close(folder)
         except (OSError, ValueError, IndexError, RequestRefused) as problem:
             raise RequestRefused("execRefused", str(problem)) from problem
 
-    async def _start(self, ask: Json, link: Connection) -> None:
+    async def _start(self, ask: Json, connection: Connection) -> None:
         name = ask["name"]
         if not NAME.fullmatch(name) or name == "warden":
             raise RequestRefused("badRequest", "no process can have that name")
@@ -185,36 +185,36 @@ class WardenService:
             raise RequestRefused("busy", "too many processes are watched")
         start = partial(self._spawn, ask, None, split=False)
         self._watched[name] = WatchedProcess(start, self._logs.of(name), restart=bool(ask["restart"]))
-        await link.reply()
+        await connection.reply()
 
-    async def _stop(self, ask: Json, link: Connection) -> None:
+    async def _stop(self, ask: Json, connection: Connection) -> None:
         if process := self._watched.get(ask["name"]):
             await process.stop(float(ask["grace"]))
-        await link.reply()
+        await connection.reply()
 
-    async def _processes(self, _: Json, link: Connection) -> None:
-        await link.reply(processes={name: process.view() for name, process in self._watched.items()})
+    async def _processes(self, _: Json, connection: Connection) -> None:
+        await connection.reply(processes={name: process.view() for name, process in self._watched.items()})
 
-    async def _last_logs(self, ask: Json, link: Connection) -> None:
+    async def _last_logs(self, ask: Json, connection: Connection) -> None:
         lines = self._logs.last(ask.get("source"), int(ask["limit"]))
-        await link.reply()
-        await link.items(lines)
-        await link.finish()
+        await connection.reply()
+        await connection.items(lines)
+        await connection.finish()
 
-    async def _follow(self, ask: Json, link: Connection) -> None:
+    async def _follow(self, ask: Json, connection: Connection) -> None:
         """Until the client goes away, or is let go because it lags. `last` lines come first, none lost in between."""
         task = asyncio.current_task()
         assert task is not None
         source = ask.get("source")
         lines = self._logs.last(source, int(ask.get("last", 0)))
         follower = LogFollower(source, task.cancel)
-        gone = asyncio.create_task(_until_gone(link.sock, task))
+        gone = asyncio.create_task(_until_gone(connection.sock, task))
         self._logs.followers.add(follower)
         try:
-            await link.reply()
-            await link.items(lines)
+            await connection.reply()
+            await connection.items(lines)
             while True:
-                await link.items([await follower.lines.get()])
+                await connection.items([await follower.lines.get()])
         finally:
             self._logs.followers.discard(follower)
             gone.cancel()
@@ -238,11 +238,11 @@ async def _loopback(port: int) -> socket.socket:
     raise RequestRefused("dialRefused", f"nothing listens on port {port}")
 
 
-async def _receive(draft: AtomicFile, link: Connection, left: int) -> None:
+async def _receive(draft: AtomicFile, connection: Connection, left: int) -> None:
     """After a problem the rest is taken and dropped, so that the client is there to read the answer."""
     problem: OSError | None = None
     while left > 0:
-        data = await some(link.sock, left)
+        data = await some(connection.sock, left)
         left -= len(data)
         if problem is None:
             try:

@@ -1,4 +1,4 @@
-"""A way out for programs that know no proxy: DNS gives each name an address of this box, and a connection to that
+"""A way out for programs that know no proxy: DNS gives each name an address of this container, and a connection to that
 address is led through the socket of an HTTP CONNECT proxy by its name. Raw addresses lead nowhere.
 """
 
@@ -28,7 +28,7 @@ class SyntheticAddresses:
     """Addresses that stand for names. Bounded: the name that was asked for longest ago gives its address away.
 
     Programs that guard themselves refuse names with loopback addresses, so a public block is taken where the runtime
-    has given it to this box. It has done so before DNS can be served.
+    has given it to this container. It has done so before DNS can be served.
     """
 
     def __init__(self, most: int = NAMES) -> None:
@@ -89,7 +89,7 @@ class TransparentProxy:
         self._proxy, self._note, self._names = proxy, note, SyntheticAddresses()
 
     async def run(self) -> None:
-        doors = [self._door("0.0.0.0", port, partial(self._tunnel, port)) for port in PORTS]  # noqa: S104 - in the box
+        doors = [self._door("0.0.0.0", port, partial(self._tunnel, port)) for port in PORTS]  # noqa: S104 - in the container
         await asyncio.gather(self._datagrams(), self._door("127.0.0.1", 53, self._stream), *doors)
 
     async def _door(self, host: str, port: int, handle: Handle) -> None:

@@ -1,4 +1,4 @@
-"""A process that is watched: the gateway of an engine, a script of the user. Its output goes to a journal; when it ends
+"""A process that is watched: the gateway of an engine, a script of the user. Its output goes to a log; when it ends
 by itself it is started again, each time a little later.
 """
 
@@ -16,10 +16,10 @@ BACKOFF, BACKOFF_MOST, STABLE = 1.0, 30.0, 60.0  # seconds; after a stable run t
 
 
 class WatchedProcess:
-    """Running from the moment it is made; `start` raises Refused when that is impossible."""
+    """Running from the moment it is made; `start` raises RequestRefused when that is impossible."""
 
-    def __init__(self, start: Callable[[], ChildProcess], journal: ProcessLog, *, restart: bool) -> None:
-        self._start, self._journal, self._restart = start, journal, restart
+    def __init__(self, start: Callable[[], ChildProcess], log: ProcessLog, *, restart: bool) -> None:
+        self._start, self._log, self._restart = start, log, restart
         self.state, self._restarts = "running", 0
         self._code: int | None = None
         self._stopping = asyncio.Event()
@@ -49,7 +49,7 @@ class WatchedProcess:
                 break
             delay = BACKOFF if time.time() - self._began > STABLE else delay
             self._note(f"exited with code {self._code}, starts again in {delay:.0f} s")
-            if await self._told_to_stop(delay):
+            if await self._stop_requested(delay):
                 break
             self._again()
             delay = min(delay * 2, BACKOFF_MOST)
@@ -58,14 +58,14 @@ class WatchedProcess:
     async def _attend(self) -> None:
         if child := self._child:
             async for data in child.output(child.outputs[0]):
-                self._journal.feed(data)
+                self._log.feed(data)
             self._code = await child.ended
             await child.kill()  # what it left behind
             child.close()
             self._child = None
-            self._journal.flush()
+            self._log.flush()
 
-    async def _told_to_stop(self, delay: float) -> bool:
+    async def _stop_requested(self, delay: float) -> bool:
         self.state = "backoff"
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
@@ -81,4 +81,4 @@ class WatchedProcess:
             self._note(str(problem))
 
     def _note(self, text: str) -> None:
-        self._journal.add(f"[warden] {text}".encode())
+        self._log.add(f"[warden] {text}".encode())

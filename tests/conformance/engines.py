@@ -92,7 +92,7 @@ def _free_port() -> int:
 
 @dataclass
 class Place:
-    """One agent's box, a stand-in for the model gateway, and the hands to start a gateway as the product does."""
+    """One agent's container, a stand-in for the model gateway, and the hands to start a gateway as the product does."""
 
     engine: Engine
     warden: WardenClient

@@ -1,4 +1,4 @@
-"""Every runtime, what a test needs to look at a box from outside, and a box to play in."""
+"""Every runtime, what a test needs to look at a container from outside, and a container to play in."""
 
 import asyncio
 import functools
@@ -52,7 +52,7 @@ class Ground:
     def warden(self, agent_id: str = AGENT) -> WardenClient:
         return WardenClient(functools.partial(self.runtime.connect, agent_id))
 
-    async def box(self, spec: ContainerSpec | None = None) -> WardenClient:
+    async def container(self, spec: ContainerSpec | None = None) -> WardenClient:
         spec = spec or ContainerSpec(AGENT)
         await self.runtime.start(spec)
         return self.warden(spec.agent_id)
@@ -88,7 +88,7 @@ def sleeper() -> str:
 
 
 def sleeping(duration: str) -> bool:
-    """Whether a `sleep` of that duration runs on this machine, in whatever box."""
+    """Whether a `sleep` of that duration runs on this machine, in whatever container."""
     wanted = b"sleep\0" + duration.encode() + b"\0"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -1,4 +1,4 @@
-"""The contracts of devices and of configuration, over every engine, each in a box with a gateway that runs.
+"""The contracts of devices and of configuration, over every engine, each in a container with a gateway that runs.
 
 Both in one module, because a real gateway takes seconds to start.
 """

@@ -1,4 +1,4 @@
-"""The contract of an engine, sentence by sentence, over every engine, each in a box."""
+"""The contract of an engine, sentence by sentence, over every engine, each in a container."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What every runtime promises of its boxes' lives. What happens inside boxes: `test_boxes.py`, `test_box_files.py`."""
+"""The contract of a runtime. `test_containers.py` and `test_container_files.py` test the inside of containers."""
 
 import asyncio
 import os
@@ -27,9 +27,9 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def test_a_box_runs_until_it_is_stopped(place: Ground) -> None:
-    box = await place.runtime.start(ContainerSpec(AGENT))
-    assert box.agent_id == AGENT
-    assert list(await place.runtime.list()) == [box]
+    container = await place.runtime.start(ContainerSpec(AGENT))
+    assert container.agent_id == AGENT
+    assert list(await place.runtime.list()) == [container]
     assert (await place.warden().exec(["true"])).exit_code == 0
     await place.runtime.stop(AGENT)
     assert not await place.runtime.list()
@@ -43,8 +43,8 @@ async def test_starting_twice_is_starting_once(place: Ground) -> None:
 
 
 async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> None:
-    """For a moment a new program in a box looks like a second warden of it."""
-    box = await place.box()
+    """For a moment a new program in a container looks like a second warden of it."""
+    container = await place.container()
     over = asyncio.Event()
 
     async def look() -> None:
@@ -53,7 +53,7 @@ async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> No
             await asyncio.sleep(0)
 
     async def run() -> set[int]:
-        return {(await box.exec(["true"])).exit_code for _ in range(60)}
+        return {(await container.exec(["true"])).exit_code for _ in range(60)}
 
     looking = asyncio.create_task(look())
     codes = await asyncio.gather(*(run() for _ in range(3)))
@@ -63,27 +63,27 @@ async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> No
 
 
 async def test_the_folders_persist(place: Ground) -> None:
-    box = await place.box()
-    await box.write("kept", b"in the workspace")
-    await box.write("kept", b"in the home", root="home")
+    container = await place.container()
+    await container.write("kept", b"in the workspace")
+    await container.write("kept", b"in the home", root="home")
     await place.runtime.stop(AGENT)
     assert (place.workspace() / "kept").read_bytes() == b"in the workspace"
-    box = await place.box()
-    assert await box.read("kept", limit=100) == b"in the workspace"
-    assert await box.read("kept", root="home", limit=100) == b"in the home"
+    container = await place.container()
+    assert await container.read("kept", limit=100) == b"in the workspace"
+    assert await container.read("kept", root="home", limit=100) == b"in the home"
 
 
 async def test_agents_have_places_of_their_own(place: Ground) -> None:
-    await (await place.box(ContainerSpec("one"))).write("file", b"one")
-    await (await place.box(ContainerSpec("two"))).write("file", b"two")
+    await (await place.container(ContainerSpec("one"))).write("file", b"one")
+    await (await place.container(ContainerSpec("two"))).write("file", b"two")
     assert await place.warden("one").read("file", limit=10) == b"one"
-    assert {box.agent_id for box in await place.runtime.list()} == {"one", "two"}
+    assert {container.agent_id for container in await place.runtime.list()} == {"one", "two"}
 
 
 async def test_what_is_not_there_can_be_stopped_and_deleted(place: Ground) -> None:
     await place.runtime.stop(AGENT)
     await place.runtime.delete(AGENT)
-    await place.box()
+    await place.container()
     for _ in range(2):
         await place.runtime.stop(AGENT)
     for _ in range(2):
@@ -91,23 +91,25 @@ async def test_what_is_not_there_can_be_stopped_and_deleted(place: Ground) -> No
 
 
 async def test_the_environment_is_that_of_the_spec(place: Ground) -> None:
-    box = await place.box(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
-    result = await box.exec(["sh", "-c", 'printf %s "$GREETING"'])
+    container = await place.container(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
+    result = await container.exec(["sh", "-c", 'printf %s "$GREETING"'])
     assert result.stdout == b"a b\n'c'"
 
 
 async def test_a_stop_ends_every_process(place: Ground) -> None:
-    box, durations = await place.box(), [sleeper() for _ in range(3)]
+    container, durations = await place.container(), [sleeper() for _ in range(3)]
     plain, apart, lost = durations
-    await box.exec(["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {apart} & (env -i setsid sleep {lost} &)"])
+    await container.exec(
+        ["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {apart} & (env -i setsid sleep {lost} &)"]
+    )
     await until(lambda: all(map(sleeping, durations)))
     await place.runtime.stop(AGENT)
     assert not any(map(sleeping, durations))
 
 
 async def test_a_stop_gives_watched_processes_time_to_end_well(place: Ground) -> None:
-    box = await place.box()
-    await box.start(
+    container = await place.container()
+    await container.start(
         "gateway", ["sh", "-c", "trap 'echo bye > last; exit' TERM; : > ready; while :; do sleep 0.05; done"], env={}
     )
     await until((place.workspace() / "ready").exists)
@@ -116,8 +118,8 @@ async def test_a_stop_gives_watched_processes_time_to_end_well(place: Ground) ->
 
 
 async def test_a_stop_waits_no_longer_than_the_grace(place: Ground) -> None:
-    box, duration = await place.box(), sleeper()
-    await box.start("gateway", ["sh", "-c", f"trap '' TERM; : > ready; sleep {duration}"], env={})
+    container, duration = await place.container(), sleeper()
+    await container.start("gateway", ["sh", "-c", f"trap '' TERM; : > ready; sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
     async with asyncio.timeout(2.5):  # on its own the warden would wait for 3 s
         await place.runtime.stop(AGENT, grace=0.1)
@@ -128,10 +130,10 @@ async def test_a_delete_removes_all_and_follows_no_link(place: Ground, tmp_path:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("kept")
-    box = await place.box()
+    container = await place.container()
     (place.workspace() / "file").symlink_to(outside / "precious")
     (place.workspace() / "folder").symlink_to(outside)
-    await box.exec(["sh", "-c", "mkdir -p closed/inner && touch closed/inner/x && chmod 0 closed/inner closed"])
+    await container.exec(["sh", "-c", "mkdir -p closed/inner && touch closed/inner/x && chmod 0 closed/inner closed"])
     await place.runtime.delete(AGENT)
     assert (outside / "precious").read_text() == "kept"
     assert not place.workspace().parent.exists()
@@ -139,30 +141,30 @@ async def test_a_delete_removes_all_and_follows_no_link(place: Ground, tmp_path:
 
 
 async def test_the_next_server_finds_the_boxes(place: Ground) -> None:
-    box = await place.runtime.start(ContainerSpec(AGENT))
+    container = await place.runtime.start(ContainerSpec(AGENT))
     born = (await place.warden().ping()).uptime
     after = place.again()
-    assert list(await after.list()) == [box]
-    assert await after.start(ContainerSpec(AGENT)) == box
+    assert list(await after.list()) == [container]
+    assert await after.start(ContainerSpec(AGENT)) == container
     assert (await place.warden().ping()).uptime > born
     await after.stop(AGENT)
     assert not await place.runtime.list()
 
 
 async def test_a_box_that_never_was_recorded_is_ended(place: Ground) -> None:
-    box, duration = await place.box(), sleeper()
-    await box.exec(["sh", "-c", f"setsid sleep {duration} &"])
+    container, duration = await place.container(), sleeper()
+    await container.exec(["sh", "-c", f"setsid sleep {duration} &"])
     await until(lambda: sleeping(duration))
-    (place.folder / "run" / AGENT / "box.json").unlink()
+    (place.folder / "run" / AGENT / "container.json").unlink()
     assert not await place.again().list()
     assert not sleeping(duration)
 
 
 async def test_a_record_that_a_crash_cut_off_counts_for_nothing(place: Ground) -> None:
-    await place.box()
-    (place.folder / "run" / AGENT / "box.json").write_text('{"pid": 1')
+    await place.container()
+    (place.folder / "run" / AGENT / "container.json").write_text('{"pid": 1')
     assert not await place.again().list()
-    assert (await (await place.box()).exec(["true"])).exit_code == 0
+    assert (await (await place.container()).exec(["true"])).exit_code == 0
 
 
 async def test_a_list_leaves_alone_what_is_just_starting(place: Ground) -> None:
@@ -186,7 +188,7 @@ async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) 
         subprocess.run, [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    assert [box.agent_id for box in await place.runtime.list()] == [AGENT]
+    assert [container.agent_id for container in await place.runtime.list()] == [AGENT]
     assert (await place.warden().exec(["echo", "here"])).stdout == b"here\n"
     await place.runtime.stop(AGENT)
     assert not await place.runtime.list()
@@ -195,23 +197,23 @@ async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) 
 async def test_nobody_to_connect_to(place: Ground) -> None:
     with pytest.raises(ContainerNotRunning):
         await place.runtime.connect(AGENT)
-    await place.box()
+    await place.container()
     await place.runtime.stop(AGENT)
     with pytest.raises(ContainerNotRunning):
         await place.runtime.connect(AGENT)
 
 
 async def test_a_warden_that_was_killed_is_a_box_that_is_gone(place: Ground) -> None:
-    box = await place.runtime.start(ContainerSpec(AGENT))
-    assert box.pid is not None
-    os.kill(box.pid, signal.SIGKILL)
+    container = await place.runtime.start(ContainerSpec(AGENT))
+    assert container.pid is not None
+    os.kill(container.pid, signal.SIGKILL)
     with pytest.raises(ContainerNotRunning):
         await _ping_for_ever(place)  # what it leaves behind takes a moment to vanish
     async with asyncio.timeout(10):
         while await place.runtime.list():
             await asyncio.sleep(0.01)
     again = await place.runtime.start(ContainerSpec(AGENT))
-    assert again != box
+    assert again != container
 
 
 async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
@@ -221,7 +223,7 @@ async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
         await place.runtime.start(ContainerSpec(AGENT))
     assert not await place.runtime.list()
     place.workspace().unlink()
-    assert (await (await place.box()).exec(["true"])).exit_code == 0
+    assert (await (await place.container()).exec(["true"])).exit_code == 0
 
 
 @pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "../b", "/etc", "a\0", "a" * 200])
@@ -234,10 +236,10 @@ async def test_an_id_that_is_no_name_is_refused(place: Ground, agent_id: str) ->
 
 async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> None:
     with closing(await place.runtime.listen(AGENT, "api", saying(b"first"))):
-        box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
-        assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
+        container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+        assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
         with closing(await place.again().listen(AGENT, "api", saying(b"second"))):
-            assert (await box.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
+            assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
 
 
 async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
@@ -251,8 +253,8 @@ async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
         writer.close()
 
     listener = await place.runtime.listen(AGENT, "api", answer)
-    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
-    running = asyncio.create_task(box.exec(["/usr/bin/python3", "-c", echo], timeout=10))
+    container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+    running = asyncio.create_task(container.exec(["/usr/bin/python3", "-c", echo], timeout=10))
     await opened.wait()
     listener.close()
     closed.set()
@@ -273,8 +275,8 @@ async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
 
     writers: list[asyncio.StreamWriter] = []
     with closing(await place.runtime.listen(AGENT, "api", take_over)):
-        box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
-        reader, writer = await box.dial(8799)
+        container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+        reader, writer = await container.dial(8799)
         writer.write(b"all of it")
         async with asyncio.timeout(10):
             assert await received == b"all of it"
@@ -286,15 +288,15 @@ async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
 async def test_files_of_the_spec_are_in_the_container(place: Ground) -> None:
     files = {"/run/trust/one.pem": b"first \0\xff", "/run/trust/two.pem": b"x" * 500_000}
     env = {"ONE": "/run/trust/one.pem", "TWO": "/run/trust/two.pem"}
-    box = await place.box(ContainerSpec(AGENT, env=env, files=files))
-    read = await box.exec(["sh", "-c", 'cat "$ONE" && cat "$TWO"'], output_limit=1 << 20)
+    container = await place.container(ContainerSpec(AGENT, env=env, files=files))
+    read = await container.exec(["sh", "-c", 'cat "$ONE" && cat "$TWO"'], output_limit=1 << 20)
     assert read.stdout == b"".join(files.values())
 
 
 async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
     (await place.runtime.listen(AGENT, "api", drop_stream)).close()
-    box = await place.box(ContainerSpec(AGENT, relays={8799: "api"}))
-    result = await box.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
+    container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+    result = await container.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
     assert not result.timed_out
     assert result.stdout in {b"", b"\n"}
 

@@ -1,4 +1,4 @@
-"""The contract of tasks, over every engine, each in a box with a gateway that runs."""
+"""The contract of tasks, over every engine, each in a container with a gateway that runs."""
 
 import asyncio
 import time

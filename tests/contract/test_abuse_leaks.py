@@ -118,7 +118,7 @@ def _plant(server: Up, agent: dict[str, Any], secrets: dict[str, str]) -> Iterat
 
 
 def _sinks(data: Path) -> Iterator[tuple[str, bytes]]:
-    for file in (data / "roost.db", data / "roost.db-wal", *data.glob("run/*/box.json")):
+    for file in (data / "roost.db", data / "roost.db-wal", *data.glob("run/*/container.json")):
         if file.exists():
             yield file.name, file.read_bytes()
     with contextlib.closing(sqlite3.connect(f"file:{data / 'roost.db'}?mode=ro", uri=True)) as database:

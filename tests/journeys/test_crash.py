@@ -84,5 +84,5 @@ def _wardens_in_process_table() -> list[tuple[str, str]]:
             program, config = path.read_bytes().split(b"\0")[4:6]
             if program == b"/run/warden/warden.py":
                 told = json.loads(config)
-                found.append((told["agent"], told["box"]))
+                found.append((told["agent"], told["mark"]))
     return found

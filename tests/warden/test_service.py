@@ -108,22 +108,22 @@ async def test_a_frame_that_is_too_long_ends_the_command(place: Ground) -> None:
 
 
 async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(place: Ground) -> None:
-    box = place.warden()
-    resource.prlimit((await box.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    container = place.warden()
+    resource.prlimit((await container.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     with pytest.raises(WardenFileTooLarge):
-        await box.write("big", bytes(5_000_000))
+        await container.write("big", bytes(5_000_000))
     assert not list(place.workspace().iterdir())
-    await box.write("small", b"x")
+    await container.write("small", b"x")
 
 
 async def test_it_ends_with_all_that_runs(place: Ground) -> None:
-    box, durations = place.warden(), [sleeper() for _ in range(3)]
+    container, durations = place.warden(), [sleeper() for _ in range(3)]
     watched, command, lost = durations
-    await box.start("gateway", ["sleep", watched], env={})
-    running = asyncio.create_task(box.exec(["sleep", command]))
-    await box.exec(["sh", "-c", f"(env -i setsid sleep {lost} &)"])
+    await container.start("gateway", ["sleep", watched], env={})
+    running = asyncio.create_task(container.exec(["sleep", command]))
+    await container.exec(["sh", "-c", f"(env -i setsid sleep {lost} &)"])
     await until(lambda: all(map(sleeping, durations)))
-    pid = (await box.ping()).pid
+    pid = (await container.ping()).pid
     os.kill(pid, signal.SIGTERM)
     await asyncio.gather(running, return_exceptions=True)
     await until(lambda: not any(map(sleeping, durations)))

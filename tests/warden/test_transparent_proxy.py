@@ -1,4 +1,4 @@
-"""DNS and the transparent relay: the pure parts by themselves, the whole in a box with a loopback of its own."""
+"""DNS and the transparent relay: the pure parts by themselves, the whole in a container with a loopback of its own."""
 
 import asyncio
 import struct
@@ -144,14 +144,14 @@ async def proxy() -> Proxy:
 
 
 @pytest.fixture
-async def box(tmp_path: Path, proxy: Proxy) -> AsyncIterator[WardenClient]:
+async def container(tmp_path: Path, proxy: Proxy) -> AsyncIterator[WardenClient]:
     async with ground(FakeRuntime, tmp_path) as place:
         with closing(await place.runtime.listen(AGENT, "proxy", proxy.attend)):
-            box = await place.box(ContainerSpec(AGENT, egress="proxy"))
-            mine = (await box.exec(["readlink", "/proc/self/ns/net"])).stdout.decode().strip()
+            container = await place.container(ContainerSpec(AGENT, egress="proxy"))
+            mine = (await container.exec(["readlink", "/proc/self/ns/net"])).stdout.decode().strip()
             if mine == str(Path("/proc/self/ns/net").readlink()):
                 pytest.skip("the kernel allows no network of one's own here")
-            yield box
+            yield container
 
 
 RESOLVE = """
@@ -171,35 +171,35 @@ print(address, c.makefile().read())
 """
 
 
-async def reach(box: WardenClient, name: str, port: int = 443, how: str = "udp", text: str = "world") -> str:
-    result = await box.exec(["/usr/bin/python3", "-c", RESOLVE, name, str(port), how, text], timeout=20)
+async def reach(container: WardenClient, name: str, port: int = 443, how: str = "udp", text: str = "world") -> str:
+    result = await container.exec(["/usr/bin/python3", "-c", RESOLVE, name, str(port), how, text], timeout=20)
     assert result.exit_code == 0, result.stderr.decode()
     return result.stdout.decode().strip()
 
 
 @pytest.mark.parametrize("how", ["udp", "tcp"])
-async def test_a_program_that_knows_no_proxy_gets_out_by_name(box: WardenClient, proxy: Proxy, how: str) -> None:
-    assert await reach(box, "Api.Example.com", 443, how) == "127.77.0.1 hello WORLD"
+async def test_a_program_that_knows_no_proxy_gets_out_by_name(container: WardenClient, proxy: Proxy, how: str) -> None:
+    assert await reach(container, "Api.Example.com", 443, how) == "127.77.0.1 hello WORLD"
     assert proxy.heads == ["CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n"]
 
 
 @pytest.mark.parametrize("port", [22, 80, 587, 993, 5222, 8443])
-async def test_the_ports_that_programs_use_are_open(box: WardenClient, proxy: Proxy, port: int) -> None:
-    assert await reach(box, "example.com", port) == "127.77.0.1 hello WORLD"
+async def test_the_ports_that_programs_use_are_open(container: WardenClient, proxy: Proxy, port: int) -> None:
+    assert await reach(container, "example.com", port) == "127.77.0.1 hello WORLD"
     assert proxy.heads[0].startswith(f"CONNECT example.com:{port} ")
 
 
-async def test_a_refusal_ends_the_connection_and_says_nothing(box: WardenClient, proxy: Proxy) -> None:
+async def test_a_refusal_ends_the_connection_and_says_nothing(container: WardenClient, proxy: Proxy) -> None:
     proxy.refuse = {"internal.example"}
-    assert await reach(box, "internal.example", text="") == "127.77.0.1"
-    assert await reach(box, "example.com") == "127.77.0.2 hello WORLD"
+    assert await reach(container, "internal.example", text="") == "127.77.0.1"
+    assert await reach(container, "example.com") == "127.77.0.2 hello WORLD"
 
 
-async def test_addresses_that_stand_for_no_name_lead_nowhere(box: WardenClient, proxy: Proxy) -> None:
+async def test_addresses_that_stand_for_no_name_lead_nowhere(container: WardenClient, proxy: Proxy) -> None:
     knock = "import socket; print(socket.create_connection(('{}', 443), timeout=5).recv(10))"
     for address in ("127.77.9.9", "127.0.0.1"):
-        result = await box.exec(["/usr/bin/python3", "-c", knock.format(address)])
+        result = await container.exec(["/usr/bin/python3", "-c", knock.format(address)])
         assert result.stdout == b"b''\n"
-    raw = await box.exec(["/usr/bin/python3", "-c", knock.format("192.0.2.1")])
+    raw = await container.exec(["/usr/bin/python3", "-c", knock.format("192.0.2.1")])
     assert b"Network is unreachable" in raw.stderr
     assert not proxy.heads

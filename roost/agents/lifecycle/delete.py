@@ -1,4 +1,4 @@
-"""Teardown: an agent is hidden and its token dead at once; box and files follow, whatever crashes in between."""
+"""Teardown: an agent is hidden and its token dead at once; container and files follow, whatever crashes in between."""
 
 import contextlib
 from typing import Any
@@ -39,7 +39,7 @@ class DeleteWorkflow:
         self._relays = relays
 
     async def delete(self, agent_id: str) -> None:
-        """Returns when nothing is left of the agent. Raises AgentGone, DeleteFailed."""
+        """Returns when nothing is left of the agent. Raises AgentNotFound, DeleteFailed."""
 
         def dismiss(connection: Connection) -> str:
             self._roster.mark_deleted(connection, agent_id)

@@ -38,7 +38,7 @@ class AgentDetails:
         return schemas.AgentList(agents=records, agent_limit=await self._roster.get_limit(caller.tenant_id))
 
     async def show(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
-        """Raises AgentGone."""
+        """Raises AgentNotFound."""
         agent = await self._roster.get(agent_id)
         status, pid = await self.process(agent)
         lifecycle = ScriptListRecord.of(await self._scripts.show(agent_id))
@@ -53,7 +53,7 @@ class AgentDetails:
         return schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
     async def process(self, agent: Agent) -> tuple[str, int | None]:
-        """The gateway's state as its warden sees it (`running`, `starting`, `not_running`), and its pid in the box."""
+        """Return the gateway's state by its warden (`running`, `starting`, `not_running`) and its pid inside."""
         try:
             process = (await self._reach.get_warden(agent.id).processes()).get(PROCESS)
         except Problem:

@@ -1,4 +1,4 @@
-"""Brings up the gateway of an agent inside its box, and tells why when it does not come up."""
+"""Brings up the gateway of an agent inside its container, and tells why when it does not come up."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -45,7 +45,7 @@ class GatewayStarter:
         self._equip = equip
 
     async def start(self, agent: Agent) -> None:
-        """(Re)start the gateway and return once it answers. The box must be running. Raises GatewayFailed."""
+        """(Re)start the gateway and return once it answers. The container must be running. Raises GatewayFailed."""
         engine, warden = self._reach.get_engine(agent.engine), self._reach.get_warden(agent.id)
         await warden.stop(PROCESS)
         equipment = await self._equip(agent)
@@ -59,7 +59,7 @@ class GatewayStarter:
         await equipment.taken()
 
     async def setup(self, agent: Agent) -> GatewaySetup:
-        """What the gateway would be started with now. The box must be running."""
+        """What the gateway would be started with now. The container must be running."""
         return await self._setup(agent, await self._equip(agent))
 
     async def is_up(self, agent: Agent) -> bool:

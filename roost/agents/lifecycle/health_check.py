@@ -16,7 +16,7 @@ class GatewayUnhealthy(Problem):
 
 
 async def until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
-    """Returns once the gateway tells its health as that version. Raises Unhealthy."""
+    """Returns once the gateway tells its health as that version. Raises GatewayUnhealthy."""
     deadline, backoff = clock.monotonic_seconds() + _SECONDS, Backoff(_WAIT)
     while True:
         try:

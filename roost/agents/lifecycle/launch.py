@@ -47,8 +47,9 @@ class LaunchWorkflow:
     async def create(self, caller: Caller, order: CreateAgent) -> Agent:
         """The running agent.
 
-        Raises Invalid and its kin for a bad order, AgentLimitReached, EngineMissing, UnknownSecret, ConflictingSecrets,
-        TokenRejected, TokenInUse, and StartFailed with the agent in `agent` when the gateway did not come up.
+        Raises InvalidInput and its subclasses, AgentLimitReached, EngineNotInstalled, UnknownSecret,
+        ConflictingSecrets, TokenRejected, TokenInUse, and AgentStartFailed with the agent in `agent` when the gateway
+        did not start.
         """
         engine = self._engine(order.engine)
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan

@@ -1,4 +1,4 @@
-"""What the stories pass around: the order for a new agent, its box, and the outside world that they need."""
+"""What the stories pass around: the order for a new agent, its container, and the outside world that they need."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 START = "agent.start"
 DELETE = "agent.delete"
 UPDATE = "agent.update"
-NEW_BOX = {"box": True}
+FRESH_CONTAINER = {"box": True}
 START_GRACE = 30.0
-"""Seconds that a start may take beyond the engine's own deadline: for its turn, its box, its end."""
+"""Seconds that a start may take beyond the engine's own deadline: for its turn, its container, its end."""
 
 
 class AgentRelays(Protocol):
-    """The sockets that lead out of a box: open before it starts, closed when it is gone."""
+    """The sockets that lead out of a container: open before it starts, closed when it is gone."""
 
     async def open(self, agent_id: str) -> None: ...
     async def close(self, agent_id: str) -> None: ...
@@ -82,8 +82,8 @@ class UpdateResult:
 
 
 def at_version(version: str) -> Mapping[str, object]:
-    """Payload of a start in a new box at that version."""
-    return {**NEW_BOX, "version": version}
+    """Payload of a start in a new container at that version."""
+    return {**FRESH_CONTAINER, "version": version}
 
 
 def container_spec(

@@ -1,9 +1,9 @@
-"""The reconciler: what the roster says and what really runs are made to agree, at start and ever after.
+"""Reconcile the stored agents with the running containers, at start and ever after.
 
-At the server's start every box that outlived the last server is adopted as it is; agents without one are started;
-what is left of deleted ones is removed; boxes that belong to no agent are ended (their files stay). Afterwards it
-looks every few seconds for lost boxes and for gateways that crash again and again. A clean stop of the server ends all
-boxes; the next start brings them back. Trouble with one agent is never trouble for the others.
+At the server's start, containers that outlived the last server are adopted, agents without one are started, remains
+of deleted agents are removed, and containers of no agent are ended (their files stay). Afterwards the reconciler
+looks every few seconds for lost containers and for gateways that keep crashing. A clean stop of the server ends all
+containers; the next start brings them back. Trouble with one agent never affects the others.
 """
 
 import asyncio
@@ -56,31 +56,31 @@ class AgentReconciler:
 
     async def start(self) -> None:
         """Adopt or start every agent; then keep watch."""
-        boxes = {box.agent_id for box in await self._runtime.list()}
+        containers = {container.agent_id for container in await self._runtime.list()}
         agents = await self._roster.list_all()
-        for stray in boxes - {agent.id for agent in agents}:
+        for stray in containers - {agent.id for agent in agents}:
             _log.warning("ending a container that belongs to no agent", agent=stray)
             await self._runtime.stop(stray)
-        await asyncio.gather(*(self._take_up(agent, agent.id in boxes) for agent in agents))
+        await asyncio.gather(*(self._take_up(agent, agent.id in containers) for agent in agents))
         self._watch.start(delay=self._every)
 
     async def stop(self) -> None:
-        """End all boxes, cleanly; the agents are started again when the server is."""
+        """End all containers, cleanly; the agents are started again when the server is."""
         await self._watch.stop()
         await asyncio.gather(*(self._rest(agent) for agent in await self._roster.list_all()))
 
-    async def _take_up(self, agent: Agent, has_box: bool) -> None:
+    async def _take_up(self, agent: Agent, has_container: bool) -> None:
         async with self._turns:
             if agent.deleted:
                 await self._enqueue(agent, model.DELETE)
-            elif has_box and await self._answers_again(agent):
+            elif has_container and await self._answers_again(agent):
                 await self._db.write(lambda connection: self._adopt(connection, agent))
                 _log.info("agent adopted", agent=agent.id)
             else:
                 await self._enqueue(agent, model.START)
 
     async def _answers_again(self, agent: Agent) -> bool:
-        """Give the box the sockets that the last server took with it, and ask its gateway."""
+        """Give the container the sockets that the last server took with it, and ask its gateway."""
         try:
             await self._relays.open(agent.id)
         except (Problem, OSError) as error:
@@ -108,13 +108,13 @@ class AgentReconciler:
             for agent in await self._roster.list_all()
             if not agent.deleted and agent.state in (AgentState.RUNNING, AgentState.FAILED)
         ]
-        # Asked afterwards: the box of an agent that ran a moment ago is missing here only if it is gone.
-        boxes = {box.agent_id for box in await self._runtime.list()}
-        await asyncio.gather(*(self._examine(agent, agent.id in boxes) for agent in settled))
+        # Asked afterwards: the container of an agent that ran a moment ago is missing here only if it is gone.
+        containers = {container.agent_id for container in await self._runtime.list()}
+        await asyncio.gather(*(self._examine(agent, agent.id in containers) for agent in settled))
 
-    async def _examine(self, agent: Agent, has_box: bool) -> None:
+    async def _examine(self, agent: Agent, has_container: bool) -> None:
         async with self._turns:
-            if not has_box:
+            if not has_container:
                 if agent.state is AgentState.RUNNING:
                     _log.warning("the container of a running agent is gone; starting it again", agent=agent.id)
                     await self._enqueue(agent, model.START)

@@ -1,4 +1,4 @@
-"""Restart: the gateway anew in its box, or, for another engine version, the box as well."""
+"""Restart: the gateway anew in its container, or, for another engine version, the container as well."""
 
 from sqlalchemy import Connection
 
@@ -33,14 +33,14 @@ class RestartWorkflow:
         self._versions = versions
 
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
-        """Returns when the gateway answers again, with the pid (in its box) that the last one had.
+        """Returns when the gateway answers again, with the pid (in its container) that the last one had.
 
         Whoever asks while a restart waits for its turn gets that one: they do not queue up.
 
         A version that is missing here is installed first, which takes minutes. One that does not start leaves the agent
         failed, at that version.
 
-        Raises AgentGone, InvalidVersion and its kin, RestartFailed.
+        Raises AgentNotFound, InvalidVersionName and its kin, RestartFailed.
         """
         agent = await self._roster.get(agent_id)
         _, previous = await self._details.process(agent)

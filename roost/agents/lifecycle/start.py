@@ -1,4 +1,4 @@
-"""The operation behind launch, restart and recovery: an agent's box and gateway, up from whatever state they are in."""
+"""The operation behind launch, restart and recovery: start an agent's container and gateway from any state."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,7 @@ class StartWorkflow:
         asked: dict[str, Any] = operation.payload or {}
         agent = await self._at(operation, agent, asked.get("version", agent.engine_version))
         try:
-            await self.bring_up(agent, fresh_box="box" in asked)
+            await self.bring_up(agent, fresh_container="box" in asked)
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent failed to start", agent=agent.id, engine=agent.engine, reason=reason)
@@ -68,13 +68,13 @@ class StartWorkflow:
         _log.info("agent is running", agent=agent.id, engine=agent.engine, version=agent.engine_version)
         return {}
 
-    async def bring_up(self, agent: Agent, *, fresh_box: bool) -> None:
-        """Box and gateway, from whatever state they are in. Returns when the gateway answers."""
-        await self.open(agent, fresh=fresh_box)
+    async def bring_up(self, agent: Agent, *, fresh_container: bool) -> None:
+        """Container and gateway, from whatever state they are in. Returns when the gateway answers."""
+        await self.open(agent, fresh=fresh_container)
         await self._gateways.start(agent)
 
     async def open(self, agent: Agent, *, fresh: bool) -> None:
-        """The box alone; one that runs stays as it is unless it is to be fresh."""
+        """The container alone; one that runs stays as it is unless it is to be fresh."""
         engine = self._reach.get_engine(agent.engine).require(agent.engine_version)
         if fresh:
             await self._runtime.stop(agent.id)

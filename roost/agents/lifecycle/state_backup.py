@@ -1,7 +1,7 @@
-"""What a gateway remembers, put aside before an update, and put back when the update does not hold.
+"""Save the state of a gateway before an update, and restore it when the update fails.
 
-It is copied in the box, so that whatever links and names an agent left there lead nowhere else. The copy is the agent's
-to spoil, as the state itself is. One is kept, that of the last update, in `.roost/saved` of the home.
+The copy is made in the container, so links and names that an agent left there lead nowhere else. The agent can damage
+the copy, as it can the state itself. Only the copy of the last update is kept, in `.roost/saved` of the home.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class StateBackupFailed(Problem):
 
 
 async def save(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Put `folders` of the home aside under a name; what was put aside before is dropped. Raises NotSaved.
+    """Put `folders` of the home aside under a name; what was put aside before is dropped. Raises StateBackupFailed.
 
     Can be done again after it was cut off, as long as the folders have not changed.
     """
@@ -67,7 +67,7 @@ async def save(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
 
 
 async def restore(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Put back what was put aside; it stays aside as well, so this too can be done again. Raises NotSaved."""
+    """Put back what was put aside; it stays aside as well, so this too can be done again. Raises StateBackupFailed."""
     code = await _run(warden, _RESTORE, name, folders)
     if code == _GONE:
         raise StateBackupFailed("The copy of what the gateway remembered is gone")

@@ -68,7 +68,7 @@ class UpdateWorkflow:
     async def __call__(self, agent_id: str, tag: str | None = None) -> UpdateResult:
         """Update to the newest version, or to that of `tag`. Returns when the agent runs, at the new or the old one.
 
-        Raises AgentGone, InvalidVersion and its kin, and RestartFailed when the agent does not run any more.
+        Raises AgentNotFound, InvalidVersionName and its kin, and RestartFailed when the agent does not run any more.
         """
         agent = await self._roster.get(agent_id)
         engine = self._reach.get_engine(agent.engine)
@@ -130,7 +130,7 @@ class UpdateWorkflow:
         agent = await self._roster.get(operation.subject)
         engine = self._reach.get_engine(agent.engine)
         try:
-            await self._start.bring_up(agent, fresh_box=True)
+            await self._start.bring_up(agent, fresh_container=True)
             token = await self._roster.get_internal_token(agent.id)
             await until_healthy(engine, self._reach.port_dialer(agent.id), token, step.to)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old version is to run again
@@ -149,7 +149,7 @@ class UpdateWorkflow:
             await self._start.open(agent, fresh=True)
             if step.tried and (lost := await self._restore(operation, agent)):
                 said.append(lost)
-            await self._start.bring_up(agent, fresh_box=False)
+            await self._start.bring_up(agent, fresh_container=False)
         except Exception as error:
             told = f"{step.reason}\nThe return to {step.previous} failed too: {_shown(error)}"
             await operation.guard(lambda c: self._roster.set_state(c, agent.id, AgentState.FAILED, told))

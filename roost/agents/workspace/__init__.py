@@ -1,1 +1,1 @@
-"""What a person does in an agent's box: run a command, read a file, upload one."""
+"""What a person does in an agent's container: run a command, read a file, upload one."""

@@ -35,9 +35,9 @@ class WorkspaceService:
         agent_id: str,
         command: str,
         cwd: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - enforced in the box
+        timeout: float | None = None,  # noqa: ASYNC109 - enforced in the container
     ) -> CommandResult:
-        """Run a shell command in the box; `cwd` is a folder of the workspace, the time-out is in seconds.
+        """Run a shell command in the container; `cwd` is a folder of the workspace, the time-out is in seconds.
 
         Raises InvalidCommand, ExecutionFailed, AgentNotRunning.
         """

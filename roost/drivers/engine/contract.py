@@ -24,7 +24,7 @@ from roost.drivers.engine.abilities.tasks import TaskAbility
 from roost.drivers.runtime.contract import EngineVersion, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
-"""Opens a byte stream to a TCP port on the box's loopback. Raises BoxGone, or DialRefused when nothing listens."""
+"""Opens a byte stream to a TCP port on the container's loopback. Raises ContainerNotRunning and DialRefused."""
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and, where it is known, how much of it is done (0 to 1)."""
@@ -60,11 +60,11 @@ class EngineFailed(Problem):
 
 @dataclass(frozen=True)
 class GatewaySetup:
-    """What an engine may know of its agent and of the box it runs in.
+    """What an engine may know of its agent and of the container it runs in.
 
     origin: the public origin of the agent (`http://{agentId}.agents.localhost:8642`), for allow-lists of the engine.
     token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
-    model_url: the OpenAI-compatible model gateway as the box sees it (`http://127.0.0.1:8799/v1`); needs no key.
+    model_url: the OpenAI-compatible model gateway as the container sees it (`http://127.0.0.1:8799/v1`); needs no key.
     models: the model ids it serves, the default first.
     all_models: False when some provider could not be asked, so that `models` lacks what that one serves.
     channels: the chat channels that are on, by name, and all of them: what is not there is off. Only names of the
@@ -109,7 +109,7 @@ class Engine(ABC):
     label: ClassVar[str]
     default_version: ClassVar[str]
     port: int
-    """The loopback port in the box on which the gateway serves its HTTP and WebSocket surface."""
+    """The loopback port in the container on which the gateway serves its HTTP and WebSocket surface."""
     start_deadline: ClassVar[float]
     """Seconds after which a gateway that does not answer has failed."""
     state: ClassVar[Sequence[str]] = ()
@@ -129,13 +129,13 @@ class Engine(ABC):
     def available(self) -> Sequence[str]:
         """The versions that the registry offers, newest first, at most 20. Blocking, needs the network.
 
-        Raises InstallFailed when the registry cannot be asked.
+        Raises EngineInstallFailed when the registry cannot be asked.
         """
 
     @abstractmethod
     def install(self, version: str, progress: Progress) -> None:
         """Install a version into its own folder. Blocking (minutes). Idempotent; safe beside another process that
-        installs the same; a cut-off install leaves nothing that counts as installed. Raises InstallFailed.
+        installs the same; a cut-off install leaves nothing that counts as installed. Raises EngineInstallFailed.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""The fake engine: nothing to install, and a small gateway that is a real program and runs in any box that has Python.
+"""The fake engine: nothing to install, and a small gateway that runs in any container that has Python.
 
-For tests and development of all that stands around an engine. It can be told to fail by the agent's name: see
-`fake_gateway.py`. Without isolation all gateways share the host's loopback; a port of one's own keeps them apart.
+For tests and development of everything around an engine. An agent's name can make it fail: see `fake_gateway.py`.
+Without isolation all gateways share the loopback of this machine; a port of its own keeps each apart.
 """
 
 import json

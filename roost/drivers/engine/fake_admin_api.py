@@ -1,4 +1,4 @@
-"""What the fake engine's gateway knows of devices and of its own configuration. Runs in a box; standard library only.
+"""Devices and configuration of the fake engine's gateway. Runs in a container; standard library only.
 
 As real gateways do, it tells who comes straight from the loopback from who was forwarded: a device of the first kind
 is paired unasked, and only they may approve others or write the configuration.

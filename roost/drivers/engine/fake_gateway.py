@@ -1,4 +1,4 @@
-"""The gateway of the fake engine: `python3 fake_gateway.py SETTINGS`. A real program that runs in a box; stdlib only.
+"""The gateway of the fake engine: `python3 fake_gateway.py SETTINGS`. Runs in a container; standard library only.
 
 It serves what an engine's gateway serves (health, models, chat through the model gateway, a WebSocket), and a few
 paths that test whoever forwards to it. The agent's name decides whether it starts: `fail-start` exits with 3,

@@ -1,4 +1,4 @@
-"""The scheduler of the fake engine: part of the program `fake_gateway.py`, in a box, standard library only.
+"""The scheduler of the fake engine: part of the program `fake_gateway.py`, in a container, standard library only.
 
 It keeps its tasks in one file, sets a task's next time before it runs it, and runs each in a thread of its own. Two
 words in a task's text steer it for tests: `wait N` takes N seconds, `fail` fails.

@@ -28,7 +28,7 @@ class InstallStaging:
     lock: int
 
     def run(self, argv: Sequence[str], on_line: OnLine) -> None:
-        """Run an installer to its end. Raises InstallFailed with its last lines."""
+        """Run an installer to its end. Raises EngineInstallFailed with its last lines."""
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         process = self._spawn(argv)
         alarm = threading.Timer(_LONGEST, process.kill)
@@ -61,7 +61,7 @@ class InstallStaging:
 
 
 def ask(argv: Sequence[str]) -> str:
-    """What a registry client answers on standard output. Raises InstallFailed."""
+    """What a registry client answers on standard output. Raises EngineInstallFailed."""
     try:
         done = subprocess.run(
             argv,

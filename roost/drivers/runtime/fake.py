@@ -1,8 +1,8 @@
-"""A runtime without isolation, for tests and for work on other parts: the real warden as a plain child process.
+"""A runtime without isolation, for tests and development: the real warden as a plain child process.
 
-What runs in its boxes runs as the user of the server, sees the host's files, and finds its folders at their paths on
-the host. Where the kernel allows it a box has a loopback of its own; elsewhere all share the host's, and there is no
-egress by name. Never selectable from settings.
+Programs in its containers run as the user of the server, see this machine's files, and find their folders and files
+at their paths on this machine. Where the kernel allows it a container has its own loopback; elsewhere all share the
+host's, and there is no egress by name. No setting selects it.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _NOTHING = ("separate user", "files", "network", "memory", "cpu", "pids", "syste
 
 
 class FakeRuntime(Runtime):
-    """Keeps `agents/<id>/{workspace,home}` and `run/<id>/{w.sock,box.json,out/}` in its folder."""
+    """Keeps `agents/<id>/{workspace,home}` and `run/<id>/{w.sock,container.json,out/}` in its folder."""
 
     name: ClassVar[str] = "fake"
 
@@ -69,33 +69,33 @@ class FakeRuntime(Runtime):
 
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._locks[spec.agent_id]:
-            if box := self._recorded(spec.agent_id):
-                return box
+            if container := self._recorded(spec.agent_id):
+                return container
             try:
                 return await self._start(spec)
             except (Problem, OSError) as problem:
-                raise RuntimeFailed(f"The box did not start: {problem}") from problem
+                raise RuntimeFailed(f"The container did not start: {problem}") from problem
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
         async with self._locks[agent_id]:
-            if (box := self._recorded(agent_id)) and box.pid:
-                await _end(box.pid, grace)
-            (self._run(agent_id) / "box.json").unlink(missing_ok=True)
+            if (container := self._recorded(agent_id)) and container.pid:
+                await _end(container.pid, grace)
+            (self._run(agent_id) / "container.json").unlink(missing_ok=True)
 
     async def delete(self, agent_id: str) -> None:
         await self.stop(agent_id, grace=0)
-        for folder in (self._run(agent_id), self._place(agent_id)):
+        for folder in (self._run(agent_id), self._agent_folder(agent_id)):
             await asyncio.to_thread(remove_tree, folder)
 
     async def list(self) -> Sequence[Container]:
-        known = [path.parent.name for path in self._folder.glob("run/*/box.json")]
-        boxes = [box for agent_id in known if (box := self._recorded(agent_id))]
-        recorded = {box.pid for box in boxes}
+        known = [path.parent.name for path in self._folder.glob("run/*/container.json")]
+        containers = [container for agent_id in known if (container := self._recorded(agent_id))]
+        recorded = {container.pid for container in containers}
         found = [pid for pid, agent_id in self._wardens() if not self._locks[agent_id].locked()]
         # A child of a warden has its command line until it is another program.
         for pid in [pid for pid in found if recorded.isdisjoint({pid, _parent(pid)})]:
             await _end(pid, 0)
-        return boxes
+        return containers
 
     async def connect(self, agent_id: str) -> Stream:
         try:
@@ -121,7 +121,7 @@ class FakeRuntime(Runtime):
             await _end(pid, 0)
             raise
 
-    def _place(self, agent_id: str) -> Path:
+    def _agent_folder(self, agent_id: str) -> Path:
         return self._folder / "agents" / _checked(agent_id)
 
     def _run(self, agent_id: str) -> Path:
@@ -136,7 +136,10 @@ class FakeRuntime(Runtime):
             return _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
-        place, relays = self._place(spec.agent_id), f"/proc/self/fd/{_RELAYS_FD}"  # a path there is always short enough
+        place, relays = (
+            self._agent_folder(spec.agent_id),
+            f"/proc/self/fd/{_RELAYS_FD}",
+        )  # a path there is always short enough
         files = self._write_files(spec)
         env = {name: files.get(value, value) for name, value in spec.env.items()}
         return {
@@ -158,17 +161,17 @@ class FakeRuntime(Runtime):
         return {path: str(written) for path, written in paths.items()}
 
     def _record(self, agent_id: str, pid: int) -> Container:
-        box = Container(agent_id, pid, clock.utc_now())
-        record = {"pid": pid, "started": _started(pid), "at": box.started_at.isoformat()}
-        fresh = self._run(agent_id) / "box.new"
+        container = Container(agent_id, pid, clock.utc_now())
+        record = {"pid": pid, "started": _started(pid), "at": container.started_at.isoformat()}
+        fresh = self._run(agent_id) / "container.new"
         fresh.write_text(json.dumps(record))
-        fresh.rename(self._run(agent_id) / "box.json")
-        return box
+        fresh.rename(self._run(agent_id) / "container.json")
+        return container
 
     def _recorded(self, agent_id: str) -> Container | None:
-        """The running box, if its record is complete."""
+        """The running container, if its record is complete."""
         try:
-            record = json.loads((self._run(agent_id) / "box.json").read_text())
+            record = json.loads((self._run(agent_id) / "container.json").read_text())
         except (FileNotFoundError, ValueError):
             return None
         if _started(record["pid"]) != record["started"]:
@@ -180,7 +183,7 @@ class FakeRuntime(Runtime):
         for pid in _pids():
             with suppress(OSError, ValueError, LookupError, TypeError):
                 config = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
-                if config["workspace"] == str(self._place(config["agent"]) / "workspace"):
+                if config["workspace"] == str(self._agent_folder(config["agent"]) / "workspace"):
                     yield pid, config["agent"]
 
 
@@ -211,7 +214,7 @@ def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> 
 
 
 async def _end(pid: int, grace: float) -> None:
-    """End a warden and all that runs under it: it adopts every orphan, so the tree is complete while it lives."""
+    """End a warden and its descendants; it adopts every orphan, so the tree is complete while it lives."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     if not await _gone({pid}, grace):

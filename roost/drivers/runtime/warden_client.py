@@ -1,7 +1,7 @@
-"""The client of the warden in a box (`docs/builders/warden-protocol.md` has the protocol). One connection a call.
+"""The client of the warden in a container (protocol: `docs/builders/warden-protocol.md`). One connection per call.
 
-An agent may have taken over its box, so the answers are hostile: every length is bounded, every step has a deadline,
-and nothing that is said is more than data.
+An agent may have taken over its container, so the replies are hostile: every length is bounded, every step has a
+deadline, and replies are only data.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class ProcessAlreadyRunning(Problem):
 
 
 class WardenBusy(Problem):
-    """The box does as much at once as it may."""
+    """The container does as much at once as it may."""
 
     kind = ProblemKind.LIMITED
     message = "The agent is busy"
@@ -151,13 +151,13 @@ class LogLine:
 
 
 class WardenClient:
-    """Every call may also raise BoxGone (from `connect`), WardenBusy and WardenFailed."""
+    """Every call may also raise ContainerNotRunning (from `connect`), WardenBusy and WardenFailed."""
 
     def __init__(self, connect: Callable[[], Awaitable[Stream]]) -> None:
         self._connect = connect
 
     async def ping(self) -> WardenStatus:
-        async with self._asked("ping") as (reply, _), _judged():
+        async with self._request("ping") as (reply, _), _deadline():
             return WardenStatus(int(reply["pid"]), float(reply["uptime"]))
 
     async def exec(
@@ -172,7 +172,7 @@ class WardenClient:
     ) -> ExecResult:
         """Run a command to its end; a stream's output beyond `output_limit` is dropped. Raises ExecRefused.
 
-        After a time-out nothing of it is left; a command that ends by itself may leave background processes.
+        A time-out kills the command with its descendants; otherwise it may leave background processes.
         """
         request = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "timeout": timeout, "limit": output_limit}
         kept = {b"o": bytearray(), b"e": bytearray()}
@@ -193,7 +193,7 @@ class WardenClient:
         timeout: float = 60.0,  # noqa: ASYNC109 - the warden keeps it
         stdin: bytes = b"",
     ) -> AsyncGenerator[ExecOutput, None]:
-        """As `exec`, piece by piece and without a limit; closing it kills the command. Raises ExecRefused."""
+        """Run as `exec`, but yield output as it comes, without a limit; closing kills the command."""
         request = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "timeout": timeout}
         async with aclosing(self._command(request, stdin, timeout)) as frames:
             async for kind, data in frames:
@@ -204,15 +204,15 @@ class WardenClient:
                     yield ExecOutput("stdout" if kind == b"o" else "stderr", data)
 
     async def dial(self, port: int) -> Stream:
-        """A byte stream to a TCP port on the box's loopback; the caller closes it. Raises DialRefused."""
-        _, stream = await self._ask("dial", {"port": port}, _CALL_SECONDS)
+        """Open a byte stream to a TCP port on the container's loopback; the caller closes it. Raises DialRefused."""
+        _, stream = await self._send_request("dial", {"port": port}, _CALL_SECONDS)
         return stream
 
     async def read(self, path: str, *, root: Root = "workspace", limit: int) -> bytes:
-        """A regular file. Raises PathRefused, FileMissing, NotAFile and FileTooLarge."""
+        """Read a regular file. Raises PathRefused, WardenFileNotFound, WardenNotAFile and FileTooLarge."""
         content = bytearray()
         seconds = _CALL_SECONDS + limit / _BYTES_A_SECOND
-        async with self._asked("read", path=path, root=root, limit=limit) as (_, (reader, _)), _judged(seconds):
+        async with self._request("read", path=path, root=root, limit=limit) as (_, (reader, _)), _deadline(seconds):
             async for _, data in _frames(reader):
                 content += data
                 if len(content) > limit:
@@ -220,10 +220,10 @@ class WardenClient:
         return bytes(content)
 
     async def write(self, path: str, data: bytes, *, root: Root = "workspace", mode: int = 0o644) -> None:
-        """Put a file in place, at once and durably; makes folders, replaces links. Raises PathRefused and NotAFile."""
+        """Write a file atomically and durably; creates folders, replaces links. Raises PathRefused, WardenNotAFile."""
         seconds = _CALL_SECONDS + len(data) / _BYTES_A_SECOND
         request = {"path": path, "root": root, "mode": mode, "size": len(data)}
-        async with self._asked("write", **request) as (_, (reader, writer)), _judged(seconds):
+        async with self._request("write", **request) as (_, (reader, writer)), _deadline(seconds):
             for start in range(0, len(data), _PIECE_BYTES):
                 writer.write(data[start : start + _PIECE_BYTES])
                 await writer.drain()
@@ -231,41 +231,42 @@ class WardenClient:
                 raise WardenFailed
 
     async def list(self, path: str = ".", *, root: Root = "workspace") -> Sequence[FolderEntry]:
-        """What a folder holds, by name; at most 10,000 entries. Raises PathRefused, FileMissing and NotAFile."""
+        """Return at most 10,000 entries by name. Raises PathRefused, WardenFileNotFound and WardenNotAFile."""
         return await self._items(_entry, "list", path=path, root=root)
 
     async def start(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], restart: bool = True) -> None:
-        """Start a watched process in a session of its own, in the workspace. Raises ExecRefused and AlreadyRunning."""
-        async with self._asked("start", name=name, argv=[*argv], env=dict(env), restart=restart):
+        """Start a supervised process in a session of its own. Raises ExecRefused and ProcessAlreadyRunning."""
+        async with self._request("start", name=name, argv=[*argv], env=dict(env), restart=restart):
             return
 
     async def stop(self, name: str, grace: float = 10.0) -> None:
         """SIGTERM to its group, SIGKILL after `grace`; returns when all of it is gone. Idempotent."""
-        async with self._asked("stop", grace + _SPARE_SECONDS, name=name, grace=grace):
+        async with self._request("stop", grace + _SPARE_SECONDS, name=name, grace=grace):
             return
 
     async def processes(self) -> Mapping[str, ProcessStatus]:
-        async with self._asked("processes") as (reply, _), _judged():
+        async with self._request("processes") as (reply, _), _deadline():
             return {str(name): _process(view) for name, view in reply["processes"].items()}
 
     async def logs(self, *, source: str | None = None, limit: int = 100) -> Sequence[LogLine]:
-        """The last lines, oldest first."""
+        """Return the last lines, oldest first."""
         return await self._items(_line, "logs", source=source, limit=limit)
 
     async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
-        """The last so many lines and then those that come, none lost in between, until the consumer closes it; one
-        that lags too far behind gets WardenFailed.
+        """Yield the last `last` lines and then new ones without a gap, until the consumer closes it.
+
+        A consumer that lags too far behind gets WardenFailed.
         """
-        async with self._asked("follow", source=source, last=last) as (_, (reader, _)):
+        async with self._request("follow", source=source, last=last) as (_, (reader, _)):
             async for _, data in _frames(reader, idle=None):
-                with _judging():
+                with _reply_errors():
                     lines = [_line(item) for item in json.loads(data)]
                 for line in lines:
                     yield line
 
     async def _command(self, request: Json, stdin: bytes, seconds: float) -> AsyncGenerator[tuple[bytes, bytes], None]:
         until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
-        async with self._asked("exec", **request, stdin=bool(stdin)) as (_, (reader, writer)):
+        async with self._request("exec", **request, stdin=bool(stdin)) as (_, (reader, writer)):
             feeder = asyncio.create_task(_feed(writer, stdin))
             try:
                 async for frame in _frames(reader, until=until, last=True):
@@ -277,7 +278,7 @@ class WardenClient:
     async def _items(self, parse: Callable[[Any], T], op: str, **request: object) -> Sequence[T]:
         found: list[T] = []
         size = 0
-        async with self._asked(op, **request) as (_, (reader, _)), _judged():
+        async with self._request(op, **request) as (_, (reader, _)), _deadline():
             async for _, data in _frames(reader):
                 found += map(parse, json.loads(data))
                 size += len(data)
@@ -286,22 +287,22 @@ class WardenClient:
         return found
 
     @asynccontextmanager
-    async def _asked(
+    async def _request(
         self, op: str, seconds: float = _CALL_SECONDS, /, **request: object
     ) -> AsyncGenerator[tuple[Json, Stream], None]:
-        reply, stream = await self._ask(op, request, seconds)
+        reply, stream = await self._send_request(op, request, seconds)
         try:
             yield reply, stream
         finally:
             stream[1].transport.abort()
 
-    async def _ask(self, op: str, request: Json, seconds: float) -> tuple[Json, Stream]:
+    async def _send_request(self, op: str, request: Json, seconds: float) -> tuple[Json, Stream]:
         line = json.dumps({"op": op, **request}).encode() + b"\n"
         if len(line) > _FRAME_BYTES:
             raise PathRefused if "path" in request else ExecRefused
         reader, writer = await self._connect()
         try:
-            async with _judged(seconds):
+            async with _deadline(seconds):
                 writer.write(line)
                 return _checked(await _reply(reader)), (reader, writer)
         except BaseException:
@@ -313,7 +314,7 @@ async def _reply(reader: asyncio.StreamReader) -> bytes:
     with suppress(ConnectionError):
         if line := await reader.readline():
             return line
-    raise ContainerNotRunning  # it ended without a word
+    raise ContainerNotRunning  # it closed the connection without a reply
 
 
 async def _frames(
@@ -322,7 +323,7 @@ async def _frames(
     """The frames of a reply up to its end, which comes too when `last`. `until` is on the loop's clock."""
     now = asyncio.get_running_loop().time
     while True:
-        async with _judged(idle if until is None else until - now()):
+        async with _deadline(idle if until is None else until - now()):
             kind, length = _HEADER.unpack(await reader.readexactly(_HEADER.size))
             if length > _FRAME_BYTES:
                 raise WardenFailed
@@ -346,7 +347,7 @@ async def _feed(writer: asyncio.StreamWriter, stdin: bytes) -> None:
 
 
 @contextmanager
-def _judging() -> Generator[None, None, None]:
+def _reply_errors() -> Generator[None, None, None]:
     """Whatever does not have the right shape is WardenFailed."""
     try:
         yield
@@ -355,8 +356,8 @@ def _judging() -> Generator[None, None, None]:
 
 
 @asynccontextmanager
-async def _judged(seconds: float | None = _CALL_SECONDS) -> AsyncGenerator[None, None]:
-    with _judging():
+async def _deadline(seconds: float | None = _CALL_SECONDS) -> AsyncGenerator[None, None]:
+    with _reply_errors():
         async with asyncio.timeout(seconds):
             yield
 
@@ -371,7 +372,7 @@ def _checked(line: bytes) -> Json:
 
 
 def _ended(data: bytes, stdout: bytes = b"", stderr: bytes = b"") -> ExecResult:
-    with _judging():
+    with _reply_errors():
         end = json.loads(data)
         return ExecResult(stdout, stderr, int(end["code"]), bool(end["timedOut"]), bool(end["truncated"]))
 

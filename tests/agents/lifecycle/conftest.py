@@ -1,4 +1,4 @@
-"""A house for each story, and an end to every box that it leaves."""
+"""A house for each story, and an end to every container that it leaves."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

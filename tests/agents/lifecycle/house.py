@@ -1,4 +1,4 @@
-"""The rooms of the lifecycle over real parts: a database, boxes without walls, and the fake engine's real gateway."""
+"""The lifecycle over real parts: a database, containers without isolation, and the fake engine's real gateway."""
 
 import asyncio
 import time
@@ -131,9 +131,9 @@ class House:
     def warden(self, agent_id: str) -> WardenClient:
         return self.reach.get_warden(agent_id)
 
-    async def boxes(self) -> dict[str, int | None]:
+    async def containers(self) -> dict[str, int | None]:
         """Agent to the pid of its warden."""
-        return {box.agent_id: box.pid for box in await self.runtime.list()}
+        return {container.agent_id: container.pid for container in await self.runtime.list()}
 
     async def settled(self) -> Agent:
         """A new agent whose start is over with all that follows it."""
@@ -160,7 +160,7 @@ async def house(
     every: float = 0.05,
     build: float = 60.0,
 ) -> AsyncIterator[House]:
-    """A server's rooms at work. At the end they vanish as in a crash: boxes go on."""
+    """A server's rooms at work. At the end they vanish as in a crash: containers go on."""
     made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
     if reconcile:
         await made.reconciler.start()

@@ -16,7 +16,7 @@ from tests.agents.lifecycle.house import House, house, until
 
 
 class Stubborn(FakeRuntime):
-    """Does not end a box before it is asked often enough."""
+    """Does not end a container before it is asked often enough."""
 
     refusals = 0
 
@@ -31,7 +31,7 @@ async def test_nothing_is_left(home: House, folder: Path) -> None:
     agent = await home.create()
     await home.warden(agent.id).write("mine.txt", b"x")
     await home.teardown.delete(agent.id)
-    assert await home.boxes() == {}
+    assert await home.containers() == {}
     assert home.relays.open_now == set()
     assert not list(folder.rglob(f"*{agent.id}*"))
     assert await home.roster.list_all() == []
@@ -61,7 +61,7 @@ async def test_what_does_not_end_is_tried_again(database: Database, folder: Path
         runtime.refusals = 2  # one for the delete itself, one for its first try
         await home.teardown.delete(agent.id)
         assert runtime.refusals == 0
-        assert await home.boxes() == {}
+        assert await home.containers() == {}
         assert await home.roster.list_all() == []
 
 

@@ -13,7 +13,7 @@ SETTINGS = ".roost/fake/settings.json"
 
 
 async def boxed(home: House, name: str = "Ada") -> Agent:
-    """An agent with a box, whose gateway was not started yet."""
+    """An agent with a container, whose gateway was not started yet."""
     agent = await home.admitted(name)
     await home.runtime.start(ContainerSpec(agent.id))
     return agent

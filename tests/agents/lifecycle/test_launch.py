@@ -27,7 +27,7 @@ async def test_a_created_agent_answers_and_has_all_that_is_its_own(home: House) 
     agent = await home.create("Ada", engine="fake")
     assert (agent.state, agent.engine, agent.engine_version) == (AgentState.RUNNING, "fake", "1.0.0")
     assert await home.starter.is_up(agent)
-    assert set(await home.boxes()) == {agent.id} == home.relays.open_now
+    assert set(await home.containers()) == {agent.id} == home.relays.open_now
     token = await home.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")
     assert token != await home.roster.get_internal_token(agent.id)
@@ -36,7 +36,7 @@ async def test_a_created_agent_answers_and_has_all_that_is_its_own(home: House) 
 async def test_several_at_once_are_several(home: House) -> None:
     agents = await asyncio.gather(*(home.create(f"n{number}") for number in range(3)))
     assert {agent.state for agent in agents} == {AgentState.RUNNING}
-    assert set(await home.boxes()) == {agent.id for agent in agents}
+    assert set(await home.containers()) == {agent.id for agent in agents}
 
 
 async def test_a_gateway_that_exits_leaves_a_failed_agent_with_its_box(home: House) -> None:
@@ -71,7 +71,7 @@ async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> No
     await home.launch.create(caller, CreateAgent(AgentProfile("one")))
     with pytest.raises(AgentLimitReached):
         await home.launch.create(caller, CreateAgent(AgentProfile("two")))
-    assert len(await home.boxes()) == 1
+    assert len(await home.containers()) == 1
 
 
 @pytest.mark.parametrize(

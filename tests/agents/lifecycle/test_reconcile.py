@@ -1,4 +1,4 @@
-"""The reconciler: whatever happened to the server or to a box, rows and processes agree again soon after."""
+"""The reconciler: whatever happened to the server or to a container, rows and processes agree again soon after."""
 
 import asyncio
 import os
@@ -31,10 +31,10 @@ async def reaches(home: House, agent: Agent, wanted: AgentState) -> None:
 async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Database, folder: Path) -> None:
     async with house(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
-        boxes = await first.boxes()
+        containers = await first.containers()
         gateways = [await first.gateway_pid(agent) for agent in agents]
     async with house(database, folder, reconcile=True) as second:
-        assert await second.boxes() == boxes
+        assert await second.containers() == containers
         assert [await second.gateway_pid(agent) for agent in agents] == gateways
         assert {await state(second, agent) for agent in agents} == {AgentState.RUNNING}
         assert second.relays.open_now == {agent.id for agent in agents}
@@ -54,12 +54,12 @@ async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, fo
 async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folder: Path) -> None:
     async with house(database, folder) as first:
         agent = await first.create()
-        boxes = await first.boxes()
+        containers = await first.containers()
         await first.warden(agent.id).stop("gateway")
     async with house(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
         assert await second.starter.is_up(agent)
-        assert await second.boxes() == boxes
+        assert await second.containers() == containers
 
 
 async def test_strays_are_ended_and_their_files_kept(database: Database, folder: Path) -> None:
@@ -68,22 +68,22 @@ async def test_strays_are_ended_and_their_files_kept(database: Database, folder:
     file = folder / "agents" / "stray" / "workspace" / "kept.txt"
     file.write_text("kept")
     async with house(database, folder, reconcile=True) as home:
-        assert await home.boxes() == {}
+        assert await home.containers() == {}
     assert file.read_text() == "kept"
 
 
 async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) -> None:
     async with house(database, folder, reconcile=True) as home:
         agent = await home.create()
-        pid = (await home.boxes())[agent.id]
+        pid = (await home.containers())[agent.id]
         assert pid is not None
         gateway = (await home.warden(agent.id).processes())["gateway"].pid
         assert gateway is not None
         os.kill(pid, signal.SIGKILL)
-        os.killpg(gateway, signal.SIGKILL)  # a real box takes all that is in it along
+        os.killpg(gateway, signal.SIGKILL)  # a real container takes all that is in it along
 
         async def back() -> bool:
-            return (await home.boxes()).get(agent.id) not in {None, pid} and await home.starter.is_up(agent)
+            return (await home.containers()).get(agent.id) not in {None, pid} and await home.starter.is_up(agent)
 
         await until(back)
         await reaches(home, agent, AgentState.RUNNING)
@@ -114,7 +114,7 @@ async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(data
         await home.runtime.stop(beside.id, grace=0)
         await reaches(home, beside, AgentState.RUNNING)  # it has looked
         assert await state(home, agent) is AgentState.FAILED
-        assert agent.id in await home.boxes()
+        assert agent.id in await home.containers()
 
 
 async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
@@ -124,7 +124,7 @@ async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(databas
             await first.create("fail-start")
         await first.queue.stop()
         await first.reconciler.stop()
-        assert await first.boxes() == {}
+        assert await first.containers() == {}
         assert first.relays.open_now == set()
         assert {agent.state for agent in await first.roster.list_all()} == {AgentState.NOT_RUNNING}
     async with house(database, folder, reconcile=True) as second:
@@ -136,13 +136,13 @@ async def test_a_start_under_way_is_not_started_twice(database: Database, folder
     async with house(database, folder) as first:
         first.engine.let = False
         starting = asyncio.create_task(first.create())
-        await until(first.boxes)
+        await until(first.containers)
         await first.queue.stop(grace=0)
         starting.cancel()
     async with house(database, folder, reconcile=True) as second:
         (agent,) = await second.roster.list_all()
         await reaches(second, agent, AgentState.RUNNING)
-        assert len(await second.boxes()) == 1
+        assert len(await second.containers()) == 1
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
 
 
@@ -157,7 +157,7 @@ async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, fo
             return not await second.roster.list_all()
 
         await until(erased)
-        assert await second.boxes() == {}
+        assert await second.containers() == {}
         assert not (folder / "agents" / agent.id).exists()
 
 
@@ -182,6 +182,6 @@ async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database
         bad, good = await first.create("bad"), await first.create("good")
     async with house(database, folder, runtime=Stuck(folder), reconcile=True) as second:
         await second.reconciler.stop()
-        assert set(await second.boxes()) == {bad.id}
+        assert set(await second.containers()) == {bad.id}
         assert await state(second, good) is AgentState.NOT_RUNNING
         assert await state(second, bad) is AgentState.RUNNING

@@ -1,4 +1,4 @@
-"""Restart: a new gateway, and only for another version a new box."""
+"""Restart: a new gateway, and only for another version a new container."""
 
 import asyncio
 
@@ -15,28 +15,28 @@ from tests.agents.lifecycle.house import House
 
 async def test_the_gateway_is_new_and_what_runs_beside_it_goes_on(home: House) -> None:
     agent = await home.create()
-    box, gateway = await home.boxes(), await home.gateway_pid(agent)
+    container, gateway = await home.containers(), await home.gateway_pid(agent)
     await home.warden(agent.id).start("script", ["sleep", "1000"], env={})
     beside = (await home.warden(agent.id).processes())["script"].pid
     assert await home.restart(agent.id) == gateway
     assert await home.gateway_pid(agent) not in {gateway, None}
-    assert await home.boxes() == box
+    assert await home.containers() == container
     assert (await home.warden(agent.id).processes())["script"].pid == beside
 
 
 async def test_the_same_version_is_no_change(home: House) -> None:
     agent = await home.create()
-    box = await home.boxes()
+    container = await home.containers()
     await home.restart(agent.id, "1.0.0")
-    assert await home.boxes() == box
+    assert await home.containers() == container
 
 
 async def test_another_version_is_a_new_box(home: House) -> None:
     agent = await home.create()
-    box = await home.boxes()
+    container = await home.containers()
     home.engine.install("1.1.0", lambda *_: None)
     await home.restart(agent.id, "1.1.0")
-    assert (await home.boxes())[agent.id] != box[agent.id]
+    assert (await home.containers())[agent.id] != container[agent.id]
     assert (await home.roster.get(agent.id)).engine_version == "1.1.0"
     health = await home.engine.health(home.reach.port_dialer(agent.id), await home.roster.get_internal_token(agent.id))
     assert health.version == "1.1.0"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.model import NEW_BOX, START
+from roost.agents.lifecycle.model import FRESH_CONTAINER, START
 from roost.agents.registry.model import AgentState
 from roost.core.db import Database
 from roost.work import OperationState
@@ -21,24 +21,24 @@ async def test_from_a_row_to_a_running_agent(home: House) -> None:
 
 async def test_again_is_a_new_gateway_in_the_same_box(home: House) -> None:
     agent = await home.create()
-    box, gateway = await home.boxes(), await home.gateway_pid(agent)
+    container, gateway = await home.containers(), await home.gateway_pid(agent)
     await home.run(START, agent.id)
-    assert await home.boxes() == box
+    assert await home.containers() == container
     assert await home.gateway_pid(agent) not in {gateway, None}
 
 
 async def test_a_new_box_keeps_the_files(home: House) -> None:
     agent = await home.create()
-    box = await home.boxes()
+    container = await home.containers()
     await home.warden(agent.id).write("kept.txt", b"kept")
-    await home.run(START, agent.id, NEW_BOX)
-    assert (await home.boxes())[agent.id] != box[agent.id]
+    await home.run(START, agent.id, FRESH_CONTAINER)
+    assert (await home.containers())[agent.id] != container[agent.id]
     assert await home.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
 async def test_an_agent_that_is_gone_is_nothing_to_do(home: House) -> None:
     assert (await home.run(START, "nobody")).state is OperationState.DONE
-    assert await home.boxes() == {}
+    assert await home.containers() == {}
 
 
 async def test_a_missing_engine_is_the_reason(home: House) -> None:
@@ -66,7 +66,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     await until(lambda: _has_gateway(home, agent.id))
     await home.teardown.delete(agent.id)
     assert (await starting).state is OperationState.FAILED
-    assert await home.boxes() == {}
+    assert await home.containers() == {}
     assert await home.roster.list_all() == []
 
 
@@ -87,10 +87,10 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
             assert (done.state, done.attempts) == (OperationState.DONE, 2)
             assert (await second.roster.get(agent.id)).state is AgentState.RUNNING
             assert await second.starter.is_up(agent)
-            assert len(await second.boxes()) == 1
+            assert len(await second.containers()) == 1
 
 
 async def _has_gateway(home: House, agent_id: str) -> bool:
-    if agent_id not in await home.boxes():
+    if agent_id not in await home.containers():
         return False
     return "gateway" in await home.warden(agent_id).processes()

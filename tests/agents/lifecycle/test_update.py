@@ -131,7 +131,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     await home.teardown.delete(agent.id)
     with pytest.raises(AgentNotFound):
         await updating
-    assert await home.boxes() == {}
+    assert await home.containers() == {}
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -153,7 +153,7 @@ async def test_the_next_process_finishes_what_was_cut_off(database: Database, fo
             assert (after.state, after.engine_version) == (AgentState.RUNNING, done.new_version)
             assert await version(second, agent) == ("1.1.0" if holds else "1.0.0")
             assert await memory(second, agent) == (b"spoiled" if holds else b"remembered")
-            assert len(await second.boxes()) == 1
+            assert len(await second.containers()) == 1
 
 
 async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None:

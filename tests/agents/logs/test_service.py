@@ -1,4 +1,4 @@
-"""Logs as people read them: the last lines, plain, with our credentials masked, and a reason where there is no box."""
+"""Logs as people read them: the last lines, plain, with credentials masked, and a reason without a container."""
 
 import asyncio
 import json

@@ -35,8 +35,8 @@ def dialect() -> str:
 async def runtime(tmp_path: Path) -> AsyncIterator[FakeRuntime]:
     made = FakeRuntime(tmp_path / "data")
     yield made
-    for box in await made.list():
-        await made.delete(box.agent_id)
+    for container in await made.list():
+        await made.delete(container.agent_id)
 
 
 @pytest.fixture

@@ -28,13 +28,13 @@ async def test_it_promises_nothing(place: Ground) -> None:
 
 
 async def test_its_folders_are_where_they_are_on_the_host(place: Ground) -> None:
-    box = await place.box()
-    result = await box.exec(["sh", "-c", "pwd; echo $HOME"])
+    container = await place.container()
+    result = await container.exec(["sh", "-c", "pwd; echo $HOME"])
     assert result.stdout.decode().splitlines() == [str(place.workspace()), str(place.home())]
 
 
 async def test_two_boxes_may_use_one_port_where_the_kernel_lets_them(place: Ground) -> None:
-    wardens = [await place.box(ContainerSpec(name, relays={8799: "api"})) for name in ("one", "two")]
+    wardens = [await place.container(ContainerSpec(name, relays={8799: "api"})) for name in ("one", "two")]
     spaces = {(await warden.exec(["readlink", "/proc/self/ns/net"])).stdout for warden in wardens}
     if len(spaces) == 1:
         pytest.skip("the kernel allows no network of one's own here")
@@ -52,14 +52,14 @@ async def test_two_boxes_may_use_one_port_where_the_kernel_lets_them(place: Grou
 
 
 async def test_a_warden_of_another_folder_is_none_of_its_business(place: Ground, tmp_path: Path) -> None:
-    await place.box()
-    (place.folder / "run" / AGENT / "box.json").unlink()
+    await place.container()
+    (place.folder / "run" / AGENT / "container.json").unlink()
     assert not await FakeRuntime(tmp_path / "other").list()
     assert (await place.warden().ping()).uptime > 0
 
 
 async def test_a_box_ends_no_command_of_another(place: Ground) -> None:
-    one, two = [await place.box(ContainerSpec(name)) for name in ("one", "two")]
+    one, two = [await place.container(ContainerSpec(name)) for name in ("one", "two")]
     durations = [sleeper() for _ in range(3)]
     spared = [asyncio.create_task(one.exec(["sleep", duration])) for duration in durations]
     await until(lambda: all(map(sleeping, durations)))

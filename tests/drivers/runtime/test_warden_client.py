@@ -1,4 +1,4 @@
-"""The client against a warden that an agent took over. What a good one does: `tests/conformance/test_boxes.py`."""
+"""The client against a warden that an agent took over. What a good one does: `tests/conformance/test_containers.py`."""
 
 import asyncio
 import json

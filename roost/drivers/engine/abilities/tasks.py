@@ -153,7 +153,7 @@ class TaskRun:
 
 
 class TaskAbility(ABC):
-    """Every method may also raise EngineFailed, and what dialling raises (DialRefused, BoxGone)."""
+    """Every method may also raise EngineFailed, and what dialling raises (DialRefused, ContainerNotRunning)."""
 
     @abstractmethod
     async def list(self, inside: AgentContext) -> Sequence[Task]:

@@ -29,7 +29,7 @@ _ANSWER = 4 << 20
 
 
 class HermesConfiguration(ConfigurationAbility):
-    """path: the file, in the home. python: the engine's own, in the box."""
+    """path: the file, in the home. python: the engine's own, in the container."""
 
     def __init__(self, path: str, python: str) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""Reads YAML as Hermes reads it: `python3 -I container_yaml.py ORDER`, in an agent's box, by Hermes's own Python.
+"""Reads YAML as Hermes reads it: `python3 -I container_yaml.py ORDER`, in an agent's container, by Hermes's own Python.
 
 ORDER is `show`, `check` or `restore`; on standard input comes JSON `{"text", "before"}`, and out goes JSON. It runs in
-the box because what it reads may be made to be expensive; nobody believes its answer further than the agent itself.
+the container because its input may be expensive to read; its answer is trusted no more than the agent itself.
 
 Secrets are known by the names of their keys. They are replaced, and put back, in the text itself, so that comments and
 order stay.

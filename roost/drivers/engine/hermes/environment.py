@@ -1,8 +1,8 @@
-"""A virtual environment that works at its place in a box, made without `ensurepip` and filled by the running pip.
+"""A virtual environment that works at its path in a container, made without `ensurepip` and filled by the running pip.
 
-A box sees the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is mounted
-at its own path. The environment finds itself through `pyvenv.cfg`, so it may move; scripts with absolute first lines
-may not, and are not kept. It decides which Python, and leaves what is installed to the driver.
+A container sees the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is
+mounted at its own path. The environment finds itself through `pyvenv.cfg`, so it may move; scripts with absolute
+first lines may not, and are not kept.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ _USABLE = "import sys, ctypes, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.v
 
 
 def interpreter() -> Path:
-    """The Python of boxes: the system's where it is complete and of a right version, else the one that runs this."""
+    """Return the Python of containers: the system's if it is complete and of a right version, else the running one."""
     running = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (_SYSTEM / "bin/python3", running):
         command = [str(candidate), "-I", "-c", _USABLE]
@@ -28,7 +28,7 @@ def interpreter() -> Path:
 
 
 def make(staging: InstallStaging, requirements: Sequence[str], expected: int, progress: Progress) -> None:
-    """Fill the staging folder with an environment that holds `requirements`. Raises InstallFailed."""
+    """Fill the staging folder with an environment that holds `requirements`. Raises EngineInstallFailed."""
     path = staging.path
     venv = [str(interpreter()), "-I", "-m", "venv", "--without-pip", "--symlinks", str(path)]
     staging.run(venv, lambda _: None)

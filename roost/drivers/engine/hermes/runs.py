@@ -1,4 +1,4 @@
-"""Prints a job's runs as JSON: `python3 -I runs.py HOME JOB LIMIT`, in a box, standard library only.
+"""Prints a job's runs as JSON: `python3 -I runs.py HOME JOB LIMIT`, in a container, standard library only.
 
 Hermes keeps them in a database and the answers in files beside it, and has no route for either. Both are an agent's
 to write, so they are read where the agent lives and not by the server. JOB `*` asks for the jobs that are running.

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The clock of a Hermes gateway, as a plugin of it: runs in the box, with Hermes's own modules at hand.
+"""The clock of a Hermes gateway, as a plugin of it: runs in the container, with Hermes's own modules at hand.
 
 Hermes looks for due jobs once a minute; this looks when one is due. It gives jobs of ours the wall time of their zone,
 which Hermes knows for all jobs at once only, and sees to it that a job for one time that was cut off does not begin

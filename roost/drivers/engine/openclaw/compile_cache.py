@@ -1,7 +1,7 @@
-"""Fills the code cache of one version of OpenClaw: Node keeps what it compiled, so that later starts need not.
+"""The code cache of one version of OpenClaw: Node keeps compiled code, so that later starts are faster.
 
-The cache is keyed by path, uid and Node, so it is made by running a gateway in a box like any other: start, one chat
-with a model that says one word, stop. What comes out of the box is unpacked as plain files and nothing else.
+The cache is keyed by path, uid and Node, so a gateway in an ordinary container makes it: start, one chat with a model
+that says one word, stop. The result is unpacked as plain files and nothing else.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _ANSWER = (
 
 
 async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
-    """The cache as a tar. The box and all that it wrote are gone afterwards. Raises Problem."""
+    """The cache as a tar. The container and all that it wrote are gone afterwards. Raises Problem."""
     agent_id = f"bake-{ids.host_label()}"
     spec = ContainerSpec(agent_id, engine.require(version), relays={_MODEL_PORT: "api"})
     warden = WardenClient(functools.partial(runtime.connect, agent_id))
@@ -50,7 +50,7 @@ async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
 
 
 def unpack(packed: bytes, path: Path) -> None:
-    """Plain files only, readable by all. Raises InstallFailed for a tar that is none or leads elsewhere."""
+    """Plain files only, readable by all. Raises EngineInstallFailed for a tar that is none or leads elsewhere."""
     try:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             for member in archive:

@@ -1,4 +1,4 @@
-"""OpenClaw's configuration: read and written by its gateway over RPC, judged by its own program in the box.
+"""OpenClaw's configuration: read and written by its gateway over RPC, judged by its own program in the container.
 
 The gateway shows secrets as a placeholder and puts the real values back where one returns; what it takes, it works by
 within a fraction of a second. Judging takes a run of the program (about 0.8 s): its gateway judges only what it then
@@ -52,7 +52,7 @@ OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 
 
 class OpenClawConfiguration(ConfigurationAbility):
-    """path: the file, in the home. home: where that is. program, env: how the engine's program is run in the box."""
+    """path: the file, relative to the home. program, env: how the engine's program runs in the container."""
 
     def __init__(self, port: int, path: str, home: str, program: Sequence[str], env: Mapping[str, str]) -> None:
         self._port = port

@@ -1,6 +1,6 @@
-"""The OpenClaw engine: its software, its configuration, the command that starts a gateway, and whether that is well.
+"""The OpenClaw engine: its software, its configuration, the command that starts a gateway, and its health.
 
-It joins the rooms beside it and refuses to know more than that: `software` installs, `config` renders, `rpc` speaks.
+`install` installs it, `config` renders its configuration, `rpc` speaks to its gateway.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class OpenClaw(Engine):
         self._caches.remove(_cache_name(version))
 
     async def bake(self, version: str, runtime: Runtime, progress: Progress) -> None:
-        """Fill the version's code cache by one run in a box; idempotent, and a failure only means slower starts."""
+        """Fill the version's code cache by one run in a container. Idempotent; a failure only means slower starts."""
         if self._cached(version):
             return
         progress("Filling OpenClaw's code cache", None)
@@ -82,7 +82,7 @@ class OpenClaw(Engine):
             packed = await compile_cache.run(self, version, runtime)
         except Problem as problem:
             log.get_logger(__name__).warning(
-                "code cache not filled", engine=self.id, version=version, error=problem.message
+                "code_cache.fill_failed", engine=self.id, version=version, error=problem.message
             )
             return
         await asyncio.to_thread(

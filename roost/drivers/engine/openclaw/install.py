@@ -27,7 +27,7 @@ _OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier
 
 
 def available(root: Path) -> Sequence[str]:
-    """Stable versions, newest first. Raises InstallFailed."""
+    """Stable versions, newest first. Raises EngineInstallFailed."""
     path = node.install(root, lambda _text, _done: None)
     answer = ask([*node.npm(path), "view", "openclaw", "versions", "--json"])
     try:
@@ -38,7 +38,7 @@ def available(root: Path) -> Sequence[str]:
 
 
 def install(root: Path, version: str, progress: Progress) -> None:
-    """Idempotent. Raises InvalidVersion, InstallFailed."""
+    """Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
     if not _drivable(check_version(version)):
         raise InvalidVersionName
 
@@ -54,7 +54,7 @@ def install(root: Path, version: str, progress: Progress) -> None:
         plugins.install(folder(root), version, path, progress)
     except EngineInstallFailed as failure:  # it runs without them, and the next install tries again
         log.get_logger(__name__).warning(
-            "channels not installed", engine="openclaw", version=version, error=failure.message
+            "channels.install_failed", engine="openclaw", version=version, error=failure.message
         )
 
 
@@ -77,8 +77,9 @@ def _command(version: str, path: Path) -> Sequence[str]:
 
 
 def _complete(path: Path, staging: InstallStaging) -> None:
-    """Run it once: what its own install script would have done, the program does at its first start, and in a box it
-    could not write beside itself. It gets a home that is thrown away.
+    """Run the program once, with a temporary home: its first start does the work of its install script.
+
+    In a container it could not write beside itself.
     """
     home = staging.path / "home"
     home.mkdir()

@@ -1,6 +1,6 @@
 """The channels of OpenClaw that come in packages of their own, put where a gateway looks for those that it brought.
 
-There a box may own nothing of them: a gateway loads plug-ins from elsewhere only if its own user or root owns them.
+A container cannot own them: a gateway loads plug-ins from elsewhere only if its own user or root owns them.
 Each package brings all that it depends on. These modules stand beside the engine, linked to: OpenClaw takes every
 script below its own folder for an ES module. A plug-in is loaded when its channel is on, and costs nothing before.
 """
@@ -33,7 +33,7 @@ def installed(path: Path) -> list[str]:
 
 
 def install(folder: VersionFolder, version: str, node_path: Path, progress: Progress) -> None:
-    """Add what is missing to an installed version. Idempotent. Raises InstallFailed."""
+    """Add what is missing to an installed version. Idempotent. Raises EngineInstallFailed."""
 
     def add(staging: InstallStaging, path: Path) -> None:
         missing = [name for name in NAMES if name not in installed(path)]

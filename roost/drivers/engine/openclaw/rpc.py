@@ -1,4 +1,4 @@
-"""OpenClaw's RPC (protocol 4): calls and events over one WebSocket that is dialled into the box.
+"""OpenClaw's RPC (protocol 4): calls and events over one WebSocket that is dialled into the container.
 
 It connects as the engine's own back end: the internal token, straight from the loopback, with no forwarding header.
 That is the one way in that needs no paired device and keeps all scopes. It knows no method by name, and believes
@@ -73,7 +73,7 @@ class OpenClawRpc:
     async def call(self, method: str, params: Mapping[str, Any] | None = None, timeout: float = 10.0) -> Any:  # noqa: ASYNC109 - part of the meaning: it covers the retries
         """The payload of the answer. A gateway that says it is busy starting is asked again until `timeout`.
 
-        Raises Refused, EngineFailed.
+        Raises RequestRefused, EngineFailed.
         """
         end = clock.monotonic_seconds() + timeout
         while True:

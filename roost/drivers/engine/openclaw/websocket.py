@@ -1,4 +1,4 @@
-"""A WebSocket client over a byte stream that is open already: it leads into a box, so there is no host to connect to.
+"""A WebSocket client over an open byte stream, which leads into a container.
 
 The protocol is `websockets`' own, without its input and output. Text messages only, of a bounded size.
 """

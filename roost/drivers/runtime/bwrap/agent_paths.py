@@ -1,7 +1,7 @@
 """Where the runtime keeps what belongs to an agent, and whose it is on the host.
 
     agents/<id>/{workspace,home}   persist
-    run/<id>/                      w.sock, box.json, out/ with the relay sockets
+    run/<id>/                      w.sock, container.json, out/ with the relay sockets
     tools/<digest>/                bwrap and the warden, as copies that every uid can read
 
 Run as root, each agent has its own host uid, that of its workspace folder. Claims on uids are links in one folder of
@@ -51,7 +51,7 @@ class AgentPaths:
         return self.run(agent_id) / "w.sock"
 
     def record(self, agent_id: str) -> Path:
-        return self.run(agent_id) / "box.json"
+        return self.run(agent_id) / "container.json"
 
     def relays(self, agent_id: str) -> Path:
         return self.run(agent_id) / "out"

@@ -1,9 +1,9 @@
-"""Names by which an agent's own uid can reach what root keeps under closed folders (an engine under a 0700 home, the
-data folder itself). Used by root only; nobody else has such agents.
+"""Names by which an agent's uid can reach folders that root keeps closed, such as an engine under a 0700 home.
 
-The calling thread gets mounts of its own and binds what is asked for under a stage that only this thread, and what it
-starts, can see; the host's mount table stays as it is, and so do the modes of its folders. All starts of boxes must
-therefore come from one thread, which does nothing else.
+Used by root only, because only root has agents of other uids. The calling thread gets mounts of its own and binds the
+folders below `/run/roost-stage`, which only this thread and its children can see; the host's mount table and the
+modes of its folders stay as they are. All containers must therefore be started from one thread, which does nothing
+else.
 """
 
 import hashlib
@@ -15,15 +15,16 @@ from roost.drivers.runtime.contract import RuntimeFailed
 
 
 class BindStage:
-    """Belongs to the thread that calls it first."""
+    """Bind mounts of the thread that calls it first."""
 
     def __init__(self, root: Path = Path("/run/roost-stage")) -> None:
         self._root = root
         self._ready = False
 
     def reach(self, path: Path) -> Path:
-        """`path` itself where anybody may go there, else its name on the stage. What lies in `path` keeps its modes,
-        and so does `path` itself. Raises RuntimeFailed.
+        """Return `path` itself if every user can reach it, else its name below the root. Modes stay as they are.
+
+        Raises RuntimeFailed.
         """
         path = path.resolve()
         if reachable(path):
@@ -42,19 +43,19 @@ class BindStage:
             kernel.leave_mounts()
             kernel.mount_tmpfs(self._root)
             self._ready = True
-        place = self._root / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-        if place.exists():
-            if place.samefile(path):
-                return place
-            kernel.detach(place)  # what was there is gone: an engine that was installed again
+        target = self._root / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+        if target.exists():
+            if target.samefile(path):
+                return target
+            kernel.detach(target)  # its folder is gone: an engine that was installed again
         elif path.is_dir():
-            place.mkdir(mode=0o755)
+            target.mkdir(mode=0o755)
         else:
-            place.touch(mode=0o644)
-        kernel.bind(path, place)
-        return place
+            target.touch(mode=0o644)
+        kernel.bind(path, target)
+        return target
 
 
 def reachable(path: Path) -> bool:
-    """Whether any user may pass through all folders above `path`."""
+    """Return whether every user may pass through all folders above `path`."""
     return all(folder.stat().st_mode & 0o001 for folder in path.parents)

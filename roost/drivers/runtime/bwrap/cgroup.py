@@ -1,8 +1,8 @@
 """Limits of memory, processes and processor time by control groups, found for each controller by itself: a machine may
 have one in version 1, another in version 2, and a third not at all or not for us.
 
-Groups are made beneath the server's own, so that whatever limits the server limits its boxes too. Refuses to guess: a
-controller counts as usable once a group with it was really made.
+Groups are made beneath the server's own, so that whatever limits the server limits its containers too. Refuses to
+guess: a controller counts as usable once a group with it was really made.
 """
 
 import os
@@ -51,13 +51,13 @@ class CgroupControllers:
         self.usable = usable
         self.refused = refused
 
-    def places(self, name: str) -> list[Path]:
+    def group_paths(self, name: str) -> list[Path]:
         """The folders of a group of that name: one for each hierarchy."""
         return list(dict.fromkeys(controller.base / name for controller in self.usable))
 
     def create(self, name: str, limits: ContainerLimits) -> list[Path]:
         """A group with these limits in each hierarchy. Raises OSError."""
-        groups = self.places(name)
+        groups = self.group_paths(name)
         for group in groups:
             group.mkdir(exist_ok=True)
         for controller in self.usable:
@@ -65,7 +65,7 @@ class CgroupControllers:
         return groups
 
     @contextmanager
-    def birthplace(self, name: str) -> Generator[None]:
+    def spawn_inside(self, name: str) -> Generator[None]:
         """What the calling thread starts meanwhile is born in the groups of version 1.
 
         There a thread can move by itself, in no time; to move another process waits for all processors (6 to 12 ms).
@@ -117,13 +117,15 @@ def locate(mounts: str, membership: str) -> dict[str, CgroupController]:
     found: dict[str, CgroupController] = {}
     for root, point, kind, options in _mounted(mounts):
         if kind == "cgroup2" and "" in own:
-            base = _leafless(_place(point, root, own[""]))
-            for name in _words(base / "cgroup.controllers"):
+            base = _leafless(_host_path(point, root, own[""]))
+            for name in _read_words(base / "cgroup.controllers"):
                 found[name] = CgroupController(name, 2, base)
         elif kind == "cgroup":
             for names, path in own.items():
                 if names and set(names.split(",")) <= set(options.split(",")):
-                    found |= {name: CgroupController(name, 1, _place(point, root, path)) for name in names.split(",")}
+                    found |= {
+                        name: CgroupController(name, 1, _host_path(point, root, path)) for name in names.split(",")
+                    }
     return {name: found[name] for name in CONTROLLERS if name in found}
 
 
@@ -141,10 +143,10 @@ def remove(groups: Iterable[Path]) -> bool:
 
 
 def oom_kills(groups: Iterable[Path]) -> int:
-    """How many processes of a box the kernel killed because it had used up its memory."""
+    """How many processes of a container the kernel killed because it had used up its memory."""
     for group in groups:
         for name in ("memory.events", "memory.oom_control"):
-            words = _words(group / name)
+            words = _read_words(group / name)
             if "oom_kill" in words:
                 return int(words[words.index("oom_kill") + 1])
     return 0
@@ -164,13 +166,13 @@ def _try(controller: CgroupController) -> None:
 def _hand_down(controller: CgroupController) -> None:
     """Let the groups beneath `base` have the controller."""
     switch = controller.base / "cgroup.subtree_control"
-    if controller.name in _words(switch):
+    if controller.name in _read_words(switch):
         return
     if (controller.base / "cgroup.type").exists():  # the root of all groups has none, and may have processes
         leaf = controller.base / _LEAF
         leaf.mkdir(exist_ok=True)
         for _ in range(_MOVES):  # a process may fork while it moves
-            pids = _words(controller.base / "cgroup.procs")
+            pids = _read_words(controller.base / "cgroup.procs")
             if not pids:
                 break
             for pid in pids:
@@ -195,7 +197,7 @@ def _mounted(mounts: str) -> Iterable[tuple[str, str, str, str]]:
             yield fields[3], fields[4], kind, options
 
 
-def _place(point: str, root: str, path: str) -> Path:
+def _host_path(point: str, root: str, path: str) -> Path:
     """The folder of a group; in a container the mount shows only what lies beneath its own root."""
     inside = path.removeprefix(root) if root != "/" else path
     return Path(point, inside.lstrip("/"))
@@ -205,7 +207,7 @@ def _leafless(base: Path) -> Path:
     return base.parent if base.name == _LEAF else base
 
 
-def _words(file: Path) -> list[str]:
+def _read_words(file: Path) -> list[str]:
     try:
         return file.read_text().split()
     except OSError:

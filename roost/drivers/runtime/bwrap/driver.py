@@ -1,8 +1,8 @@
-"""The bwrap runtime: boxes as plain processes of this machine, with no daemon between us and them.
+"""The bwrap runtime: containers as plain processes of this machine, without a daemon.
 
-A box is two processes, bwrap's monitor and the warden. Neither is tied to the server's life; `run/<id>/box.json` lets
-the next server find them. What is on record is believed only with birth time and boot id; what carries our mark
-without being on record was cut off in its start, and is ended.
+A container is two processes, bwrap's monitor and the warden. They outlive the server, and `run/<id>/container.json`
+lets the next server find them. A record counts only with the process's start time and boot id. A process with our
+mark but without a record was cut off in its start, and is ended.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from roost.drivers.runtime.contract import (
 )
 
 _START_SECONDS = 10.0
-_CONNECT_SECONDS = 5.0  # a server or a machine at its limit is slow too; who is gone refuses at once
+_CONNECT_SECONDS = 5.0  # an overloaded machine is slow; a warden that is gone refuses at once
 _END_SECONDS = 10.0
 _MONITOR_SECONDS = 2.0
 _GROUPS_SECONDS = 2.0
@@ -42,8 +42,10 @@ _log = log.get_logger("bwrap")
 
 
 class BwrapRuntime(Runtime):
-    """Boxes of one data folder. `bwrap` replaces the program that comes with Roost, `claims` the register of the host
-    uids of agents, which all servers of a machine share, and `system_python` the first choice for wardens.
+    """Containers of one data folder.
+
+    bwrap: replaces the program that comes with Roost. claims: the folder in which all servers of this machine record
+    the host uids of agents. system_python: the preferred interpreter of wardens.
     """
 
     name = "bwrap"
@@ -57,19 +59,19 @@ class BwrapRuntime(Runtime):
         claims: Path | None = None,
         system_python: Path = SYSTEM_PYTHON,
     ) -> None:
-        self._places = AgentPaths(folder, claims)
-        self._starter = ContainerStarter(self._places, self.connect, engine_folders, bwrap, system_python)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._paths = AgentPaths(folder, claims)
+        self._starter = ContainerStarter(self._paths, self.connect, engine_folders, bwrap, system_python)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
 
     async def probe(self) -> Capabilities:
         return await examine(self, self._starter)
 
     async def start(self, spec: ContainerSpec) -> Container:
-        async with self._turn(spec.agent_id):
+        async with self._lock(spec.agent_id):
             present = self._record(spec.agent_id)
             if present and present.alive():
-                return present.box()
+                return present.container()
             await self._clear(spec.agent_id)
             self._starting.add(spec.agent_id)
             try:
@@ -78,41 +80,43 @@ class BwrapRuntime(Runtime):
                 self._starting.discard(spec.agent_id)
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
-        async with self._turn(agent_id):
+        async with self._lock(agent_id):
             await self._stop(agent_id, grace)
 
     async def delete(self, agent_id: str) -> None:
-        async with self._turn(agent_id):
+        async with self._lock(agent_id):
             await self._stop(agent_id, 0)
             try:
-                await asyncio.to_thread(self._places.remove, agent_id)
+                await asyncio.to_thread(self._paths.remove, agent_id)
             except OSError as error:
                 raise RuntimeFailed(f"The agent's files could not be removed: {error}") from error
 
     async def list(self) -> Sequence[Container]:
-        marked = await asyncio.to_thread(record.marked, self._places.mark)
+        marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
         # In this order: what starts meanwhile is either still starting here, or on record below.
         starting = set(self._starting)
-        found = [one for agent_id in self._places.known() if (one := self._record(agent_id))]
+        found = [one for agent_id in self._paths.known() if (one := self._record(agent_id))]
         recorded = {process for one in found for process in one.processes()}
         cut_off = [(agent, one) for agent, one in marked if agent not in starting and one not in recorded]
         if cut_off:
-            _log.warning("unrecorded_boxes_ended", agents=sorted({agent for agent, _ in cut_off}))
+            _log.warning(
+                "container.ended", reason="it is not on record", agents=sorted({agent for agent, _ in cut_off})
+            )
             await _end([one for _, one in cut_off])
         launch.reap()
-        return [one.box() for one in found if one.alive()]
+        return [one.container() for one in found if one.alive()]
 
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unix_socket.connect_unix(self._places.socket(agent_id))
+                return await unix_socket.connect_unix(self._paths.socket(agent_id))
         except OSError:  # a time-out is one
             raise ContainerNotRunning from None
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
-        path = self._places.relay(agent_id, relay)
+        path = self._paths.relay(agent_id, relay)
         try:
-            uid = self._places.prepare(agent_id)
+            uid = self._paths.prepare(agent_id)
             listener = unix_socket.listen_unix(path)
             if uid is not None:
                 os.chown(path, uid, uid, follow_symlinks=False)
@@ -123,7 +127,7 @@ class BwrapRuntime(Runtime):
     async def _start(self, spec: ContainerSpec) -> Container:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                return (await self._starter.start(spec)).box()
+                return (await self._starter.start(spec)).container()
         except BaseException as error:
             await asyncio.shield(self._clear(spec.agent_id))
             if isinstance(error, TimeoutError):
@@ -139,34 +143,34 @@ class BwrapRuntime(Runtime):
                 present.warden.kill(signal.SIGTERM)
             if not await present.warden.gone(grace):
                 present.warden.kill()
-            # The kernel ends all others in the box before it lets its pid 1 go.
+            # The kernel ends all others in the container before it lets its pid 1 go.
             if not await present.warden.gone(_END_SECONDS):
                 raise RuntimeFailed("The container does not end; a process in it may hang in the kernel")
             await present.monitor.gone(_MONITOR_SECONDS)
         await self._clear(agent_id)
 
     async def _clear(self, agent_id: str) -> None:
-        """End and remove what is left of a box, but not the agent's folders or relay sockets."""
-        if not self._places.socket(agent_id).exists():  # no bwrap was started since the last time
+        """End and remove the remains of a container, but not the agent's folders or relay sockets."""
+        if not self._paths.socket(agent_id).exists():  # no bwrap was started since the last time
             await _drop(self._starter.groups(agent_id))
             return
         present = self._record(agent_id)
-        marked = await asyncio.to_thread(record.marked, self._places.mark)
+        marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
         left = {process for agent, process in marked if agent == agent_id}
         await _end(left.union(present.processes() if present else ()))
         launch.reap()
         groups = {*(present.groups if present else ()), *self._starter.groups(agent_id)}
         if killed := cgroup.oom_kills(groups):
-            _log.warning("box_ran_out_of_memory", agent=agent_id, processes_killed=killed)
+            _log.warning("container.memory_exhausted", agent=agent_id, processes_killed=killed)
         await _drop(groups)
-        self._places.record(agent_id).unlink(missing_ok=True)
-        self._places.socket(agent_id).unlink(missing_ok=True)
+        self._paths.record(agent_id).unlink(missing_ok=True)
+        self._paths.socket(agent_id).unlink(missing_ok=True)
 
     def _record(self, agent_id: str) -> ContainerRecord | None:
-        return record.load(self._places.record(agent_id))
+        return record.load(self._paths.record(agent_id))
 
-    def _turn(self, agent_id: str) -> asyncio.Lock:
-        return self._turns.setdefault(agent_id, asyncio.Lock())
+    def _lock(self, agent_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(agent_id, asyncio.Lock())
 
 
 async def _end(processes: Collection[record.HostProcess]) -> None:
@@ -174,7 +178,7 @@ async def _end(processes: Collection[record.HostProcess]) -> None:
         process.kill()
     for process in processes:
         if not await process.gone(_END_SECONDS):
-            _log.warning("process_does_not_end", pid=process.pid)
+            _log.warning("process.kill_failed", pid=process.pid)
 
 
 async def _drop(groups: Collection[Path]) -> None:

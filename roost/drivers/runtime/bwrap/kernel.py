@@ -17,7 +17,7 @@ _BIND, _REC, _SLAVE, _DETACH = 0x1000, 0x4000, 0x80000, 2
 _GET_USERNS = 0xB701
 _LOWEST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
-STAND_INS = (28, 77)
+SYNTHETIC_BLOCK = (28, 77)
 """The /16 out of which the warden takes addresses for names. `docs/guides/egress.md` says why it is a public one."""
 
 # rtnetlink(7)
@@ -49,11 +49,11 @@ def detach(target: Path) -> None:
 
 def prepare_network(pid: int) -> None:
     """Let every user bind every port in the network namespace of `pid`, and let its loopback have the whole block of
-    stand-ins; the calling thread stays there. The ports are open even when the block cannot be had.
+    synthetic addresses; the calling thread stays there. The ports are open even when the block cannot be had.
     """
     _enter_network(pid)
     try:
-        _add_to_loopback(bytes(STAND_INS))
+        _add_to_loopback(bytes(SYNTHETIC_BLOCK))
     finally:
         _LOWEST_PORT.write_text("0")
 

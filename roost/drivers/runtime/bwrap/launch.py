@@ -1,4 +1,4 @@
-"""The start of one bwrap: what it inherits, its identity, its limits. It ends with a box that is built and waits:
+"""The start of one bwrap: what it inherits, its identity, its limits. It ends with a container that is built and waits:
 nothing of it has run yet. Refuses to hand it any descriptor of the server, its output streams among them.
 """
 
@@ -38,7 +38,7 @@ class LaunchedBwrap:
     errors: int
 
     async def child(self) -> int:
-        """The pid of the box's pid 1, once it is built. Raises RuntimeFailed with what bwrap had to say."""
+        """The pid of the container's pid 1, once it is built. Raises RuntimeFailed with what bwrap had to say."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         pipe = os.fdopen(self.info, "rb", buffering=0)
@@ -52,12 +52,12 @@ class LaunchedBwrap:
                     return int(json.loads(told)["child-pid"])
         finally:
             transport.close()
-        raise RuntimeFailed(f"The container did not start: {self.last_words() or 'bwrap ended without a word'}")
+        raise RuntimeFailed(f"The container did not start: {self.last_error_line() or 'bwrap ended without a word'}")
 
     def unblock(self) -> None:
         os.write(self.block, b"\n")
 
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """The last line on standard error."""
         lines = os.pread(self.errors, _ERROR_BYTES, 0).strip(b"\0\n").splitlines()
         return lines[-1].decode(errors="replace")[:500] if lines else ""
@@ -105,7 +105,7 @@ def reap() -> None:
 
 
 def limit(pid: int, limits: ContainerLimits) -> None:
-    """Set the limits of a box that has our own uid. Set after its user namespace was made, the limit of processes
+    """Set the limits of a container that has our own uid. Set after its user namespace was made, the limit of processes
     counts those in there alone, and not what else the user runs. An older kernel has one count, so it gets no limit.
     """
     wanted = _rlimits(limits)
@@ -167,7 +167,7 @@ def _file(content: bytes, closing: ExitStack) -> int:
 
 
 def _bounded_file() -> int:
-    """A file in memory that cannot grow, for nobody reads it later and a box may write as long as it likes."""
+    """A file in memory that cannot grow, for nobody reads it later and a container may write as long as it likes."""
     fd = os.memfd_create("roost", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, _ERROR_BYTES)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)

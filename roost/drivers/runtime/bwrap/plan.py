@@ -1,6 +1,4 @@
-"""The plan of a box: the arguments of bwrap and the files of its `/etc`, as plain data. Starts nothing, and looks
-only at how the host's `/` is laid out.
-"""
+"""Plan of a container: the arguments of bwrap and the files of its `/etc`, as plain data. Starts nothing."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,14 +21,14 @@ ETC: Mapping[str, bytes] = {
     "/etc/resolv.conf": b"nameserver 127.0.0.1\noptions timeout:1 attempts:2\n",
     "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
 }
-"""Files that are the same in every box."""
+"""Files that are the same in every container."""
 
 HOST_ETC = (
     *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
     *("os-release", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "protocols"),
     *("services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone"),
 )
-"""What a box sees of the host's `/etc`, where it exists: trust, the linker, the time; no key, no name, no account."""
+"""Parts of the host's `/etc` that containers see if they exist: trust, the linker, the time; no key or account."""
 
 _ENV: Mapping[str, str] = {
     "HOME": HOME,
@@ -47,7 +45,7 @@ _NAMESPACES = ("user", "ipc", "pid", "net", "uts")
 
 @dataclass(frozen=True)
 class HostLayout:
-    """Where things are on the host, by names that the agent's uid can reach; `python` is a path in the box."""
+    """Paths of the host that the agent's uid can reach; `python` is a path in the container."""
 
     bwrap: Path
     warden: Path
@@ -71,7 +69,7 @@ class InheritedDescriptors:
 
 
 def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
-    """The whole command. `mark` names the data folder, so that a box is known by its command line alone."""
+    """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
     return [
         str(layout.bwrap),
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
@@ -103,11 +101,11 @@ def system(root: Path = Path("/")) -> list[str]:
 
 
 def owner(config: str) -> tuple[str, str] | None:
-    """The mark and the agent id in a warden's configuration; None when it is none."""
+    """Return the mark and the agent id of a warden's configuration, None for anything else."""
     try:
         found = json.loads(config)
-        mark, agent = found["box"], found["agent"]
-    except (ValueError, KeyError, TypeError):
+        mark, agent = found.get("mark") or found["box"], found["agent"]  # `box` under wardens of earlier versions
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return (mark, agent) if isinstance(mark, str) and isinstance(agent, str) else None
 
@@ -127,7 +125,7 @@ def _own_folders(spec: ContainerSpec) -> list[str]:
     limit = spec.limits.tmp_bytes
     return [
         "--proc", "/proc", "--dev", "/dev",
-        "--perms", "1777", "--size", str(limit), "--tmpfs", "/tmp",  # noqa: S108 - the box's own
+        "--perms", "1777", "--size", str(limit), "--tmpfs", "/tmp",  # noqa: S108 - the container's own
         "--perms", "1777", "--size", str(limit), "--tmpfs", "/dev/shm",  # noqa: S108 - as above
         *(part for place in ("/var", "/run", "/home", "/engine") for part in ("--perms", "0755", "--dir", place)),
         "--symlink", "../tmp", "/var/tmp",  # noqa: S108 - as above
@@ -144,7 +142,7 @@ def _shared(layout: HostLayout) -> list[str]:
 def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[str, Any]:
     return {
         "agent": spec.agent_id,
-        "box": mark,
+        "mark": mark,
         "listen_fd": fds.listener,
         "workspace": WORKSPACE,
         "home": HOME,

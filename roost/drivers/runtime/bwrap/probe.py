@@ -1,4 +1,4 @@
-"""What bwrap enforces on this machine, found by asking inside a real box that is removed at once; and what to do
+"""What bwrap enforces on this machine, found by asking inside a real container that is removed at once; and what to do
 where none can be started. Believes no version and no setting: a machine counts as able once it was.
 """
 
@@ -27,7 +27,7 @@ from roost.drivers.runtime.warden_client import WardenClient
 _SECONDS = 10.0
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt")
 
-# Runs in the box. TIOCSTI on what is no terminal is ENOTTY, unless the filter of system calls says EPERM first.
+# Runs in the container. TIOCSTI on what is no terminal is ENOTTY, unless the filter of system calls says EPERM first.
 _QUESTIONS = """
 import errno, fcntl, json, os, resource, socket
 def number(act, *arguments):
@@ -49,15 +49,15 @@ print(json.dumps({
     "file": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
     "processes": resource.getrlimit(resource.RLIMIT_NPROC)[1],
 }))
-""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.STAND_INS))  # noqa: UP031 - braces are the program's own
+""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - braces are the program's own
 
 
 async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
-    """Never raises, and takes at most 10 s and the removal of the box."""
+    """Never raises, and takes at most 10 s and the removal of the container."""
     agent_id = f"probe-{ids.host_label(10)}"
     try:
         async with asyncio.timeout(_SECONDS):
-            box = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
+            container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
             argv = [str(starter.tools().python), "-I", "-c", _QUESTIONS]
             answer = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_SECONDS)
             if answer.exit_code != 0:
@@ -65,7 +65,7 @@ async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
                     f"Python does not run in a container: {answer.stderr.decode(errors='replace')[-300:]}"
                 )
             facts = json.loads(answer.stdout)
-            joined = all(str(box.pid) in _members(group) for group in starter.groups(agent_id))
+            joined = all(str(container.pid) in _members(group) for group in starter.groups(agent_id))
             return Capabilities(usable=True, enforcement=[*_walls(facts), *_limits(facts, joined), *_identity()])
     except TimeoutError:
         return _unusable(f"No container was ready within {_SECONDS:.0f} s", starter)
@@ -95,7 +95,9 @@ def _walls(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
 def _by_name(facts: Mapping[str, Any]) -> str:
     if facts["low_port"]:
         reason = os.strerror(facts["low_port"])
-        return f"low ports are closed in the box ({reason}): only programs that honour the proxy variables get out"
+        return (
+            f"low ports are closed in the container ({reason}): only programs that honour the proxy variables get out"
+        )
     if facts["stand_in"]:
         return "names get loopback addresses: programs that refuse those get out by the proxy variables only"
     return "programs that know no proxy are led through it too"
@@ -105,7 +107,9 @@ def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
     wanted, groups = ContainerLimits(), controllers()
     how = {one.name: f"cgroup v{one.version} at {one.base}" for one in groups.usable} if joined else {}
     found = [
-        Enforcement(name, name in how, how.get(name) or groups.refused.get(name) or "the box did not join its group")
+        Enforcement(
+            name, name in how, how.get(name) or groups.refused.get(name) or "the container did not join its group"
+        )
         for name in ("memory", "cpu")
     ]
     counted = facts["processes"] == wanted.pids
@@ -128,7 +132,9 @@ def _identity() -> Sequence[Enforcement]:
             "own-uid", root, "one host user for each agent" if root else "only root can give agents users of their own"
         ),
         Enforcement(
-            "rootless", not root, "the server runs as root" if root else "neither server nor boxes have root's rights"
+            "rootless",
+            not root,
+            "the server runs as root" if root else "neither server nor containers have root's rights",
         ),
     ]
 

@@ -1,5 +1,6 @@
-"""What is remembered of a running box, and whether it still runs: a pid counts only with the time it was born and the
-boot it was born in, so that a pid which the kernel gave away again is never taken for a box, nor killed.
+"""Records of running containers, and whether they still run.
+
+A pid counts only with its start time and boot id, so that a pid which the kernel reused is never taken for a container.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class HostProcess:
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """One box. `groups` are its control groups."""
+    """One container. `groups` are its control groups."""
 
     agent_id: str
     boot: str
@@ -65,14 +66,14 @@ class ContainerRecord:
     groups: tuple[Path, ...] = ()
 
     def alive(self) -> bool:
-        """The box lives as long as its pid 1; the monitor only waits for it."""
+        """The container lives as long as its pid 1; the monitor only waits for it."""
         return self.boot == boot() and self.warden.alive()
 
     def processes(self) -> tuple[HostProcess, ...]:
         """Those that may still be there."""
         return (self.warden, self.monitor) if self.boot == boot() else ()
 
-    def box(self) -> Container:
+    def container(self) -> Container:
         return Container(self.agent_id, self.warden.pid, self.started_at)
 
     def save(self, path: Path) -> None:
@@ -105,12 +106,10 @@ def boot() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def marked(mark: str) -> list[tuple[str, HostProcess]]:
-    """Every process that says on its command line that it is a monitor or a warden of this data folder: (agent,
-    process).
+def find_marked(mark: str) -> list[tuple[str, HostProcess]]:
+    """Return (agent, process) of each process whose command line is of a monitor or warden of this data folder.
 
-    What an agent runs as pid 1 of a namespace of its own can say so too: believe this of what will be ended, never of
-    what will be kept.
+    An agent can imitate it as pid 1 of a namespace of its own: use this only to find processes to end.
     """
     found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
@@ -133,7 +132,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _runs_under_a_warden(pid: str) -> bool:
-    """Whether it is a program in a box: between fork and exec it has the command line of its warden, which is pid 1."""
+    """Return whether it is a program in a container, which has its warden's command line between fork and exec."""
     try:
         status = (_PROC / pid / "status").read_bytes()
     except OSError:

@@ -1,7 +1,7 @@
 """Removal of a tree that an agent made: of any depth, with folders of any mode, and without following a link.
 
 Recursion would end at a depth that an agent chooses. So each folder is moved up beside the top first, and no path
-ever has more than two parts. Nothing else may write to the tree meanwhile; its box is gone by then.
+ever has more than two parts. Nothing else may write to the tree meanwhile; its container is gone by then.
 """
 
 import os

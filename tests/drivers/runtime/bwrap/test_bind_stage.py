@@ -10,7 +10,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.bind_stage import BindStage, reachable
 from roost.drivers.runtime.contract import RuntimeFailed
-from tests.drivers.runtime.bwrap.boxes import AS_ROOT
+from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
 root = pytest.mark.skipif(not AS_ROOT, reason="only root has mounts to give")
 T = TypeVar("T")

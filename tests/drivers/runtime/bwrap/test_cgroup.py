@@ -65,7 +65,7 @@ def test_limits_of_version_1(tmp_path: Path) -> None:
     for name in cgroup.CONTROLLERS:
         (tmp_path / name).mkdir()
     made = groups.create("one", LIMITS)
-    assert made == groups.places("one") == [tmp_path / name / "one" for name in cgroup.CONTROLLERS]
+    assert made == groups.group_paths("one") == [tmp_path / name / "one" for name in cgroup.CONTROLLERS]
     assert (made[0] / "memory.limit_in_bytes").read_text() == str(1 << 20)
     assert not (made[0] / "memory.memsw.limit_in_bytes").exists()  # not on this kernel
     assert (made[1] / "pids.max").read_text() == "7"
@@ -83,7 +83,7 @@ def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
 def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
     groups = cgroup.CgroupControllers([CgroupController(name, 2, tmp_path) for name in cgroup.CONTROLLERS], {})
     groups.create("one", LIMITS)
-    with groups.birthplace("one"):
+    with groups.spawn_inside("one"):
         assert not (tmp_path / "one/cgroup.procs").exists()
     groups.enter("one", [41, 42])
     assert (tmp_path / "one/cgroup.procs").read_text() == "42"  # the kernel takes one a write
@@ -92,7 +92,7 @@ def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
 def test_in_version_1_processes_are_born_there(tmp_path: Path) -> None:
     groups = cgroup.CgroupControllers([CgroupController("memory", 1, tmp_path)], {})
     groups.create("one", LIMITS)
-    with groups.birthplace("one"):
+    with groups.spawn_inside("one"):
         assert (tmp_path / "one/tasks").read_text() == "0"  # the thread itself
         assert not (tmp_path / "tasks").exists()
     assert (tmp_path / "tasks").read_text() == "0"  # and back

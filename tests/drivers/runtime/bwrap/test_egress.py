@@ -1,4 +1,4 @@
-"""The way out of a box: the proxy's socket and nothing else, for programs that know no proxy too."""
+"""The way out of a container: the proxy's socket and nothing else, for programs that know no proxy too."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from tests.drivers.runtime.bwrap.boxes import Start
+from tests.drivers.runtime.bwrap.containers import Start
 
 pytestmark = pytest.mark.container
 
@@ -38,58 +38,60 @@ async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]
 
 async def test_a_program_that_knows_no_proxy_gets_out_by_name(start: Start, tmp_path: Path) -> None:
     async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
-        box = await start("one", egress="proxy", relays={8798: "proxy"})
-        curl = await box.run(
+        container = await start("one", egress="proxy", relays={8798: "proxy"})
+        curl = await container.run(
             *NO_PROXY, "curl", "-sS", "-m", "10", "--retry", "5", "--retry-connrefused", "http://a.example/"
         )
         assert curl.stdout == b"hello\n", curl
         assert asked == ["CONNECT a.example:80 HTTP/1.1"]
-        direct = await box.run(*NO_PROXY, "curl", "-sS", "-m", "5", "http://192.0.2.1/")
+        direct = await container.run(*NO_PROXY, "curl", "-sS", "-m", "5", "http://192.0.2.1/")
         assert direct.exit_code != 0
         assert len(asked) == 1
 
 
 async def test_names_have_public_addresses_for_programs_that_refuse_others(start: Start, tmp_path: Path) -> None:
     async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
-        box = await start("one", egress="proxy", relays={8798: "proxy"})
+        container = await start("one", egress="proxy", relays={8798: "proxy"})
         resolve = "tell([a[4][0] for a in socket.getaddrinfo('guarded.example', 80, type=socket.SOCK_STREAM)])"
-        (address,) = await box.ask(resolve)
+        (address,) = await container.ask(resolve)
         assert ip_address(address).is_global
         pinned = ("--resolve", f"guarded.example:80:{address}")  # what a guard does: look first, then go just there
-        curl = await box.run(*NO_PROXY, "curl", "-sS", "-m", "10", *pinned, "http://guarded.example/")
+        curl = await container.run(*NO_PROXY, "curl", "-sS", "-m", "10", *pinned, "http://guarded.example/")
         assert curl.stdout == b"hello\n", curl
         assert asked == ["CONNECT guarded.example:80 HTTP/1.1"]
 
 
 async def test_an_address_that_stands_for_no_name_leads_nowhere(start: Start, tmp_path: Path) -> None:
     async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
-        box = await start("one", egress="proxy", relays={8798: "proxy"})
-        (address,) = await box.ask("tell([socket.gethostbyname('a.example')])")
+        container = await start("one", egress="proxy", relays={8798: "proxy"})
+        (address,) = await container.ask("tell([socket.gethostbyname('a.example')])")
         nobody = address.rpartition(".")[0] + ".250"
-        answered = await box.ask(f"s = socket.create_connection(({nobody!r}, 80), 10); tell(len(s.recv(9)))")
-        refused = await box.ask(f"tell(socket.socket().connect_ex(({nobody!r}, 81)) == errno.ECONNREFUSED)")
-        outside = await box.ask("tell(socket.socket().connect_ex(('29.77.0.1', 80)) == errno.ENETUNREACH)")
+        answered = await container.ask(f"s = socket.create_connection(({nobody!r}, 80), 10); tell(len(s.recv(9)))")
+        refused = await container.ask(f"tell(socket.socket().connect_ex(({nobody!r}, 81)) == errno.ECONNREFUSED)")
+        outside = await container.ask("tell(socket.socket().connect_ex(('29.77.0.1', 80)) == errno.ENETUNREACH)")
         assert (answered, refused, outside) == (0, True, True)
         assert not asked
 
 
 async def test_a_program_that_knows_the_proxy_uses_it(start: Start, tmp_path: Path) -> None:
     async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
-        box = await start("one", egress="proxy", relays={8798: "proxy"})
-        curl = await box.run("curl", "-sS", "-m", "10", "-p", "-x", "http://127.0.0.1:8798", "http://b.example:81/")
+        container = await start("one", egress="proxy", relays={8798: "proxy"})
+        curl = await container.run(
+            "curl", "-sS", "-m", "10", "-p", "-x", "http://127.0.0.1:8798", "http://b.example:81/"
+        )
         assert curl.stdout == b"hello\n", curl
         assert asked == ["CONNECT b.example:81 HTTP/1.1"]
 
 
 async def test_without_egress_no_name_is_known(start: Start) -> None:
-    box = await start()
-    assert (await box.run("curl", "-sS", "-m", "10", "http://a.example/")).exit_code == 6
+    container = await start()
+    assert (await container.run("curl", "-sS", "-m", "10", "http://a.example/")).exit_code == 6
 
 
 async def test_two_boxes_can_use_the_same_port(start: Start) -> None:
     one, two = await start("one"), await start("two")
-    for box in (one, two):
-        await box.warden.start("web", ["python3", "-m", "http.server", "8080", "--bind", "127.0.0.1"], env={})
+    for container in (one, two):
+        await container.warden.start("web", ["python3", "-m", "http.server", "8080", "--bind", "127.0.0.1"], env={})
     fetch = "curl -sS -m 10 --retry 20 --retry-delay 1 --retry-connrefused http://127.0.0.1:8080/mine"
     await one.warden.write("mine", b"of one")
     assert await one.sh(fetch) == "of one"

@@ -9,7 +9,7 @@ import pytest
 from roost.drivers.runtime.bwrap import kernel
 from roost.net.addresses import is_public
 from roost.warden import transparent_proxy
-from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Start
+from tests.drivers.runtime.bwrap.containers import AS_ROOT, Start
 
 
 @pytest.mark.container
@@ -25,25 +25,25 @@ async def test_low_ports_are_opened_in_the_box_and_not_here(start: Start) -> Non
 @pytest.mark.container
 async def test_the_block_of_stand_ins_is_the_boxes_and_not_ours(start: Start) -> None:
     bound = "s = socket.socket(); s.bind((os.environ['AT'], 0)); tell(s.getsockname()[0])"
-    at = "{}.{}.255.254".format(*kernel.STAND_INS)
+    at = "{}.{}.255.254".format(*kernel.SYNTHETIC_BLOCK)
     closed, opened = await start("closed", env={"AT": at}), await start("opened", egress="proxy", env={"AT": at})
     assert await opened.ask(bound) == at
     with pytest.raises(AssertionError, match="Cannot assign requested address"):
         await closed.ask(bound)
-    assert "-- {}.{}.0.0".format(*kernel.STAND_INS) not in Path("/proc/net/fib_trie").read_text()
+    assert "-- {}.{}.0.0".format(*kernel.SYNTHETIC_BLOCK) not in Path("/proc/net/fib_trie").read_text()
 
 
 @pytest.mark.container
 async def test_the_agent_cannot_give_itself_addresses(start: Start) -> None:
-    box = await start("opened", egress="proxy")
+    container = await start("opened", egress="proxy")
     ours = Path(kernel.__file__).read_text().split("if __name__")[0]
     more = f"{ours}\ntry:\n    _add_to_loopback(bytes((29, 77)))\nexcept OSError as error:\n    tell(error.errno)"
-    assert await box.ask(more) == errno.EPERM
+    assert await container.ask(more) == errno.EPERM
 
 
 def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
     """Three rooms name it, and none of them may import another."""
-    block = ip_network("{}.{}.0.0/16".format(*kernel.STAND_INS))
+    block = ip_network("{}.{}.0.0/16".format(*kernel.SYNTHETIC_BLOCK))
     assert str(block) == f"{transparent_proxy.PUBLIC}.0.0/16"
     assert block.is_global
     assert not is_public(block[0])

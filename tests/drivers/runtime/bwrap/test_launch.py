@@ -70,7 +70,7 @@ async def test_it_cannot_fill_the_memory_with_complaints(run: Run, tmp_path: Pat
     launched = run(f"head -c 1M /dev/zero | tr '\\0' x >&2; touch {tmp_path}/over")
     await until((tmp_path / "over").exists)
     assert os.fstat(launched.errors).st_size == 64 * 1024
-    assert len(launched.last_words()) == 500
+    assert len(launched.last_error_line()) == 500
 
 
 async def test_what_ended_is_reaped(run: Run) -> None:

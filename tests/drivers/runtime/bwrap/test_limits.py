@@ -1,10 +1,10 @@
-"""A box that takes too much hurts only itself."""
+"""A container that takes too much hurts only itself."""
 
 import pytest
 
 from roost.drivers.runtime.bwrap.start import controllers
 from roost.drivers.runtime.contract import ContainerLimits
-from tests.drivers.runtime.bwrap.boxes import Inside, Start
+from tests.drivers.runtime.bwrap.containers import Inside, Start
 
 pytestmark = pytest.mark.container
 
@@ -44,8 +44,8 @@ async def test_a_memory_hog_is_killed_alone(start: Start) -> None:
 
 @pytest.mark.skipif(not limited("cpu"), reason=controllers().refused.get("cpu", ""))
 async def test_processor_time_is_rationed(start: Start) -> None:
-    box = await start(limits=ContainerLimits(cpus=0.5))
-    used = await box.ask("""
+    container = await start(limits=ContainerLimits(cpus=0.5))
+    used = await container.ask("""
 import time
 began = time.monotonic()
 while time.process_time() < 0.3: pass
@@ -54,19 +54,19 @@ tell([time.monotonic() - began, time.process_time()])""")
 
 
 async def test_a_file_does_not_grow_beyond_the_limit(start: Start) -> None:
-    box = await start(limits=ContainerLimits(file_bytes=MIB))
-    assert (await box.run("sh", "-c", "head -c 2M /dev/zero > /workspace/file")).exit_code != 0
-    assert await box.sh("stat -c %s /workspace/file") == f"{MIB}\n"
-    assert await box.answers()
+    container = await start(limits=ContainerLimits(file_bytes=MIB))
+    assert (await container.run("sh", "-c", "head -c 2M /dev/zero > /workspace/file")).exit_code != 0
+    assert await container.sh("stat -c %s /workspace/file") == f"{MIB}\n"
+    assert await container.answers()
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
 async def test_files_in_memory_are_bounded(start: Start, place: str) -> None:
-    box = await start(limits=ContainerLimits(tmp_bytes=MIB))
-    assert (await box.run("sh", "-c", f"head -c 2M /dev/zero > {place}/file")).exit_code != 0
-    assert int(await box.sh(f"stat -c %s {place}/file")) <= MIB
+    container = await start(limits=ContainerLimits(tmp_bytes=MIB))
+    assert (await container.run("sh", "-c", f"head -c 2M /dev/zero > {place}/file")).exit_code != 0
+    assert int(await container.sh(f"stat -c %s {place}/file")) <= MIB
 
 
 async def test_open_files_are_bounded(start: Start) -> None:
-    box: Inside = await start(limits=ContainerLimits(open_files=64))
-    assert await box.sh("ulimit -Hn; ulimit -Hc") == "64\n0\n"
+    container: Inside = await start(limits=ContainerLimits(open_files=64))
+    assert await container.sh("ulimit -Hn; ulimit -Hc") == "64\n0\n"

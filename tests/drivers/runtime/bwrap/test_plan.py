@@ -65,7 +65,7 @@ def test_the_warden_learns_what_it_needs() -> None:
     env = config.pop("env")
     assert config == {
         "agent": "one",
-        "box": "mark",
+        "mark": "mark",
         "listen_fd": 11,
         "workspace": "/workspace",
         "home": "/home/agent",
@@ -79,9 +79,10 @@ def test_the_warden_learns_what_it_needs() -> None:
 @pytest.mark.parametrize(
     ("config", "owner"),
     [
-        ('{"box": "m", "agent": "a", "more": 1}', ("m", "a")),
-        ('{"box": "m"}', None),
-        ('{"box": 1, "agent": "a"}', None),
+        ('{"mark": "m", "agent": "a", "more": 1}', ("m", "a")),
+        ('{"box": "m", "agent": "a"}', ("m", "a")),  # of an earlier version
+        ('{"mark": "m"}', None),
+        ('{"mark": 1, "agent": "a"}', None),
         ("[]", None),
         ("null", None),
         ("no json", None),

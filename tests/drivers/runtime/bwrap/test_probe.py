@@ -5,7 +5,7 @@ import pytest
 from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import controllers
-from tests.drivers.runtime.bwrap.boxes import AS_ROOT
+from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
 
 @pytest.mark.container

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import record
-from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot, load, marked
+from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot, find_marked, load
 
 
 @pytest.fixture
@@ -61,11 +61,11 @@ async def test_the_end_is_noticed_while_waiting(child: subprocess.Popen[bytes]) 
 
 def test_a_record_survives_the_disk(tmp_path: Path) -> None:
     kept = a_record(found(os.getpid()))
-    kept.save(tmp_path / "box.json")
-    assert load(tmp_path / "box.json") == kept
+    kept.save(tmp_path / "container.json")
+    assert load(tmp_path / "container.json") == kept
     assert kept.alive()
-    assert kept.box().pid == os.getpid()
-    assert [file.name for file in tmp_path.iterdir()] == ["box.json"]
+    assert kept.container().pid == os.getpid()
+    assert [file.name for file in tmp_path.iterdir()] == ["container.json"]
 
 
 def test_another_boot_is_another_life() -> None:
@@ -74,33 +74,33 @@ def test_another_boot_is_another_life() -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"agent_id": "one"}', '{"warden": 3}'])
 def test_what_is_not_whole_is_no_record(tmp_path: Path, content: str) -> None:
-    assert load(tmp_path / "box.json") is None
-    (tmp_path / "box.json").write_text(content)
-    assert load(tmp_path / "box.json") is None
+    assert load(tmp_path / "container.json") is None
+    (tmp_path / "container.json").write_text(content)
+    assert load(tmp_path / "container.json") is None
 
 
 def test_processes_are_found_by_their_mark() -> None:
     mark = f"mark-of-{os.getpid()}"
-    commands = [f'{{"box": "{mark}", "agent": "one"}}', f'{{"box": "{mark}-other", "agent": "two"}}', mark]
+    commands = [f'{{"mark": "{mark}", "agent": "one"}}', f'{{"mark": "{mark}-other", "agent": "two"}}', mark]
     wait = [sys.executable, "-c", "input()"]
     children = [subprocess.Popen([*wait, command], stdin=subprocess.PIPE) for command in commands]
     try:
-        assert [(agent, process.pid) for agent, process in marked(mark)] == [("one", children[0].pid)]
+        assert [(agent, process.pid) for agent, process in find_marked(mark)] == [("one", children[0].pid)]
     finally:
         for child in children:
             child.kill()
             child.communicate()
-    assert marked(mark) == []
+    assert find_marked(mark) == []
 
 
 def test_a_giant_command_line_is_not_read() -> None:
     mark = f"giant-mark-of-{os.getpid()}"
     padding = ["x" * 100_000] * 3
     child = subprocess.Popen(
-        [sys.executable, "-c", "input()", *padding, f'{{"box": "{mark}", "agent": "one"}}'], stdin=subprocess.PIPE
+        [sys.executable, "-c", "input()", *padding, f'{{"mark": "{mark}", "agent": "one"}}'], stdin=subprocess.PIPE
     )
     try:
-        assert marked(mark) == []
+        assert find_marked(mark) == []
     finally:
         child.kill()
         child.communicate()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap.bind_stage import reachable
-from tests.drivers.runtime.bwrap.boxes import AS_ROOT, PYTHON
+from tests.drivers.runtime.bwrap.containers import AS_ROOT, PYTHON
 
 UID = "64999"
 CHECKOUT = Path(__file__).parents[4]

@@ -1,4 +1,4 @@
-"""The order of a start: limits before the first step of what runs in the box."""
+"""The order of a start: limits before the first step of what runs in the container."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import controllers
 from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed
-from tests.drivers.runtime.bwrap.boxes import Inside, Start, boxes
+from tests.drivers.runtime.bwrap.containers import Inside, Start, containers
 
 pytestmark = pytest.mark.container
 
@@ -34,10 +34,10 @@ async def test_it_is_in_its_groups_before_it_runs(tmp_path: Path) -> None:
 
 
 async def test_many_start_at_once(tmp_path: Path) -> None:
-    async with boxes(tmp_path / "data") as start:
+    async with containers(tmp_path / "data") as start:
         started: list[Inside] = await asyncio.gather(*(start(f"box-{number}") for number in range(12)))
-        assert all(await asyncio.gather(*(box.answers() for box in started)))
-        assert len({box.pid for box in started}) == 12
+        assert all(await asyncio.gather(*(container.answers() for container in started)))
+        assert len({container.pid for container in started}) == 12
         assert len(await started[0].runtime.list()) == 12
 
 

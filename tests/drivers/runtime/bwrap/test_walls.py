@@ -1,4 +1,4 @@
-"""What the walls of a box keep in and out, seen from inside a real one."""
+"""What the walls of a container keep in and out, seen from inside a real one."""
 
 import os
 import socket
@@ -10,34 +10,37 @@ import pytest
 from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import EngineVersion
 from tests.conformance.runtimes import drop_stream
-from tests.drivers.runtime.bwrap.boxes import AS_ROOT, Inside, Start
+from tests.drivers.runtime.bwrap.containers import AS_ROOT, Inside, Start
 
 pytestmark = pytest.mark.container
 
 CALLS = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
 
 
-async def test_the_root_holds_nothing_else(box: Inside) -> None:
+async def test_the_root_holds_nothing_else(container: Inside) -> None:
     links = {name for name in ("bin", "sbin", "lib", "lib64", "lib32") if Path("/", name).exists()}
     places = {"dev", "engine", "etc", "home", "proc", "run", "tmp", "usr", "var", "workspace"}
-    assert set((await box.sh("ls -A /")).split()) == places | links
-    assert (await box.sh("ls -A /home /run /var /engine")).split() == [
+    assert set((await container.sh("ls -A /")).split()) == places | links
+    assert (await container.sh("ls -A /home /run /var /engine")).split() == [
         *("/engine:", "/home:", "agent", "/run:", "roost", "warden", "/var:", "tmp"),
     ]
 
 
-async def test_of_etc_it_sees_what_is_listed(box: Inside) -> None:
+async def test_of_etc_it_sees_what_is_listed(container: Inside) -> None:
     host = {name.split("/")[0] for name in plan.HOST_ETC if Path("/etc", name).exists()}
-    assert set((await box.sh("ls -A /etc")).split()) == host | {Path(path).name for path in plan.ETC} | {"ssl", "pki"}
-    assert "private" not in await box.sh("ls /etc/ssl")
-    assert await box.sh("cat /etc/passwd") == plan.ETC["/etc/passwd"].decode()
-    assert await box.sh("hostname") == "agent\n"
+    assert set((await container.sh("ls -A /etc")).split()) == host | {Path(path).name for path in plan.ETC} | {
+        "ssl",
+        "pki",
+    }
+    assert "private" not in await container.sh("ls /etc/ssl")
+    assert await container.sh("cat /etc/passwd") == plan.ETC["/etc/passwd"].decode()
+    assert await container.sh("hostname") == "agent\n"
 
 
-async def test_it_is_an_ordinary_user_without_powers(box: Inside) -> None:
-    assert await box.sh("id -u; id -g; id -un; pwd; echo $HOME") == "1000\n1000\nagent\n/workspace\n/home/agent\n"
+async def test_it_is_an_ordinary_user_without_powers(container: Inside) -> None:
+    assert await container.sh("id -u; id -g; id -un; pwd; echo $HOME") == "1000\n1000\nagent\n/workspace\n/home/agent\n"
     for who in ("1", "self"):
-        status = await box.sh(f"cat /proc/{who}/status")
+        status = await container.sh(f"cat /proc/{who}/status")
         fields = {line.split(":")[0]: line.split()[-1] for line in status.splitlines()}
         assert {int(fields[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {0}
         assert (fields["Seccomp"], fields["NoNewPrivs"]) == ("2", "1")
@@ -63,12 +66,12 @@ async def test_on_the_host_each_is_a_user_of_its_own(start: Start, tmp_path: Pat
 @pytest.mark.parametrize(
     "place", ["/", "/usr", "/etc", "/dev", "/run", "/run/roost", "/run/warden", "/engine", "/proc"]
 )
-async def test_the_system_is_read_only(box: Inside, place: str) -> None:
-    assert (await box.run("touch", f"{place}/made")).exit_code != 0
+async def test_the_system_is_read_only(container: Inside, place: str) -> None:
+    assert (await container.run("touch", f"{place}/made")).exit_code != 0
 
 
-async def test_own_places_can_be_written(box: Inside) -> None:
-    await box.sh("touch /workspace/a /home/agent/a /tmp/a /var/tmp/b /dev/shm/a && echo x > /dev/null")
+async def test_own_places_can_be_written(container: Inside) -> None:
+    await container.sh("touch /workspace/a /home/agent/a /tmp/a /var/tmp/b /dev/shm/a && echo x > /dev/null")
 
 
 async def test_the_engine_is_read_only_and_the_same_file(start: Start, tmp_path: Path) -> None:
@@ -76,21 +79,21 @@ async def test_the_engine_is_read_only_and_the_same_file(start: Start, tmp_path:
     engine.mkdir(parents=True)
     engine.parent.chmod(0o700)
     (engine / "file").write_text("content")
-    box = await start(engine=EngineVersion("it", str(engine)))
-    assert await box.sh("cat /engine/it/file") == "content"
-    assert (await box.run("touch", "/engine/it/file")).exit_code != 0
+    container = await start(engine=EngineVersion("it", str(engine)))
+    assert await container.sh("cat /engine/it/file") == "content"
+    assert (await container.run("touch", "/engine/it/file")).exit_code != 0
 
 
 async def test_a_file_of_the_spec_is_readable_and_nothing_more(start: Start) -> None:
-    box = await start(files={"/run/trust/one.pem": b"content"})
-    assert await box.sh("cat /run/trust/one.pem") == "content"
+    container = await start(files={"/run/trust/one.pem": b"content"})
+    assert await container.sh("cat /run/trust/one.pem") == "content"
     for attempt in ("echo x >> /run/trust/one.pem", "rm -f /run/trust/one.pem", "touch /run/trust/two.pem"):
-        assert (await box.run("sh", "-c", attempt)).exit_code != 0
+        assert (await container.run("sh", "-c", attempt)).exit_code != 0
 
 
-async def test_it_has_no_network(box: Inside) -> None:
+async def test_it_has_no_network(container: Inside) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        facts = await box.ask(f"""
+        facts = await container.ask(f"""
 def fails(address):
     try: socket.create_connection(address, 2).close()
     except OSError as error: return errno.errorcode[error.errno]
@@ -112,8 +115,8 @@ async def test_it_reaches_its_own_sockets_alone(start: Start, tmp_path: Path) ->
         assert (await one.run("ls", str(tmp_path / "data/run/one/out"))).exit_code != 0
 
 
-async def test_sockets_go_by_an_allow_list(box: Inside) -> None:
-    facts = await box.ask("""
+async def test_sockets_go_by_an_allow_list(container: Inside) -> None:
+    facts = await container.ask("""
 def made(*kind):
     try: socket.socket(*kind).close()
     except OSError as error: return errno.errorcode[error.errno]
@@ -136,17 +139,17 @@ tell([made(*kind) for kind in allowed + others])""")
         ("libc.syscall(435, None, 0)", "ENOSYS"),  # clone3
         ("libc.ioctl(0, 0x5412, b'x')", "EPERM"),  # TIOCSTI
         ("libc.ptrace(16, 1, 0, 0)", "EPERM"),  # PTRACE_ATTACH to the warden
-        ("libc.kill(1, 0)", ""),  # the warden may be ended by what lives in its box, and the box with it
+        ("libc.kill(1, 0)", ""),  # the warden may be ended by what lives in its container, and the container with it
     ],
 )
-async def test_calls_are_refused(box: Inside, call: str, answer: str) -> None:
+async def test_calls_are_refused(container: Inside, call: str, answer: str) -> None:
     program = f"result = {call}\ntell(errno.errorcode[ctypes.get_errno()] if result else '')"
-    assert await box.ask(CALLS + program) == answer
+    assert await container.ask(CALLS + program) == answer
 
 
-async def test_threads_and_children_are_not(box: Inside) -> None:
+async def test_threads_and_children_are_not(container: Inside) -> None:
     assert (
-        await box.ask(
+        await container.ask(
             """
 import subprocess, threading
 threads = [threading.Thread(target=print) for _ in range(4)]
@@ -160,8 +163,8 @@ tell(subprocess.run(["sh", "-c", "exit 7"]).returncode)""".replace("target=print
 @pytest.mark.parametrize(
     "command", ["su -c id", "mount -t tmpfs x /tmp", "unshare -Ur true", "chroot / true", "sudo -n id"]
 )
-async def test_setuid_programs_have_no_power(box: Inside, command: str) -> None:
-    assert (await box.run("sh", "-c", f"{command} </dev/null")).exit_code != 0
+async def test_setuid_programs_have_no_power(container: Inside, command: str) -> None:
+    assert (await container.run("sh", "-c", f"{command} </dev/null")).exit_code != 0
 
 
 async def test_it_sees_its_own_processes_alone(start: Start) -> None:
@@ -173,6 +176,8 @@ async def test_it_sees_its_own_processes_alone(start: Start) -> None:
     assert len((await one.sh("ls -d /proc/[0-9]*")).split()) <= 4
 
 
-async def test_the_warden_keeps_its_memory_to_itself(box: Inside) -> None:
+async def test_the_warden_keeps_its_memory_to_itself(container: Inside) -> None:
     for secret in ("environ", "mem", "fd", "maps"):
-        assert (await box.run("sh", "-c", f"ls /proc/1/{secret}/ 2>&1 && exit 9; cat /proc/1/{secret}")).exit_code == 1
+        assert (
+            await container.run("sh", "-c", f"ls /proc/1/{secret}/ 2>&1 && exit 9; cat /proc/1/{secret}")
+        ).exit_code == 1

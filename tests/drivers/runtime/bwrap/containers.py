@@ -1,4 +1,4 @@
-"""Real boxes for the tests of their walls."""
+"""Real containers for the tests of their walls."""
 
 import json
 import os
@@ -17,14 +17,14 @@ PYTHON = "/usr/bin/python3"
 
 
 class Inside:
-    """One running box."""
+    """One running container."""
 
-    def __init__(self, runtime: BwrapRuntime, box: Container) -> None:
+    def __init__(self, runtime: BwrapRuntime, container: Container) -> None:
         self.runtime = runtime
-        self.agent_id = box.agent_id
-        assert box.pid
-        self.pid = box.pid
-        self.warden = WardenClient(partial(runtime.connect, box.agent_id))
+        self.agent_id = container.agent_id
+        assert container.pid
+        self.pid = container.pid
+        self.warden = WardenClient(partial(runtime.connect, container.agent_id))
 
     async def run(self, *argv: str, seconds: float = 30.0) -> ExecResult:
         return await self.warden.exec(argv, timeout=seconds)
@@ -50,7 +50,7 @@ Start = Callable[..., Any]
 
 
 @asynccontextmanager
-async def boxes(folder: Path) -> AsyncIterator[Start]:
+async def containers(folder: Path) -> AsyncIterator[Start]:
     """Starts containers by `await start("id", **fields of ContainerSpec)` and deletes them all afterwards.
 
     The version of an engine is the folder of its software.

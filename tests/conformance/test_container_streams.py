@@ -1,4 +1,4 @@
-"""Byte streams to the ports of a box's loopback, the same under every runtime."""
+"""Byte streams to the ports of a container's loopback, the same under every runtime."""
 
 import asyncio
 import time
@@ -28,14 +28,14 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
-async def box(place: Ground) -> WardenClient:
-    return await place.box()
+async def container(place: Ground) -> WardenClient:
+    return await place.container()
 
 
-async def test_a_stream_to_a_port_knows_half_an_end(box: WardenClient) -> None:
-    await _serve(box, ECHO)
+async def test_a_stream_to_a_port_knows_half_an_end(container: WardenClient) -> None:
+    await _serve(container, ECHO)
     data = bytes(range(256)) * 20_000
-    reader, writer = await box.dial(7000)
+    reader, writer = await container.dial(7000)
     writer.write(data)
     writer.write_eof()
     async with asyncio.timeout(20):
@@ -43,42 +43,42 @@ async def test_a_stream_to_a_port_knows_half_an_end(box: WardenClient) -> None:
     writer.close()
 
 
-async def test_nothing_listens_there(box: WardenClient) -> None:
+async def test_nothing_listens_there(container: WardenClient) -> None:
     for port in (7999, 0, 65536, -1):
         with pytest.raises(DialRefused):
-            await box.dial(port)
+            await container.dial(port)
 
 
-async def test_a_stream_to_a_port_of_the_other_family(box: WardenClient) -> None:
-    await _serve(box, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
-    reader, writer = await box.dial(7000)
+async def test_a_stream_to_a_port_of_the_other_family(container: WardenClient) -> None:
+    await _serve(container, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
+    reader, writer = await container.dial(7000)
     writer.write(b"six")
     writer.write_eof()
     assert await asyncio.wait_for(reader.read(), 10) == b"six that was 3"
     writer.close()
 
 
-async def test_a_stream_waits_for_its_reader(box: WardenClient) -> None:
+async def test_a_stream_waits_for_its_reader(container: WardenClient) -> None:
     accept = "import socket; one = socket.create_server(('127.0.0.1', 7000)).accept()[0]"
     flood = f"{accept}\nwhile 1: one.sendall(b'x' * 65536)"
-    await _serve(box, flood)
-    before = await _memory(box)
-    reader, writer = await box.dial(7000)
+    await _serve(container, flood)
+    before = await _memory(container)
+    reader, writer = await container.dial(7000)
     assert await reader.readexactly(1000)
     quiet = time.monotonic() + 0.3
     await until(lambda: time.monotonic() > quiet)
-    assert await _memory(box) - before < 8 * 1024
+    assert await _memory(container) - before < 8 * 1024
     writer.close()
 
 
-async def _serve(box: WardenClient, program: str) -> None:
-    await box.start("server", ["/usr/bin/python3", "-c", program], env={}, restart=False)
+async def _serve(container: WardenClient, program: str) -> None:
+    await container.start("server", ["/usr/bin/python3", "-c", program], env={}, restart=False)
     async with asyncio.timeout(10):
-        while b":1B58 " not in (await box.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])).stdout:
+        while b":1B58 " not in (await container.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])).stdout:
             await asyncio.sleep(0.01)
 
 
-async def _memory(box: WardenClient) -> int:
+async def _memory(container: WardenClient) -> int:
     """Resident memory of the warden in KiB."""
-    status = await box.exec(["cat", f"/proc/{(await box.ping()).pid}/status"])
+    status = await container.exec(["cat", f"/proc/{(await container.ping()).pid}/status"])
     return int(next(line.split()[1] for line in status.stdout.decode().splitlines() if line.startswith("VmRSS")))

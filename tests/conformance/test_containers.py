@@ -1,0 +1,359 @@
+"""What runs inside a container, the same under every runtime: commands, watched processes and their logs."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.warden_client import (
+    ExecRefused,
+    LogLine,
+    ProcessAlreadyRunning,
+    WardenBusy,
+    WardenClient,
+    WardenFailed,
+)
+from tests.conformance.runtimes import CASES, Ground, ground, sleeper, sleeping, until
+
+
+@pytest.fixture(params=CASES)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+    async with ground(request.param, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def container(place: Ground) -> WardenClient:
+    return await place.container()
+
+
+async def test_a_command_says_what_it_said_and_how_it_ended(container: WardenClient) -> None:
+    result = await container.exec(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 3)
+    assert not result.timed_out
+    assert not result.truncated
+
+
+async def test_a_signal_shows_in_the_exit_code(container: WardenClient) -> None:
+    assert (await container.exec(["sh", "-c", "kill -9 $$"])).exit_code == 128 + 9
+
+
+async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(container: WardenClient) -> None:
+    root = (await container.exec(["pwd"])).stdout.decode().strip()
+    await container.exec(["mkdir", "-p", "a/b"])
+    for cwd in ("a/b", f"{root}/a/b", "a/../a/./b"):
+        assert (await container.exec(["pwd"], cwd=cwd)).stdout.decode().strip() == f"{root}/a/b"
+    assert (await container.exec(["pwd"], cwd=root)).stdout.decode().strip() == root
+
+
+@pytest.mark.parametrize("cwd", ["", "missing", "..", "a/../..", "/", "/etc", "file", "out", "a\0b", "file/.."])
+async def test_a_command_runs_nowhere_else(container: WardenClient, cwd: str) -> None:
+    await container.exec(["sh", "-c", "touch file; ln -s / out"])
+    with pytest.raises(ExecRefused):
+        await container.exec(["pwd"], cwd=cwd)
+
+
+@pytest.mark.parametrize("argv", [[], [""], ["no-such-program"], ["/etc"], ["./file"], ["a\0b"], ["true", "\0"]])
+async def test_what_is_no_command_is_refused(container: WardenClient, argv: Sequence[str]) -> None:
+    await container.exec(["touch", "file"])
+    with pytest.raises(ExecRefused):
+        await container.exec(argv)
+    assert (await container.exec(["true"])).exit_code == 0
+
+
+async def test_a_command_that_is_too_long_is_refused(container: WardenClient) -> None:
+    for length in (200_000, 2_000_000):
+        with pytest.raises(ExecRefused):
+            await container.exec(["true", "x" * length])
+
+
+async def test_a_command_gets_its_environment_and_finds_programs_by_it(container: WardenClient) -> None:
+    await container.write("bin/hello", b"#!/bin/sh\necho hello $NAME\n", mode=0o755)
+    result = await container.exec(["hello"], env={"PATH": "bin:/usr/bin", "NAME": "you"})
+    assert result.stdout == b"hello you\n"
+
+
+async def test_input_of_any_size_arrives(container: WardenClient) -> None:
+    data = bytes(range(256)) * 20_000
+    result = await container.exec(["cat"], stdin=data, output_limit=10 << 20)
+    assert result.stdout == data
+    assert (await container.exec(["cat"])).stdout == b""
+
+
+async def test_a_command_need_not_read_its_input(container: WardenClient) -> None:
+    assert (await container.exec(["true"], stdin=b"x" * 5_000_000)).exit_code == 0
+    result = await container.exec(["sleep", "60"], stdin=b"x" * 5_000_000, timeout=0.2)
+    assert result.timed_out
+
+
+async def test_output_over_the_limit_is_dropped_and_told(container: WardenClient) -> None:
+    result = await container.exec(["sh", "-c", "head -c 50000000 /dev/zero; echo end >&2; exit 5"], output_limit=1000)
+    assert result.stdout == bytes(1000)
+    assert (result.stderr, result.exit_code, result.truncated) == (b"end\n", 5, True)
+    exact = await container.exec(["head", "-c", "1000", "/dev/zero"], output_limit=1000)
+    assert (exact.stdout, exact.truncated) == (bytes(1000), False)
+
+
+async def test_endless_output_ends_with_the_time(container: WardenClient) -> None:
+    result = await container.exec(["yes"], timeout=0.3, output_limit=100)
+    assert (result.stdout[:4], len(result.stdout)) == (b"y\ny\n", 100)
+    assert (result.exit_code, result.timed_out, result.truncated) == (124, True, True)
+
+
+async def test_what_was_said_before_the_time_was_up_is_kept(container: WardenClient) -> None:
+    result = await container.exec(["sh", "-c", "echo before; sleep 60"], timeout=0.3)
+    assert (result.stdout, result.exit_code, result.timed_out) == (b"before\n", 124, True)
+
+
+async def test_after_the_time_nothing_of_a_command_is_left(container: WardenClient) -> None:
+    durations = [sleeper() for _ in range(5)]
+    plain, group, session, lost, ignoring = durations
+    script = (
+        f"sleep {plain} & setsid sleep {session} & (env -i setsid sleep {lost} &); "
+        f"trap '' TERM HUP INT; (trap '' TERM; sleep {ignoring}) & sleep {group}"
+    )
+    running = asyncio.create_task(container.exec(["sh", "-c", script], timeout=3))
+    await until(lambda: all(map(sleeping, durations)))
+    assert (await running).timed_out
+    assert not any(map(sleeping, durations))
+
+
+async def test_a_fork_storm_ends_with_the_time(container: WardenClient) -> None:
+    duration = sleeper()
+    storm = f"n=0; while [ $n -lt 60 ]; do n=$((n+1)); setsid sleep {duration} & done; wait"
+    assert (await container.exec(["sh", "-c", storm], timeout=1)).timed_out
+    assert not sleeping(duration)
+
+
+async def test_a_background_process_neither_delays_the_end_nor_dies_of_it(container: WardenClient) -> None:
+    duration = sleeper()
+    result = await container.exec(["sh", "-c", f"sleep {duration} & echo done"], timeout=30)
+    assert (result.stdout, result.timed_out) == (b"done\n", False)
+    await until(lambda: sleeping(duration))
+
+
+async def test_a_stream_tells_as_it_happens(container: WardenClient) -> None:
+    script = "echo one; read line; echo two >&2; exit 4"
+    seen = [piece async for piece in container.exec_stream(["sh", "-c", script], stdin=b"\n")]
+    assert sorted((piece.stream, piece.data, piece.exit_code) for piece in seen) == [
+        ("exit", b"", 4),
+        ("stderr", b"two\n", None),
+        ("stdout", b"one\n", None),
+    ]
+    assert seen[-1].stream == "exit"
+
+
+async def test_who_leaves_ends_the_command(container: WardenClient) -> None:
+    duration = sleeper()
+    async with aclosing(
+        container.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"])
+    ) as pieces:
+        await anext(pieces)
+        await until(lambda: sleeping(duration))
+    await until(lambda: not sleeping(duration))
+
+
+async def test_who_leaves_while_input_waits_ends_the_command(container: WardenClient) -> None:
+    duration = sleeper()
+    running = asyncio.create_task(container.exec(["sleep", duration], stdin=b"x" * 5_000_000))
+    await until(lambda: sleeping(duration))
+    running.cancel()
+    await until(lambda: not sleeping(duration))
+
+
+async def test_a_slow_reader_holds_the_command_back(container: WardenClient, place: Ground) -> None:
+    count = place.workspace() / "count"
+    script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
+    async with aclosing(container.exec_stream(["sh", "-c", script])) as pieces:
+        await anext(pieces)
+        still = await _settled(count)
+        assert still < 100  # of 100,000 bytes each: what the pipe and the sockets hold, and no more
+        received = 0
+        async for piece in pieces:
+            received += len(piece.data)
+            if received > 20_000_000:
+                break
+    assert int(count.read_text() or 1000) > still
+
+
+async def test_many_commands_at_once_and_no_more(container: WardenClient) -> None:
+    results = await asyncio.gather(*(container.exec(["sh", "-c", f"echo {number}"]) for number in range(64)))
+    assert [int(result.stdout) for result in results] == list(range(64))
+    duration = sleeper()
+    held = [asyncio.create_task(_insist(container, ["sleep", duration])) for _ in range(64)]
+    with pytest.raises(WardenBusy):
+        await _until_refused(container)
+    for task in held:
+        task.cancel()
+    await until(lambda: not sleeping(duration))
+    assert (await container.exec(["true"])).exit_code == 0
+
+
+async def test_no_zombie_stays(container: WardenClient) -> None:
+    await container.exec(["sh", "-c", "for i in 1 2 3 4 5; do (setsid true &); done"])
+    mine = f"awk '/^State/ {{s=$2}} /^PPid/ {{if (s == \"Z\" && $2 == {(await container.ping()).pid}) print FILENAME}}'"
+
+    async def zombies() -> bytes:
+        return (await container.exec(["sh", "-c", f"{mine} /proc/[0-9]*/status 2>/dev/null"])).stdout
+
+    async with asyncio.timeout(10):
+        while await zombies():
+            await asyncio.sleep(0.01)
+
+
+async def test_the_warden_cannot_be_looked_into(container: WardenClient) -> None:
+    if (await container.exec(["id", "-u"])).stdout == b"0\n":
+        pytest.skip("root looks into everything")
+    for name in ("environ", "mem", "fd/3"):
+        assert (await container.exec(["cat", f"/proc/{(await container.ping()).pid}/{name}"])).exit_code == 1
+
+
+async def test_a_watched_process_is_seen_and_stopped(container: WardenClient) -> None:
+    duration = sleeper()
+    await container.start("gateway", ["sh", "-c", f"setsid sleep {duration} & sleep {duration}"], env={})
+    await until(lambda: sleeping(duration))
+    process = (await container.processes())["gateway"]
+    assert (process.state, process.exit_code, process.restarts) == ("running", None, 0)
+    assert process.pid is not None
+    with pytest.raises(ProcessAlreadyRunning):
+        await container.start("gateway", ["true"], env={})
+    for _ in range(2):
+        await container.stop("gateway", grace=5)
+        assert not sleeping(duration)
+    process = (await container.processes())["gateway"]
+    assert (process.state, process.pid, process.exit_code) == ("exited", None, 128 + 15)
+    await container.stop("never-was")
+
+
+async def test_a_stubborn_process_is_killed_after_the_grace(container: WardenClient) -> None:
+    duration = sleeper()
+    await container.start("gateway", ["sh", "-c", f"trap '' TERM; sleep {duration}; sleep {duration}"], env={})
+    await until(lambda: sleeping(duration))
+    await container.stop("gateway", grace=0.1)
+    assert not sleeping(duration)
+    assert (await container.processes())["gateway"].exit_code == 128 + 9
+
+
+async def test_a_process_that_ends_is_started_again_ever_later(container: WardenClient) -> None:
+    await container.start("gateway", ["sh", "-c", "echo $VALUE; exit 7"], env={"VALUE": "42"})
+    lines = await _lines(container, "gateway", 3)
+    first, second, third = [line.time for line in lines if line.text == "42"][:3]
+    assert 0.9 < (second - first).total_seconds() < (third - second).total_seconds()
+    assert any("exited with code 7" in line.text for line in lines)
+    assert (await container.processes())["gateway"].restarts >= 2
+    await container.stop("gateway")
+    assert (await container.processes())["gateway"].state == "exited"
+
+
+async def test_a_process_may_end_for_good(container: WardenClient) -> None:
+    await container.start("once", ["sh", "-c", "echo last words; exit 2"], env={}, restart=False)
+    async with asyncio.timeout(10):
+        while (await container.processes())["once"].state != "exited":
+            await asyncio.sleep(0.01)
+    assert (await container.processes())["once"].exit_code == 2
+    assert [line.text for line in await container.logs(source="once")] == ["last words"]
+    await container.start("once", ["sleep", "60"], env={}, restart=False)
+    assert (await container.processes())["once"].state == "running"
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "warden", "a b", "x" * 65])
+async def test_a_name_that_is_none_is_refused(container: WardenClient, name: str) -> None:
+    with pytest.raises(WardenFailed):
+        await container.start(name, ["true"], env={})
+    assert not await container.processes()
+
+
+async def test_a_process_that_cannot_start_is_refused(container: WardenClient) -> None:
+    with pytest.raises(ExecRefused):
+        await container.start("gateway", ["no-such-program"], env={})
+    assert not await container.processes()
+
+
+async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, place: Ground) -> None:
+    for name in ("one", "two"):
+        await container.start(
+            name, ["sh", "-c", f"echo {name} 1; echo {name} 2 >&2; printf 'no end'; exec sleep 60"], env={}
+        )
+    await _lines(container, "one", 2, "one")
+    lines = [line for line in await _lines(container, None, 4) if line.source != "warden"]
+    assert [line.text for line in lines if line.source == "two"] == ["two 1", "two 2"]
+    assert lines == sorted(lines, key=lambda line: line.time)
+    assert [line.text for line in await container.logs(source="one", limit=1)] == ["one 2"]
+    assert "one 1" in (place.home() / ".roost/logs/one.log").read_text()
+    await container.stop("one")
+    assert (await container.logs(source="one"))[-1].text == "no end"
+
+
+async def test_logs_are_bounded_whatever_is_written(container: WardenClient) -> None:
+    await container.start(
+        "loud", ["sh", "-c", "yes | head -n 5000; head -c 3000000 /dev/zero; echo; echo end"], env={}, restart=False
+    )
+    async with asyncio.timeout(30):
+        while not (lines := await container.logs(source="loud", limit=5000)) or lines[-1].text != "end":
+            await asyncio.sleep(0.02)
+    assert len(lines) <= 1000
+    assert lines[-2].text == "\0" * 16384 + " [cut]"
+
+
+async def test_a_follower_sees_lines_as_they_come(container: WardenClient, place: Ground) -> None:
+    async with aclosing(container.follow(source="gateway")) as lines:
+        first = asyncio.ensure_future(anext(lines))
+        await asyncio.sleep(0)
+        await container.start("other", ["echo", "not this"], env={}, restart=False)
+        script = "until test -e go; do sleep 0.02; done; echo one; echo two; exec sleep 60"
+        await container.start("gateway", ["sh", "-c", script], env={})
+        await container.write("go", b"")
+        assert (await asyncio.wait_for(first, 10)).text == "one"
+        assert (await asyncio.wait_for(anext(lines), 10)).text == "two"
+
+
+async def test_a_follower_that_lags_is_let_go(container: WardenClient) -> None:
+    async with aclosing(container.follow()) as lines:
+        first = asyncio.ensure_future(anext(lines))
+        await container.start("loud", ["yes", "x" * 1000], env={})
+        with pytest.raises(WardenFailed):
+            await asyncio.wait_for(_read_slowly(first, lines), 20)
+    await container.stop("loud")
+
+
+async def _lines(container: WardenClient, source: str | None, count: int, start: str = "") -> Sequence[LogLine]:
+    async with asyncio.timeout(20):
+        while True:
+            lines = await container.logs(source=source)
+            if sum(line.text.startswith(start) and "[warden]" not in line.text for line in lines) >= count:
+                return lines
+            await asyncio.sleep(0.02)
+
+
+async def _settled(file: Path) -> int:
+    """The number in a file once it stands still for a while."""
+    last, since = "", time.monotonic()
+    while time.monotonic() - since < 0.3:
+        now = file.read_text()
+        last, since = (last, since) if now == last else (now, time.monotonic())
+        await asyncio.sleep(0.01)
+    return int(last)
+
+
+async def _insist(container: WardenClient, argv: list[str]) -> None:
+    while True:  # one that asks beside them may have been first
+        with contextlib.suppress(WardenBusy):
+            await container.exec(argv)
+            return
+        await asyncio.sleep(0.01)
+
+
+async def _until_refused(container: WardenClient) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            await container.exec(["true"])
+
+
+async def _read_slowly(first: "asyncio.Future[LogLine]", lines: AsyncIterator[LogLine]) -> None:
+    await first
+    async for _ in lines:
+        await asyncio.sleep(0.005)
