@@ -162,7 +162,7 @@ print(json.dumps([*refused, ask("GET", "/v1/models", forged)]))
 """
     seen = await program(house, villain, source)
     *refused, models = json.loads(seen["stdout"])
-    assert set(refused) <= {400, 404}
+    assert set(refused) <= {400, 404, 421}
     assert models == 200
 
 
