@@ -22,7 +22,7 @@ _READY = {"hermes": "/health", "openclaw": "/readyz"}
 
 
 def run(folder: Path) -> Sequence[Row]:
-    engines = app.engines(config.load_settings({**os.environ, "ROOST_DATA": str(folder)}))
+    engines = app.create_engines(config.load_settings({**os.environ, "ROOST_DATA": str(folder)}))
     rows: list[Row] = []
     with up(folder / "data", "--no-first-agent") as server:
         for engine in reversed(engines):

@@ -63,7 +63,7 @@ async def running(
     listener = listen("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     engines = engines or [FakeEngine()]
-    outside = app.Drivers(runtime or app.runtime(settings, engines), engines, app.upstreams(settings))
+    outside = app.Drivers(runtime or app.create_runtime(settings, engines), engines, app.create_upstreams(settings))
     server = app.RoostServer(settings, outside)
     await server.start()
     over = asyncio.Event()

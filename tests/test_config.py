@@ -122,7 +122,7 @@ def test_a_file_that_is_none_is_refused_and_none_is_fine(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     assert settings(tmp_path / "file").port == 8642
     with pytest.raises(BadSettings, match="data"):
-        app.data_folder(settings(tmp_path / "file"))
+        app.ensure_data_folder(settings(tmp_path / "file"))
 
 
 def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match=r"blobs: must be a folder, or s3://"):
         settings(tmp_path, ROOST_BLOBS="ftp://server/path")
     with pytest.raises(BadSettings, match="not a valid object store URL"):
-        app.blobs(settings(tmp_path, ROOST_BLOBS="s3://"))
+        app.create_blob_store(settings(tmp_path, ROOST_BLOBS="s3://"))
 
 
 @pytest.mark.parametrize(("text", "domain"), [("Agents.Example.COM.", "agents.example.com"), ("", "localhost")])

@@ -1,34 +1,31 @@
-"""The composition root: the one room that knows every other. It builds a server from settings and drivers.
-
-`outside` picks the drivers, `agents` and `storage` connect their wings, `server` makes them one.
-"""
+"""The composition root, the only package that imports all others. It builds a server from settings and drivers."""
 
 from roost.app.drivers import (
     Drivers,
-    at_port,
-    bake,
-    blobs,
-    data_folder,
+    create_blob_store,
+    create_drivers,
+    create_engines,
+    create_runtime,
+    create_upstreams,
     describe_network,
-    drivers,
-    engines,
+    ensure_data_folder,
     open_database,
-    runtime,
-    upstreams,
+    prepare_engine,
+    settings_for_port,
 )
 from roost.app.server import RoostServer
 
 __all__ = [
     "Drivers",
     "RoostServer",
-    "at_port",
-    "bake",
-    "blobs",
-    "data_folder",
+    "create_blob_store",
+    "create_drivers",
+    "create_engines",
+    "create_runtime",
+    "create_upstreams",
     "describe_network",
-    "drivers",
-    "engines",
+    "ensure_data_folder",
     "open_database",
-    "runtime",
-    "upstreams",
+    "prepare_engine",
+    "settings_for_port",
 ]

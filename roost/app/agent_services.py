@@ -1,4 +1,4 @@
-"""The agents' wing, connected: what agents have, and the stories of their lives."""
+"""Services and workflows of the agents API, connected."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -37,7 +37,7 @@ from roost.agents.tasks.service import TaskService
 from roost.agents.versions.service import VersionService
 from roost.agents.workspace.service import WorkspaceService
 from roost.app.core_services import CoreServices
-from roost.app.drivers import Drivers, bake, messengers, upstream
+from roost.app.drivers import Drivers, create_chat_platforms, create_upstream, prepare_engine
 from roost.config import Settings
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
@@ -48,48 +48,52 @@ from roost.net.guarded_transport import TransportFactory
 
 
 class AgentServices:
-    """Made in two steps: the application stands on the rooms, and the ways out of boxes lead into the application."""
+    """Services of the agents API, created in two steps: the application needs them, and their relays need it."""
 
-    def __init__(self, ground: CoreServices, outside: Drivers) -> None:
-        settings, db, seal = ground.settings, ground.db, ground.seal
-        self._ground = ground
-        self._outside = outside
-        self.roster = AgentRepository(db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
-        self.secrets, self._delivery = SecretService(db, seal, self.roster), SecretEnvironment(db, seal)
-        self._book = ChannelRepository(db, seal, self.roster)
-        self.reach = AgentRuntimes(self.roster, outside.runtime, outside.engines)
-        own = own_models(self.secrets, ground.transports)
-        self.models = ModelGateway(db, outside.upstreams, own=own)
+    def __init__(self, core: CoreServices, drivers: Drivers) -> None:
+        settings, db, seal = core.settings, core.db, core.sealer
+        self._core = core
+        self._drivers = drivers
+        self.repository = AgentRepository(db, seal, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
+        self.secrets, self._environment = SecretService(db, seal, self.repository), SecretEnvironment(db, seal)
+        self._channels = ChannelRepository(db, seal, self.repository)
+        self.runtimes = AgentRuntimes(self.repository, drivers.runtime, drivers.engines)
+        own = agent_providers(self.secrets, core.transports)
+        self.models = ModelGateway(db, drivers.upstreams, own=own)
         self.secrets.subscribe(self.models.changed)
 
     def connect(self, app: ASGIApp) -> None:
-        """Let boxes out into `app` and to the internet, and live."""
-        ground, outside, settings = self._ground, self._outside, self._ground.settings
-        db, queue, origin = ground.db, ground.queue, ground.addresses.agent_origin
-        self.relays = RelayServer(outside.runtime, app, EgressProxy(ground.dialer))
-        book, intake = self._book, ChannelValidator(messengers(settings))
-        equip = StartupInputCollector(self.models, self._delivery, book)
-        starter = GatewayStarter(self.roster, self.reach, origin, equip)
-        versions = VersionService(self.roster, self.reach, partial(bake, settings))
-        scripts = ScriptService(db, queue, self.roster, self.reach, origin, equip)
-        details = AgentDetails(self.roster, self.reach, ground.gateways, self.secrets, origin, scripts)
-        self.launch = LaunchWorkflow(db, queue, self.roster, ground.gateways, self.reach, self.secrets, intake, book)
-        restart = RestartWorkflow(db, queue, self.roster, self.reach, details, versions)
-        teardown = DeleteWorkflow(db, queue, self.roster, ground.gateways, outside.runtime, self.relays)
-        self.reconciler = AgentReconciler(db, queue, self.roster, self.reach, outside.runtime, self.relays, starter)
-        trusted = trusted_authorities.load_authorities(settings.ca_file)
-        bounds = _limits(settings)
-        start = StartWorkflow(
-            self.roster, self.reach, outside.runtime, self.relays, starter, versions, scripts, bounds, trusted
+        """Connect the containers' relays to `app` and the internet, and create the workflows."""
+        core, drivers, settings = self._core, self._drivers, self._core.settings
+        db, queue, origin = core.db, core.queue, core.addresses.agent_origin
+        self.relays = RelayServer(drivers.runtime, app, EgressProxy(core.dialer))
+        channels, validator = self._channels, ChannelValidator(create_chat_platforms(settings))
+        inputs = StartupInputCollector(self.models, self._environment, channels)
+        starter = GatewayStarter(self.repository, self.runtimes, origin, inputs)
+        versions = VersionService(self.repository, self.runtimes, partial(prepare_engine, settings))
+        scripts = ScriptService(db, queue, self.repository, self.runtimes, origin, inputs)
+        details = AgentDetails(self.repository, self.runtimes, core.gateways, self.secrets, origin, scripts)
+        self.launch = LaunchWorkflow(
+            db, queue, self.repository, core.gateways, self.runtimes, self.secrets, validator, channels
         )
-        update = UpdateWorkflow(db, queue, self.roster, self.reach, versions, start)
+        restart = RestartWorkflow(db, queue, self.repository, self.runtimes, details, versions)
+        teardown = DeleteWorkflow(db, queue, self.repository, core.gateways, drivers.runtime, self.relays)
+        self.reconciler = AgentReconciler(
+            db, queue, self.repository, self.runtimes, drivers.runtime, self.relays, starter
+        )
+        trusted = trusted_authorities.load_authorities(settings.ca_file)
+        limits = _limits(settings)
+        start = StartWorkflow(
+            self.repository, self.runtimes, drivers.runtime, self.relays, starter, versions, scripts, limits, trusted
+        )
+        update = UpdateWorkflow(db, queue, self.repository, self.runtimes, versions, start)
         queue.handle(lifecycle.START, start)
         queue.handle(lifecycle.UPDATE, update.handle)
         queue.handle(SCRIPTS_RUN, scripts.handle)
         queue.handle(lifecycle.DELETE, teardown.handle, retries=10)
-        for room in (
+        for service in (
             self.secrets,
-            self.reach,
+            self.runtimes,
             self.models,
             details,
             self.launch,
@@ -98,50 +102,50 @@ class AgentServices:
             update,
             versions,
             scripts,
-            ChannelService(db, book, intake, self.roster, self.reach, restart),
-            WorkspaceService(self.roster, self.reach, self._delivery.get_values),
-            TaskService(self.reach),
-            DeviceService(self.reach),
-            RuntimeConfigService(self.roster, self.reach, starter.setup, restart),
-            LogService(self.roster, self.reach, self._private),
-            AgentSelfService(self.roster, details, ground.platform, origin),
+            ChannelService(db, channels, validator, self.repository, self.runtimes, restart),
+            WorkspaceService(self.repository, self.runtimes, self._environment.get_values),
+            TaskService(self.runtimes),
+            DeviceService(self.runtimes),
+            RuntimeConfigService(self.repository, self.runtimes, starter.setup, restart),
+            LogService(self.repository, self.runtimes, self._private_values),
+            AgentSelfService(self.repository, details, core.platform, origin),
         ):
-            ground.rooms.add(room)
+            core.services.add(service)
 
     async def start(self) -> None:
-        """Adopt the agents that run, start those that do not. Raises RuntimeFailed when no container can be started."""
-        capabilities = await self._outside.runtime.probe()
+        """Adopt running agents and start the others. Raises RuntimeFailed if no container can be started."""
+        capabilities = await self._drivers.runtime.probe()
         if not capabilities.usable:
             raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
         await self.models.start()
         await self.reconciler.start()
 
     async def stop(self) -> None:
-        """End all agents, cleanly; the next start brings them back."""
+        """Stop all agents cleanly; the next start restores them."""
         await self.reconciler.stop()
         await self.relays.close_all()
         await self.models.stop()
 
-    async def _private(self, agent_id: str) -> Sequence[Sensitive[str]]:
-        """What nobody reads in an agent's logs, by value."""
+    async def _private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
+        """Return the values that must not appear in an agent's logs."""
         return [
-            await self._ground.gateways.read(agent_id),
-            await self.roster.get_internal_token(agent_id),
-            *await self._delivery.list_private_values(agent_id),
-            *await self._book.list_private_values(agent_id),
+            await self._core.gateways.read(agent_id),
+            await self.repository.get_internal_token(agent_id),
+            *await self._environment.list_private_values(agent_id),
+            *await self._channels.list_private_values(agent_id),
         ]
 
 
-def own_models(secrets: SecretService, transports: TransportFactory) -> AgentProviders:
+def agent_providers(secrets: SecretService, transports: TransportFactory) -> AgentProviders:
     """Return the model providers whose keys agents have, reached within the egress rules of agents."""
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
         keys = await secrets.list_provider_keys(agent_id)
         found = (providers.settings(key.provider, key.name, key.value, key.base_url) for key in keys)
-        return [one for one in found if one is not None]
+        return [upstream for upstream in found if upstream is not None]
 
     def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:
-        return upstream(settings, transports(agent_id))
+        return create_upstream(settings, transports(agent_id))
 
     return AgentProviders(settings, connect)
 

@@ -25,13 +25,13 @@ class CoreServices:
         self.settings = settings
         self.addresses = HostAddresses(settings.domain, settings.public_port, settings.public_scheme)
         self.registry = CollectorRegistry()
-        self.rooms = ServiceRegistry()
+        self.services = ServiceRegistry()
         self.db = open_database(settings)
-        self.seal = load_sealer(settings, self.db)
+        self.sealer = load_sealer(settings, self.db)
         self.queue = OperationWorker(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
-        self.keys, self.gateways = ApiKeys(self.db, self.seal), GatewayTokens(self.db, self.seal)
-        self.platform = PlatformTokens(self.db, self.seal, self.gateways)
-        self.door = Authenticator(self.keys, self.gateways, self.platform)
+        self.keys, self.gateways = ApiKeys(self.db, self.sealer), GatewayTokens(self.db, self.sealer)
+        self.platform = PlatformTokens(self.db, self.sealer, self.gateways)
+        self.authenticator = Authenticator(self.keys, self.gateways, self.platform)
         self.resolver = SystemResolver()
         policy = EgressPolicy(
             allow_private=settings.egress_allow,
@@ -40,8 +40,8 @@ class CoreServices:
         )
         self.dialer = PublicDialer(policy, self.resolver)
         self.transports = transport_factory(self.dialer, settings.ca_file)
-        for room in (self.door, self.keys, self.gateways):
-            self.rooms.add(room)
+        for service in (self.authenticator, self.keys, self.gateways):
+            self.services.add(service)
 
     def close(self) -> None:
         self.resolver.close()

@@ -1,4 +1,4 @@
-"""The outside world of a server: which drivers the settings name, and how the command line gets at them."""
+"""Creates the drivers that the settings name, for servers and the command line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,46 +35,46 @@ from roost.net.host_port import parse_host_port
 from roost.net.policy import EgressPolicy
 
 
-def data_folder(settings: Settings) -> Path:
-    """The data folder, made when it is missing. Raises BadSettings when it cannot be one."""
+def ensure_data_folder(settings: Settings) -> Path:
+    """Return the data folder, created if it is missing. Raises BadSettings if that fails."""
     try:
         settings.data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadSettings(f"data: {settings.data} cannot be a folder of ours: {error.strerror}") from None
+        raise BadSettings(f"data: {settings.data} cannot be used as the data folder: {error.strerror}") from None
     return settings.data
 
 
 def open_database(settings: Settings) -> Database:
-    """The deployment's database, migrated to this version."""
-    data_folder(settings)
+    """Open the deployment's database and migrate it to this version."""
+    ensure_data_folder(settings)
     db = Database(settings.database_url.reveal())
     migrations.upgrade_database(db)
     return db
 
 
-def engines(settings: Settings) -> Sequence[Engine]:
-    """Every engine that there is, the default first."""
+def create_engines(settings: Settings) -> Sequence[Engine]:
+    """Return all engines, the default first."""
     return (OpenClaw(settings.engines), Hermes(settings.engines))
 
 
-def runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
+def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
     """Return the runtime that the settings name, which finds the software of `engines`."""
     installed = {engine.id: engine for engine in engines}
     return BwrapRuntime(settings.data, lambda engine: installed[engine.id].folders(engine.version))
 
 
-def upstreams(settings: Settings) -> Sequence[ModelUpstream]:
-    """The configured sources of models; the stand-in when there is none."""
-    return [upstream(one) for one in settings.upstreams] or [ScriptedUpstream()]
+def create_upstreams(settings: Settings) -> Sequence[ModelUpstream]:
+    """Return the configured model upstreams, or the scripted stand-in if there are none."""
+    return [create_upstream(upstream) for upstream in settings.upstreams] or [ScriptedUpstream()]
 
 
-def upstream(settings: ModelSettings, transport: GuardedTransport | None = None) -> ModelUpstream:
+def create_upstream(settings: ModelSettings, transport: GuardedTransport | None = None) -> ModelUpstream:
     driver = OpenAIUpstream if settings.api == "openai" else AnthropicUpstream
     return driver(settings, transport=transport)
 
 
-def messengers(settings: Settings) -> Sequence[ChatPlatform]:
-    """The platforms that are asked about the tokens of bots."""
+def create_chat_platforms(settings: Settings) -> Sequence[ChatPlatform]:
+    """Return the chat platforms that verify bot tokens."""
     return (
         TelegramPlatform(settings.telegram_api),
         SlackPlatform(settings.slack_api),
@@ -82,10 +82,10 @@ def messengers(settings: Settings) -> Sequence[ChatPlatform]:
     )
 
 
-def blobs(settings: Settings) -> BlobStore:
-    """Where the bytes of files are kept. Raises BadSettings."""
+def create_blob_store(settings: Settings) -> BlobStore:
+    """Return the blob store that the settings name. Raises BadSettings."""
     if "://" not in settings.blobs:
-        return FolderStore(data_folder(settings) / settings.blobs)
+        return FolderStore(ensure_data_folder(settings) / settings.blobs)
     try:
         return ObjectStore(settings.blobs)
     except BlobStoreFailed as error:
@@ -93,22 +93,22 @@ def blobs(settings: Settings) -> BlobStore:
 
 
 async def describe_network(settings: Settings) -> str:
-    """Whom the settings name for content of others. Raises SourceFailed, Refused."""
+    """Describe the public network that the settings name. Raises SourceFailed, NetworkRefused."""
     match settings.network:
         case "none":
-            return "none; pins by CID find what is on this server"
+            return "none; pins by CID find only content of this server"
         case "trustless":
             return f"gateways: {', '.join(settings.network_urls)}"
         case "kubo":
             return f"kubo {await kubo_version(settings.kubo_api, settings.kubo_auth)} at {settings.kubo_api}"
 
 
-def http_sender(policy: EgressPolicy, transports: TransportFactory) -> HttpSender:
+def create_http_sender(policy: EgressPolicy, transports: TransportFactory) -> HttpSender:
     """Return the sender of webhook messages; name lookups are charged to the tenant of the webhook."""
     return GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, policy))
 
 
-def network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:
+def create_network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:
     """Return the public IPFS network that the settings name."""
     outwards = partial(transports, "network")
 
@@ -125,28 +125,28 @@ def network(settings: Settings, dialer: PublicDialer, transports: TransportFacto
             return KuboNetwork(settings.kubo_api, settings.kubo_auth, http, locate, dialer.policy.admits_address)
 
 
-async def bake(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
+async def prepare_engine(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
     """Prepare a newly installed engine once in a container, so that it starts faster."""
     if isinstance(engine, OpenClaw):
-        await engine.bake(version, runtime(settings, [engine]), progress)
+        await engine.bake(version, create_runtime(settings, [engine]), progress)
 
 
-def at_port(settings: Settings, port: int) -> Settings:
-    """The settings of a server that listens on `port`, which the system may have chosen."""
+def settings_for_port(settings: Settings, port: int) -> Settings:
+    """Return the settings of a server that listens on `port`, which the system may have chosen."""
     public = port if settings.public_port in (0, settings.port) else settings.public_port
     return settings.model_copy(update={"port": port, "public_port": public})
 
 
 @dataclass(frozen=True)
 class Drivers:
-    """The outside world of one server."""
+    """The drivers of one server."""
 
     runtime: Runtime
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]
 
 
-def drivers(settings: Settings) -> Drivers:
-    """The drivers that the settings name."""
-    found = engines(settings)
-    return Drivers(runtime(settings, found), found, upstreams(settings))
+def create_drivers(settings: Settings) -> Drivers:
+    """Return the drivers that the settings name."""
+    engines = create_engines(settings)
+    return Drivers(create_runtime(settings, engines), engines, create_upstreams(settings))

@@ -1,9 +1,9 @@
-"""The storage wing, connected: files with CIDs, and what stands around them."""
+"""Services of the storage API, connected."""
 
 from prometheus_client import Gauge
 
 from roost.app.core_services import CoreServices
-from roost.app.drivers import http_sender, network
+from roost.app.drivers import create_http_sender, create_network
 from roost.core import log
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
@@ -34,82 +34,82 @@ _log = log.get_logger("storage")
 
 
 class StorageServices:
-    def __init__(self, ground: CoreServices, blobs: BlobStore) -> None:
+    def __init__(self, core: CoreServices, blobs: BlobStore) -> None:
         self._blobs = blobs
-        self.content = ContentService(ground.db, blobs)
-        capacities = {Plan.FREE: ground.settings.storage_free, Plan.PAID: ground.settings.storage_paid}
-        self.files = FileService(ground.db, capacities)
-        self.groups = GroupService(ground.db, self.files)
+        self.content = ContentService(core.db, blobs)
+        capacities = {Plan.FREE: core.settings.storage_free, Plan.PAID: core.settings.storage_paid}
+        self.files = FileService(core.db, capacities)
+        self.groups = GroupService(core.db, self.files)
         self.content.scrubber.describe_holders = damage.describe
-        self._keeper = MaintenanceTasks(self.content, self._expire)
-        damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=ground.registry)
+        self._maintenance = MaintenanceTasks(self.content, self._expire)
+        damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=core.registry)
         damaged.set_function(lambda: self.content.scrubber.damaged_packs)
-        self._measure(ground)
-        limits = {Plan.FREE: ground.settings.upload_free, Plan.PAID: ground.settings.upload_paid}
-        self.uploads = UploadService(ground.db, self.content, self.files, limits)
-        drafts = DraftStore(ground.settings.data / "uploads", blobs)
-        self.transfers = TusUploadService(ground.db, drafts, self.content, self.uploads, ground.addresses.uploads_url)
-        ground.rooms.add(self.transfers)
-        self._pin(ground)
-        self._tell(ground)
-        self.gateways = StorageGatewayService(ground.db, ground.addresses.gateway_origin)
-        days = ground.settings.analytics_days
-        self.counter = GatewayHitCounter(ground.db, days)
-        self._analytics = AnalyticsService(ground.db, self.gateways, self.counter, days)
-        ground.rooms.add(self._analytics)
-        self.signatures = SignatureService(ground.db)
-        self.swaps = SwapService(ground.db, self.gateways)
-        for room in (self.signatures, self.swaps):
-            ground.rooms.add(room)
-        self.links = SignedUrlService(ground.db, ground.seal, ground.addresses.uploads_url)
+        self._register_metrics(core)
+        limits = {Plan.FREE: core.settings.upload_free, Plan.PAID: core.settings.upload_paid}
+        self.uploads = UploadService(core.db, self.content, self.files, limits)
+        drafts = DraftStore(core.settings.data / "uploads", blobs)
+        self.transfers = TusUploadService(core.db, drafts, self.content, self.uploads, core.addresses.uploads_url)
+        core.services.add(self.transfers)
+        self._add_pins(core)
+        self._add_webhooks(core)
+        self.gateways = StorageGatewayService(core.db, core.addresses.gateway_origin)
+        days = core.settings.analytics_days
+        self.counter = GatewayHitCounter(core.db, days)
+        self._analytics = AnalyticsService(core.db, self.gateways, self.counter, days)
+        core.services.add(self._analytics)
+        self.signatures = SignatureService(core.db)
+        self.swaps = SwapService(core.db, self.gateways)
+        for service in (self.signatures, self.swaps):
+            core.services.add(service)
+        self.links = SignedUrlService(core.db, core.sealer, core.addresses.uploads_url)
         self.serving = GatewayResolver(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)
-        ground.rooms.add(LegacyPinService(ground.db, self.files, self.uploads))
-        ground.rooms.add(self.links)
-        ground.rooms.add(self.gateways)
-        for room in (self.content, self.groups, self.files, self.uploads):
-            ground.rooms.add(room)
+        core.services.add(LegacyPinService(core.db, self.files, self.uploads))
+        core.services.add(self.links)
+        core.services.add(self.gateways)
+        for service in (self.content, self.groups, self.files, self.uploads):
+            core.services.add(service)
 
-    def _measure(self, ground: CoreServices) -> None:
-        stored = Gauge("roost_stored_bytes", "Bytes of stored packs, whoever's they are", registry=ground.registry)
+    def _register_metrics(self, core: CoreServices) -> None:
+        stored = Gauge("roost_stored_bytes", "Bytes of stored packs of all tenants", registry=core.registry)
         stored.set_function(lambda: self.content.totals.size)
-        unheld = Gauge("roost_unheld_bytes", "Those of them that no file holds any more", registry=ground.registry)
+        unheld = Gauge("roost_unheld_bytes", "Bytes of stored packs that no file holds", registry=core.registry)
         unheld.set_function(lambda: self.content.totals.unheld)
 
-    def _pin(self, ground: CoreServices) -> None:
-        outside = network(ground.settings, ground.dialer, ground.transports)
-        most = max(ground.settings.upload_free, ground.settings.upload_paid)
-        PinRetrieval(ground.db, ground.queue, self.content, self.files, outside, self.uploads.limit, most)
-        ground.rooms.add(PinService(ground.db, self.files, outside))
+    def _add_pins(self, core: CoreServices) -> None:
+        public_network = create_network(core.settings, core.dialer, core.transports)
+        max_bytes = max(core.settings.upload_free, core.settings.upload_paid)
+        PinRetrieval(core.db, core.queue, self.content, self.files, public_network, self.uploads.limit, max_bytes)
+        core.services.add(PinService(core.db, self.files, public_network))
         self._announcements: Announcements | None = None
-        if isinstance(outside, NetworkAnnouncer):
-            self._announcements = Announcements(ground.db, ground.queue, self.files, self.content.reader, outside)
+        if isinstance(public_network, NetworkAnnouncer):
+            self._announcements = Announcements(core.db, core.queue, self.files, self.content.reader, public_network)
 
-    def _tell(self, ground: CoreServices) -> None:
-        post = http_sender(ground.dialer.policy, ground.transports)
-        self.webhooks = WebhookService(ground.db, ground.seal, post)
+    def _add_webhooks(self, core: CoreServices) -> None:
+        sender = create_http_sender(core.dialer.policy, core.transports)
+        self.webhooks = WebhookService(core.db, core.sealer, sender)
         self.files.watch(self.webhooks.notice)
-        self.sending = WebhookSender(ground.db, ground.queue, ground.seal, post)
-        ground.rooms.add(self.webhooks)
-        ground.rooms.add(self.sending)
+        self.sending = WebhookSender(core.db, core.queue, core.sealer, sender)
+        core.services.add(self.webhooks)
+        core.services.add(self.sending)
 
     async def start(self) -> None:
-        """Raises BlobFailed when nothing can be kept."""
-        if remark := await self._blobs.probe():
-            _log.warning(remark)
-        self._keeper.start()
+        """Start the background tasks. Raises BlobStoreFailed if nothing can be stored."""
+        if warning := await self._blobs.probe():
+            _log.warning("storage.warning_reported", reason=warning)
+        self._maintenance.start()
         self.counter.start()
         if self._announcements is not None:
             await self._announcements.start()
 
     async def check(self) -> None:
-        """Raises BlobFailed when what is kept cannot be reached."""
+        """Raise BlobStoreFailed if the stored content cannot be reached."""
         await self._blobs.check()
 
     async def _expire(self) -> int:
-        ended = await self.files.expire() + await self.transfers.expire()
-        return ended + await self._analytics.expire() + await self.sending.expire()
+        expired = await self.files.expire() + await self.transfers.expire()
+        return expired + await self._analytics.expire() + await self.sending.expire()
 
     async def stop(self) -> None:
-        await self._keeper.stop()
+        await self._maintenance.stop()
         await self.counter.stop()
         await self._blobs.close()

@@ -15,7 +15,7 @@ CheckResult = dict[str, str]
 
 def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
     """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
-    runtime = app.runtime(settings, app.engines(settings))
+    runtime = app.create_runtime(settings, app.create_engines(settings))
     found = asyncio.run(runtime.probe())
     return [
         _python(),
@@ -43,7 +43,7 @@ def _runtime(name: str, found: Capabilities) -> Sequence[CheckResult]:
 
 def _engines(settings: config.Settings) -> Sequence[CheckResult]:
     rows: list[CheckResult] = []
-    for engine in app.engines(settings):
+    for engine in app.create_engines(settings):
         versions = ", ".join(engine.installed())
         hint = f"not installed; run `roost engines install {engine.id}`"
         rows.append(_check_result(f"engine {engine.id}", "ok" if versions else "no", versions or hint))
@@ -64,7 +64,7 @@ def _database(settings: config.Settings) -> CheckResult:
 
 def _blobs(settings: config.Settings) -> CheckResult:
     try:
-        warning = asyncio.run(app.blobs(settings).probe())
+        warning = asyncio.run(app.create_blob_store(settings).probe())
     except (config.BadSettings, BlobStoreFailed) as error:
         return _check_result("blobs", "fail", str(error))
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")

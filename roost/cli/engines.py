@@ -42,7 +42,7 @@ def list_engines(
             "installed": list(engine.installed()),
         }
         | ({"available": list(engine.available())} if available else {})
-        for engine in app.engines(config.load_settings(data=data))
+        for engine in app.create_engines(config.load_settings(data=data))
     ]
     shown = ("id", "label", "default", "installed", *(["available"] if available else []))
     print_rows(rows, shown, output)
@@ -54,7 +54,7 @@ def install(names: EngineNames = None, data: Data = None) -> None:
     from roost import app, config
 
     settings = config.load_settings(data=data)
-    known = {engine.id: engine for engine in app.engines(settings)}
+    known = {engine.id: engine for engine in app.create_engines(settings)}
     for name in names or list(known):
         engine_id, _, version = name.partition("@")
         if engine_id not in known:
@@ -71,7 +71,7 @@ def remove(
     from roost import app, config
 
     engine_id, _, version = name.partition("@")
-    known = {engine.id: engine for engine in app.engines(config.load_settings(data=data))}
+    known = {engine.id: engine for engine in app.create_engines(config.load_settings(data=data))}
     if engine_id not in known or version not in known[engine_id].installed():
         exit_with_error(f"{name} is not installed.", ExitCode.NOT_FOUND)
     known[engine_id].remove(version)
@@ -92,7 +92,7 @@ def install_version(settings: "Settings", engine: "Engine", version: str) -> Non
 
         try:
             engine.install(version, progress)
-            asyncio.run(app.bake(settings, engine, version, progress))
+            asyncio.run(app.prepare_engine(settings, engine, version, progress))
         except Problem as problem:
             exit_with_error(problem.message)
     if not already:

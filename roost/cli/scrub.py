@@ -32,7 +32,7 @@ def scrub_content(
     settings = config.load_settings(data=data)
     db = app.open_database(settings)
     try:
-        rows = asyncio.run(_find_damaged(db, app.blobs(settings), known=known, rate=rate))
+        rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))
     finally:
         db.close()
     if rows or output is OutputFormat.JSON:

@@ -23,7 +23,7 @@ def start_server(
     from roost.cli.up import run_server
 
     settings = config.load_settings(data=data, host=host, port=port, domain=domain)
-    run_server(settings, app.drivers(settings), first_agent=not no_first_agent)
+    run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent)
 
 
 def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:

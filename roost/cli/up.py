@@ -32,7 +32,7 @@ _FIRST_AGENT = "First agent"
 def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
     """Run the server until SIGINT or SIGTERM."""
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
-    with only_one(app.data_folder(settings)):
+    with only_one(app.ensure_data_folder(settings)):
         if not any(engine.installed() for engine in drivers.engines):
             install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
         uvloop.run(_serve(settings, drivers, first_agent=first_agent))
@@ -40,7 +40,7 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
     listener = listen(settings.host, settings.port)
-    settings = app.at_port(settings, listener.getsockname()[1])
+    settings = app.settings_for_port(settings, listener.getsockname()[1])
     stop = asyncio.Event()
     stop_on_signals(stop)
     server = app.RoostServer(settings, drivers)
@@ -49,10 +49,10 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
         tenant = await _ensure_key(server)
         serving = asyncio.create_task(server.http.run_on(listener, stop))
         _print_summary(server)
-        if first_agent and not await server.roster.list(tenant.id):
+        if first_agent and not await server.repository.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
-            for agent in await server.roster.list(tenant.id):
+            for agent in await server.repository.list(tenant.id):
                 _print_agent(server, agent)
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
@@ -132,7 +132,7 @@ async def _run_until_stopped(work: Coroutine[None, None, None], stop: asyncio.Ev
 
 def _print_summary(server: app.RoostServer) -> None:
     settings = server.settings
-    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.reach.list_engines())
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.runtimes.list_engines())
     database = "SQLite" if server.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted stand-in (docs/guides/models.md)"
     print_field(f"\nRoost {__version__}", f"{server.addresses.agents_url}/v0")

@@ -114,7 +114,7 @@ async def test_the_public_network(tmp_path: Path) -> None:
         row = await asyncio.to_thread(doctor._network, settings(tmp_path, **environment))
         return row["status"], row["detail"]
 
-    assert await network() == ("ok", "none; pins by CID find what is on this server")
+    assert await network() == ("ok", "none; pins by CID find only content of this server")
     assert await network(ROOST_NETWORK="trustless") == ("ok", "gateways: https://trustless-gateway.link")
     async with kubo(tmp_path / "node", "bearer:secret") as node:
         ours = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": node.url}

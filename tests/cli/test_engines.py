@@ -36,7 +36,7 @@ def test_none_is_installed(nowhere: Path) -> None:
     rows = json.loads(run("engines", "list", "-o", "json").stdout)
     assert [row["id"] for row in rows] == ["openclaw", "hermes"]
     assert [row["installed"] for row in rows] == [[], []]
-    assert [engine.default_version for engine in app.engines(config.load_settings())] == [
+    assert [engine.default_version for engine in app.create_engines(config.load_settings())] == [
         row["default"] for row in rows
     ]
     assert not (nowhere / "data").exists()

@@ -21,7 +21,7 @@ GOOD, BAD = b"good" * 10_000, b"bad" * 10_000
 async def keep(folder: Path, *contents: bytes) -> list[File]:
     settings = config.load_settings({}, data=folder)
     db = app.open_database(settings)
-    content, files = ContentService(db, app.blobs(settings)), FileService(db)
+    content, files = ContentService(db, app.create_blob_store(settings)), FileService(db)
     owner = await db.write(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     kept: list[File] = []
     for data in contents:

@@ -46,7 +46,7 @@ class House:
             "except e.HTTPError as x: a=x\n"
             "print(json.dumps([a.status,a.read().decode()]))"
         )
-        warden = self.server.roost.reach.get_warden(self.agent["agentId"])
+        warden = self.server.roost.runtimes.get_warden(self.agent["agentId"])
         ran = await warden.exec(["python3", "-c", code, json.dumps([method, path, token, body])])
         assert ran.exit_code == 0, ran.stderr
         status, text = json.loads(ran.stdout)

@@ -19,7 +19,7 @@ TRACE = KEY.reveal()[:-1] + "[" + KEY.reveal()[-1] + "]"
 @pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     folder = tmp_path_factory.mktemp("own") / "data"
-    engines = app.engines(config.load_settings({"ROOST_DATA": str(folder)}))
+    engines = app.create_engines(config.load_settings({"ROOST_DATA": str(folder)}))
     if len([engine for engine in engines if engine.installed()]) < len(engines):
         pytest.skip("the engines are not installed")
     async with running(folder, engines=engines, ROOST_EGRESS_ALLOW="127.0.0.0/8") as made:
