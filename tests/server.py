@@ -31,9 +31,9 @@ class Running:
 
         def issue(connection: Any) -> str:
             owner = tenants.ensure_tenant(connection, tenant, plan)
-            return self.roost.keys.issue(connection, owner, "test", scopes=scopes).reveal()
+            return self.roost.core.api_keys.issue(connection, owner, "test", scopes=scopes).reveal()
 
-        return self.roost.db.run(issue)
+        return self.roost.core.db.run(issue)
 
     def client(self, token: str | None = None, host: str = "agents.localhost", **options: Any) -> httpx.AsyncClient:
         """A client of one address; `host` without the port."""
@@ -62,9 +62,9 @@ async def running(
     """`stop` False leaves the agents' boxes as a crash would. port: any free one, or that of a server before it."""
     listener = listen("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
-    engines = engines or [FakeEngine()]
-    outside = app.Drivers(runtime or app.create_runtime(settings, engines), engines, app.create_upstreams(settings))
-    server = app.RoostServer(settings, outside)
+    server = app.build_server(
+        settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()])
+    )
     await server.start()
     over = asyncio.Event()
     serving = asyncio.create_task(server.http.run_on(listener, over))

@@ -13,11 +13,12 @@ from roost.app.drivers import (
     prepare_engine,
     settings_for_port,
 )
-from roost.app.server import RoostServer
+from roost.app.server import RoostServer, build_server
 
 __all__ = [
     "Drivers",
     "RoostServer",
+    "build_server",
     "create_blob_store",
     "create_drivers",
     "create_engines",

@@ -1,11 +1,14 @@
 """Services that both APIs use: settings, database, sealing, background work, addresses, identity, egress."""
 
 import socket
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
 from roost.app.drivers import open_database
 from roost.config import Settings
+from roost.core.db import Database
+from roost.core.seal import Sealer
 from roost.hosts.address import HostAddresses
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
@@ -13,36 +16,58 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.keyring import load_sealer
 from roost.net.dialer import PublicDialer
-from roost.net.guarded_transport import transport_factory
+from roost.net.guarded_transport import TransportFactory, transport_factory
 from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
-from roost.web.service_registry import ServiceRegistry
 from roost.work import OperationWorker
 
 
+@dataclass(frozen=True)
 class CoreServices:
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.addresses = HostAddresses(settings.domain, settings.public_port, settings.public_scheme)
-        self.registry = CollectorRegistry()
-        self.services = ServiceRegistry()
-        self.db = open_database(settings)
-        self.sealer = load_sealer(settings, self.db)
-        self.queue = OperationWorker(self.db, owner=f"{socket.gethostname()}:{settings.data}"[-100:])
-        self.keys, self.gateways = ApiKeys(self.db, self.sealer), GatewayTokens(self.db, self.sealer)
-        self.platform = PlatformTokens(self.db, self.sealer, self.gateways)
-        self.authenticator = Authenticator(self.keys, self.gateways, self.platform)
-        self.resolver = SystemResolver()
-        policy = EgressPolicy(
-            allow_private=settings.egress_allow,
-            deny_hosts=settings.egress_deny_hosts,
-            hosts=settings.egress_hosts,
-        )
-        self.dialer = PublicDialer(policy, self.resolver)
-        self.transports = transport_factory(self.dialer, settings.ca_file)
-        for service in (self.authenticator, self.keys, self.gateways):
-            self.services.add(service)
+    settings: Settings
+    addresses: HostAddresses
+    metrics: CollectorRegistry
+    db: Database
+    sealer: Sealer
+    operations: OperationWorker
+    api_keys: ApiKeys
+    gateway_tokens: GatewayTokens
+    platform_tokens: PlatformTokens
+    authenticator: Authenticator
+    resolver: SystemResolver
+    dialer: PublicDialer
+    transports: TransportFactory
 
     def close(self) -> None:
         self.resolver.close()
         self.db.close()
+
+
+def build_core_services(settings: Settings) -> CoreServices:
+    """Open the database, migrated, and the deployment's keys. Raises BadSettings."""
+    db = open_database(settings)
+    sealer = load_sealer(settings, db)
+    api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
+    platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
+    resolver = SystemResolver()
+    policy = EgressPolicy(
+        allow_private=settings.egress_allow,
+        deny_hosts=settings.egress_deny_hosts,
+        hosts=settings.egress_hosts,
+    )
+    dialer = PublicDialer(policy, resolver)
+    return CoreServices(
+        settings=settings,
+        addresses=HostAddresses(settings.domain, settings.public_port, settings.public_scheme),
+        metrics=CollectorRegistry(),
+        db=db,
+        sealer=sealer,
+        operations=OperationWorker(db, owner=f"{socket.gethostname()}:{settings.data}"[-100:]),
+        api_keys=api_keys,
+        gateway_tokens=gateway_tokens,
+        platform_tokens=platform_tokens,
+        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens),
+        resolver=resolver,
+        dialer=dialer,
+        transports=transport_factory(dialer, settings.ca_file),
+    )

@@ -144,9 +144,19 @@ class Drivers:
     runtime: Runtime
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]
+    chat_platforms: Sequence[ChatPlatform]
+    blobs: BlobStore
 
 
-def create_drivers(settings: Settings) -> Drivers:
-    """Return the drivers that the settings name."""
-    engines = create_engines(settings)
-    return Drivers(create_runtime(settings, engines), engines, create_upstreams(settings))
+def create_drivers(
+    settings: Settings, *, runtime: Runtime | None = None, engines: Sequence[Engine] | None = None
+) -> Drivers:
+    """Return the drivers that the settings name, except for those given. Raises BadSettings."""
+    engines = engines or create_engines(settings)
+    return Drivers(
+        runtime or create_runtime(settings, engines),
+        engines,
+        create_upstreams(settings),
+        create_chat_platforms(settings),
+        create_blob_store(settings),
+    )

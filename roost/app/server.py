@@ -1,107 +1,119 @@
-"""The server: core services, the services of both APIs, and the HTTP hosts in front of them."""
+"""A server: the services of both APIs, and the HTTP stack in front of them."""
 
-from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from functools import cache
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from roost.app.agent_services import AgentServices
-from roost.app.core_services import CoreServices
-from roost.app.drivers import Drivers, create_blob_store
-from roost.app.storage_services import StorageServices
+from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
+from roost.app.core_services import CoreServices, build_core_services
+from roost.app.drivers import Drivers
+from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.config import Settings
 from roost.drivers.image.pillow import PillowRenderer
 from roost.hosts.application import application
 from roost.hosts.edge.dependencies import ProxyDependencies
-from roost.hosts.edge.protocol import edge_protocol
-from roost.hosts.health import Check
+from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.middleware import add_middleware
 from roost.hosts.server import HttpServer
 from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
-from roost.net.addresses import Network
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
+from roost.web.service_registry import ServiceRegistry
 
-_STOP_GRACE_SECONDS = 2.0
+_STOP_GRACE = 2.0
 _IMAGE_CACHE_BYTES = 1024**3
-"""Maximum bytes of cached resized images."""
 
 
+@dataclass(frozen=True)
 class RoostServer:
-    """A connected server; call `start` before it listens and `stop` after it has stopped listening."""
+    """A whole server. `start` it before it listens, `stop` it when it no longer listens."""
 
-    def __init__(self, settings: Settings, drivers: Drivers) -> None:
-        self.settings = settings
-        self.runtime = drivers.runtime
-        self._core = core = CoreServices(settings)
-        self.addresses, self.db, self.queue = core.addresses, core.db, core.queue
-        self.keys, self.gateways = core.keys, core.gateways
-        self.agents = AgentServices(core, drivers)
-        self.storage = StorageServices(core, create_blob_store(settings))
-        self.repository, self.runtimes, self.models = self.agents.repository, self.agents.runtimes, self.agents.models
-        api = application(core.services, core.addresses.agents_url, self._checks(), core.registry)
-        self._images = PillowRenderer()
-        resizer = ImageResizer(
-            self.storage.content.reader, self._images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
-        )
-        responses = ContentResponses(self.storage.content.reader, resizer)
-        gateway = StorageGatewayApp(api, self.storage.serving, responses, self.storage.counter)
-        self._observed = self._create_observer()
-        trusted = settings.trusted_proxies
-        self.asgi = add_middleware(
-            gateway, core.addresses, core.authenticator.authenticate_any, trusted=trusted, observe=self._observed
-        )
-        self.agents.connect(self.asgi)
-        self.edge = edge_protocol(self._proxy_dependencies(trusted))
-        self.http = HttpServer(self.asgi, self.edge)
+    core: CoreServices
+    drivers: Drivers
+    storage: StorageServices
+    agents: AgentServices
+    images: PillowRenderer
+    edge: type[EdgeHttpProtocol]
+    http: HttpServer
+    exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start(self) -> None:
-        """Start. Raises RuntimeFailed if no container can be started, BlobStoreFailed if nothing can be stored."""
-        await self.storage.start()
-        await self.agents.start()
-        await self.queue.start()
+        """Start the services in order; a failure stops the started ones.
+
+        Raises RuntimeFailed when no container can be started, BlobStoreFailed when the blob store does not work.
+        """
+        async with AsyncExitStack() as stack:
+            stack.callback(self.core.close)
+            stack.push_async_callback(self.images.close)
+            await start_storage_services(self.storage, stack)
+            await start_agent_services(self.agents, self.drivers.runtime, stack)
+            stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
+            await self.core.operations.start()
+            stack.callback(self.edge.live.close)
+            await self.exit_stack.enter_async_context(stack.pop_all())
 
     async def stop(self) -> None:
-        """Stop all agents cleanly; the next start restores them."""
-        self.edge.live.close()
-        await self.queue.stop(grace=_STOP_GRACE_SECONDS)  # the next start resumes interrupted operations
-        await self.agents.stop()
-        await self.storage.stop()
-        await self._images.close()
-        self._core.close()
+        """Stop all agents and services cleanly; the next start brings the agents back."""
+        await self.exit_stack.aclose()
 
-    def _checks(self) -> dict[str, Check]:
-        async def containers() -> None:
-            await self.runtime.list()
 
-        return {"database": self.db.ping, "containers": containers, "storage": self.storage.check}
+def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
+    """Build the services and the HTTP stack over the database that the settings name. Raises BadSettings.
 
-    def _proxy_dependencies(self, trusted: Sequence[Network]) -> ProxyDependencies:
-        return ProxyDependencies(
-            addresses=self.addresses,
-            admit=self._core.authenticator.authenticate_gateway_token,
-            dial=self.runtimes.dial_gateway,
-            credential=self.runtimes.get_credential,
-            subscribe=self.gateways.subscribe,
-            observe=self._observed,
+    Nothing runs before `RoostServer.start`.
+    """
+    core, registry = build_core_services(settings), ServiceRegistry()
+    storage = build_storage_services(core, drivers.blobs)
+    images = PillowRenderer()
+    resizer = ImageResizer(
+        storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
+    )
+
+    async def list_containers() -> None:
+        await drivers.runtime.list()
+
+    checks = {"database": core.db.ping, "containers": list_containers, "storage": storage.blobs.check}
+    api = application(registry, core.addresses.agents_url, checks, core.metrics)
+    gateway = StorageGatewayApp(
+        api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter
+    )
+    observe = _request_observer(core.metrics)
+    trusted = settings.trusted_proxies
+    asgi = add_middleware(
+        gateway, core.addresses, core.authenticator.authenticate_any, trusted=trusted, observe=observe
+    )
+    agents = build_agent_services(core, drivers, asgi)
+    for services in (core, storage, agents, agents.lifecycle):
+        registry.add_fields(services)
+    edge = edge_protocol(
+        ProxyDependencies(
+            addresses=core.addresses,
+            admit=core.authenticator.authenticate_gateway_token,
+            dial=agents.runtimes.dial_gateway,
+            credential=agents.runtimes.get_credential,
+            subscribe=core.gateway_tokens.subscribe,
+            observe=observe,
             trusted=trusted,
         )
+    )
+    return RoostServer(core, drivers, storage, agents, images, edge, HttpServer(asgi, edge))
 
-    def _create_observer(self) -> Observe:
-        """Create the observer that logs and counts every finished request."""
-        registry = self._core.registry
-        requests = Counter("roost_requests", "Requests", ["to", "status"], registry=registry)
-        seconds = Histogram("roost_request_seconds", "Duration of requests", ["to"], registry=registry)
 
-        request, second = cache(requests.labels), cache(seconds.labels)  # looking up a label costs more than counting
+def _request_observer(metrics: CollectorRegistry) -> Observe:
+    """Return a callback that counts each finished request and writes it to the access log."""
+    requests = Counter("roost_requests", "Requests", ["to", "status"], registry=metrics)
+    seconds = Histogram("roost_request_seconds", "Duration of requests", ["to"], registry=metrics)
+    request, second = cache(requests.labels), cache(seconds.labels)  # looking one up takes longer than counting
 
-        def observe(record: AccessRecord) -> None:
-            to = "platform" if record.agent_id is None else "agent"
-            request(to, record.status).inc()
-            second(to).observe(record.seconds)
-            access_log.write_access_log(record)
+    def observe(record: AccessRecord) -> None:
+        to = "platform" if record.agent_id is None else "agent"
+        request(to, record.status).inc()
+        second(to).observe(record.seconds)
+        access_log.write_access_log(record)
 
-        return observe
+    return observe

@@ -1,6 +1,9 @@
-"""Services of the storage API, connected."""
+"""Services of the storage API: files with CIDs, and all that serves, pins and announces them."""
 
-from prometheus_client import Gauge
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Gauge
 
 from roost.app.core_services import CoreServices
 from roost.app.drivers import create_http_sender, create_network
@@ -33,83 +36,96 @@ from roost.storage.webhooks.service import WebhookService
 _log = log.get_logger("storage")
 
 
+@dataclass(frozen=True)
 class StorageServices:
-    def __init__(self, core: CoreServices, blobs: BlobStore) -> None:
-        self._blobs = blobs
-        self.content = ContentService(core.db, blobs)
-        capacities = {Plan.FREE: core.settings.storage_free, Plan.PAID: core.settings.storage_paid}
-        self.files = FileService(core.db, capacities)
-        self.groups = GroupService(core.db, self.files)
-        self.content.scrubber.describe_holders = damage.describe
-        self._maintenance = MaintenanceTasks(self.content, self._expire)
-        damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=core.registry)
-        damaged.set_function(lambda: self.content.scrubber.damaged_packs)
-        self._register_metrics(core)
-        limits = {Plan.FREE: core.settings.upload_free, Plan.PAID: core.settings.upload_paid}
-        self.uploads = UploadService(core.db, self.content, self.files, limits)
-        drafts = DraftStore(core.settings.data / "uploads", blobs)
-        self.transfers = TusUploadService(core.db, drafts, self.content, self.uploads, core.addresses.uploads_url)
-        core.services.add(self.transfers)
-        self._add_pins(core)
-        self._add_webhooks(core)
-        self.gateways = StorageGatewayService(core.db, core.addresses.gateway_origin)
-        days = core.settings.analytics_days
-        self.counter = GatewayHitCounter(core.db, days)
-        self._analytics = AnalyticsService(core.db, self.gateways, self.counter, days)
-        core.services.add(self._analytics)
-        self.signatures = SignatureService(core.db)
-        self.swaps = SwapService(core.db, self.gateways)
-        for service in (self.signatures, self.swaps):
-            core.services.add(service)
-        self.links = SignedUrlService(core.db, core.sealer, core.addresses.uploads_url)
-        self.serving = GatewayResolver(self.gateways, self.swaps, self.signatures, self.links, self.content.reader)
-        core.services.add(LegacyPinService(core.db, self.files, self.uploads))
-        core.services.add(self.links)
-        core.services.add(self.gateways)
-        for service in (self.content, self.groups, self.files, self.uploads):
-            core.services.add(service)
+    blobs: BlobStore
+    content: ContentService
+    files: FileService
+    groups: GroupService
+    uploads: UploadService
+    tus_uploads: TusUploadService
+    pins: PinService
+    legacy_pins: LegacyPinService
+    announcements: Announcements | None
+    webhooks: WebhookService
+    webhook_sender: WebhookSender
+    gateways: StorageGatewayService
+    hit_counter: GatewayHitCounter
+    analytics: AnalyticsService
+    signatures: SignatureService
+    swaps: SwapService
+    signed_urls: SignedUrlService
+    resolver: GatewayResolver
 
-    def _register_metrics(self, core: CoreServices) -> None:
-        stored = Gauge("roost_stored_bytes", "Bytes of stored packs of all tenants", registry=core.registry)
-        stored.set_function(lambda: self.content.totals.size)
-        unheld = Gauge("roost_unheld_bytes", "Bytes of stored packs that no file holds", registry=core.registry)
-        unheld.set_function(lambda: self.content.totals.unheld)
 
-    def _add_pins(self, core: CoreServices) -> None:
-        public_network = create_network(core.settings, core.dialer, core.transports)
-        max_bytes = max(core.settings.upload_free, core.settings.upload_paid)
-        PinRetrieval(core.db, core.queue, self.content, self.files, public_network, self.uploads.limit, max_bytes)
-        core.services.add(PinService(core.db, self.files, public_network))
-        self._announcements: Announcements | None = None
-        if isinstance(public_network, NetworkAnnouncer):
-            self._announcements = Announcements(core.db, core.queue, self.files, self.content.reader, public_network)
+def build_storage_services(core: CoreServices, blobs: BlobStore) -> StorageServices:
+    settings, db, addresses = core.settings, core.db, core.addresses
+    content = ContentService(db, blobs)
+    content.scrubber.describe_holders = damage.describe
+    _measure_content(content, core.metrics)
+    files = FileService(db, {Plan.FREE: settings.storage_free, Plan.PAID: settings.storage_paid})
+    uploads = UploadService(db, content, files, {Plan.FREE: settings.upload_free, Plan.PAID: settings.upload_paid})
+    sender = create_http_sender(core.dialer.policy, core.transports)
+    webhooks = WebhookService(db, core.sealer, sender)
+    files.watch(webhooks.notice)
+    gateways = StorageGatewayService(db, addresses.gateway_origin)
+    hit_counter = GatewayHitCounter(db, settings.analytics_days)
+    public = create_network(settings, core.dialer, core.transports)
+    largest = max(settings.upload_free, settings.upload_paid)
+    PinRetrieval(db, core.operations, content, files, public, uploads.limit, largest)
+    signatures, swaps = SignatureService(db), SwapService(db, gateways)
+    signed_urls = SignedUrlService(db, core.sealer, addresses.uploads_url)
+    return StorageServices(
+        blobs=blobs,
+        content=content,
+        files=files,
+        groups=GroupService(db, files),
+        uploads=uploads,
+        tus_uploads=TusUploadService(
+            db, DraftStore(settings.data / "uploads", blobs), content, uploads, addresses.uploads_url
+        ),
+        pins=PinService(db, files, public),
+        legacy_pins=LegacyPinService(db, files, uploads),
+        announcements=(
+            Announcements(db, core.operations, files, content.reader, public)
+            if isinstance(public, NetworkAnnouncer)
+            else None
+        ),
+        webhooks=webhooks,
+        webhook_sender=WebhookSender(db, core.operations, core.sealer, sender),
+        gateways=gateways,
+        hit_counter=hit_counter,
+        analytics=AnalyticsService(db, gateways, hit_counter, settings.analytics_days),
+        signatures=signatures,
+        swaps=swaps,
+        signed_urls=signed_urls,
+        resolver=GatewayResolver(gateways, swaps, signatures, signed_urls, content.reader),
+    )
 
-    def _add_webhooks(self, core: CoreServices) -> None:
-        sender = create_http_sender(core.dialer.policy, core.transports)
-        self.webhooks = WebhookService(core.db, core.sealer, sender)
-        self.files.watch(self.webhooks.notice)
-        self.sending = WebhookSender(core.db, core.queue, core.sealer, sender)
-        core.services.add(self.webhooks)
-        core.services.add(self.sending)
 
-    async def start(self) -> None:
-        """Start the background tasks. Raises BlobStoreFailed if nothing can be stored."""
-        if warning := await self._blobs.probe():
-            _log.warning("storage.warning_reported", reason=warning)
-        self._maintenance.start()
-        self.counter.start()
-        if self._announcements is not None:
-            await self._announcements.start()
+async def start_storage_services(storage: StorageServices, stack: AsyncExitStack) -> None:
+    """Check the blob store and start the background tasks; `stack` stops them. Raises BlobStoreFailed."""
 
-    async def check(self) -> None:
-        """Raise BlobStoreFailed if the stored content cannot be reached."""
-        await self._blobs.check()
+    async def expire() -> int:
+        services = (storage.files, storage.tus_uploads, storage.analytics, storage.webhook_sender)
+        return sum([await service.expire() for service in services])
 
-    async def _expire(self) -> int:
-        expired = await self.files.expire() + await self.transfers.expire()
-        return expired + await self._analytics.expire() + await self.sending.expire()
+    stack.push_async_callback(storage.blobs.close)
+    if remark := await storage.blobs.probe():
+        _log.warning("blob_store.probed", remark=remark)
+    maintenance = MaintenanceTasks(storage.content, expire)
+    stack.push_async_callback(maintenance.stop)
+    maintenance.start()
+    stack.push_async_callback(storage.hit_counter.stop)
+    storage.hit_counter.start()
+    if storage.announcements is not None:
+        await storage.announcements.start()
 
-    async def stop(self) -> None:
-        await self._maintenance.stop()
-        await self.counter.stop()
-        await self._blobs.close()
+
+def _measure_content(content: ContentService, metrics: CollectorRegistry) -> None:
+    damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=metrics)
+    damaged.set_function(lambda: content.scrubber.damaged_packs)
+    stored = Gauge("roost_stored_bytes", "Bytes of the stored packs of all tenants", registry=metrics)
+    stored.set_function(lambda: content.totals.size)
+    unheld = Gauge("roost_unheld_bytes", "Bytes of stored packs that no file holds", registry=metrics)
+    unheld.set_function(lambda: content.totals.unheld)

@@ -43,16 +43,16 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
     settings = app.settings_for_port(settings, listener.getsockname()[1])
     stop = asyncio.Event()
     stop_on_signals(stop)
-    server = app.RoostServer(settings, drivers)
+    server = app.build_server(settings, drivers)
     await server.start()
     try:
         tenant = await _ensure_key(server)
         serving = asyncio.create_task(server.http.run_on(listener, stop))
         _print_summary(server)
-        if first_agent and not await server.repository.list(tenant.id):
+        if first_agent and not await server.agents.repository.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
-            for agent in await server.repository.list(tenant.id):
+            for agent in await server.agents.repository.list(tenant.id):
                 _print_agent(server, agent)
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
@@ -67,12 +67,12 @@ async def _ensure_key(server: app.RoostServer) -> Tenant:
 
     def issue(connection: Connection) -> tuple[Tenant, str]:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
-        return tenant, server.keys.issue(connection, tenant, "command line").reveal()
+        return tenant, server.core.api_keys.issue(connection, tenant, "command line").reveal()
 
-    path = server.settings.data / "cli.json"
+    path = server.core.settings.data / "cli.json"
     known = await _load_key(server, path)
-    tenant, token = known or await server.db.write(issue)
-    _write_session(path, server.settings, token)
+    tenant, token = known or await server.core.db.write(issue)
+    _write_session(path, server.core.settings, token)
     return tenant
 
 
@@ -92,10 +92,10 @@ async def _load_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] |
     """Return the tenant and key of an earlier run, if the key is still valid."""
     try:
         token = json.loads(path.read_text())["token"]  # noqa: ASYNC240 - a few bytes, before the server accepts requests
-        caller = await server.keys.verify(token)
+        caller = await server.core.api_keys.verify(token)
     except (OSError, ValueError, KeyError, TypeError, Problem):
         return None
-    return await server.db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id)), token
+    return await server.core.db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id)), token
 
 
 async def _create_first_agent(server: app.RoostServer, tenant: Tenant) -> None:
@@ -103,7 +103,9 @@ async def _create_first_agent(server: app.RoostServer, tenant: Tenant) -> None:
     began = clock.monotonic_seconds()
     with console.status("Starting the first agent ..."):
         try:
-            agent = await server.agents.launch.create(caller, CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣")))
+            agent = await server.agents.lifecycle.launch.create(
+                caller, CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣"))
+            )
         except AgentStartFailed as failure:
             print_line(
                 f"\nThe first agent did not start: {failure.agent.reason or 'the start timed out.'}", error_console
@@ -131,24 +133,24 @@ async def _run_until_stopped(work: Coroutine[None, None, None], stop: asyncio.Ev
 
 
 def _print_summary(server: app.RoostServer) -> None:
-    settings = server.settings
-    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.runtimes.list_engines())
-    database = "SQLite" if server.db.is_sqlite else "PostgreSQL"
+    settings = server.core.settings
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.agents.runtimes.list_engines())
+    database = "SQLite" if server.core.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted stand-in (docs/guides/models.md)"
-    print_field(f"\nRoost {__version__}", f"{server.addresses.agents_url}/v0")
+    print_field(f"\nRoost {__version__}", f"{server.core.addresses.agents_url}/v0")
     for name, value in (
         ("data", f"{settings.data} ({database})"),
         ("engines", engines),
         ("models", models),
-        ("containers", f"{server.runtime.name} (`roost doctor` shows the enforced limits)"),
+        ("containers", f"{server.drivers.runtime.name} (`roost doctor` shows the enforced limits)"),
     ):
         print_field(f"  {name}", value, 12, "dim")
 
 
 def _print_agent(server: app.RoostServer, agent: Agent) -> None:
     print_line(f"\n  {agent.profile.name} ({agent.engine}, {agent.state})")
-    print_line(f"    chat         {_program_name()} chat{_data_flag(server.settings)} {agent.id}")
-    print_line(f"    address      {server.addresses.agent_origin(agent.id)}/")
+    print_line(f"    chat         {_program_name()} chat{_data_flag(server.core.settings)} {agent.id}")
+    print_line(f"    address      {server.core.addresses.agent_origin(agent.id)}/")
 
 
 def _data_flag(settings: Settings) -> str:

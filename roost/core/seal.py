@@ -66,7 +66,8 @@ class Sealer:
     def __init__(self, *keys: Sensitive[bytes], source: Source | None = None) -> None:
         """Without `source` the keys are what they are. Raises KeyMissing, from the source."""
         self._source = source
-        self._use(source() if source else SealingKeys(keys))
+        self._set = source() if source else SealingKeys(keys)
+        self._ciphers = _ciphers(self._set)
 
     @property
     def key_id(self) -> bytes:
@@ -120,13 +121,14 @@ class Sealer:
         if self.key_id not in {*found.ids, *found.given_up}:
             raise SealingKeyMissing
         if found != self._set:
-            self._use(found)
+            self._ciphers = _ciphers(found)
+            self._set = found
 
-    def _use(self, found: SealingKeys) -> None:
-        if not found.keys or any(len(key.reveal()) != KEY_BYTES for key in found.keys):
-            raise ValueError(f"a key-encryption key has {KEY_BYTES} bytes")
-        self._ciphers = {key_id(key): AESGCM(key.reveal()) for key in found.keys}
-        self._set = found
+
+def _ciphers(keys: SealingKeys) -> dict[bytes, AESGCM]:
+    if not keys.keys or any(len(key.reveal()) != KEY_BYTES for key in keys.keys):
+        raise ValueError(f"a key-encryption key must have {KEY_BYTES} bytes")
+    return {key_id(key): AESGCM(key.reveal()) for key in keys.keys}
 
 
 def key_id(key: Sensitive[bytes]) -> bytes:

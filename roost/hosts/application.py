@@ -39,10 +39,10 @@ from roost.web.service_registry import ServiceRegistry
 
 
 def application(
-    rooms: ServiceRegistry, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry
+    services: ServiceRegistry, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry
 ) -> FastAPI:
     app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.rooms = rooms
+    app.state.services = services
     errors.install(app)
     app.add_middleware(PathRewriteMiddleware)
     app.include_router(lifecycle.router)

@@ -1,33 +1,42 @@
-"""How a handler gets the rooms that it calls: by their type, from the application that it runs in."""
+"""Provide services to request handlers by their type."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import HTTPConnection
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
 
 class ServiceRegistry:
-    """The services of one application, each under its class."""
+    """The services of one application by their class."""
 
     def __init__(self) -> None:
-        self._rooms: dict[type, object] = {}
+        self._services: dict[type, object] = {}
 
-    def add(self, room: object) -> None:
-        self._rooms[type(room)] = room
+    def add(self, service: object) -> None:
+        self._services[type(service)] = service
+
+    def add_fields(self, services: "DataclassInstance") -> None:
+        """Add the value of each field of a dataclass."""
+        for field in fields(services):
+            self.add(getattr(services, field.name))
 
     def get(self, kind: type[T]) -> T:
-        room = self._rooms[kind]
-        assert isinstance(room, kind)
-        return room
+        service = self._services[kind]
+        assert isinstance(service, kind)
+        return service
 
 
 def provide_service(kind: type[T]) -> Callable[[HTTPConnection], T]:
-    """A FastAPI dependency that yields the application's room of that class."""
+    """Return a FastAPI dependency that yields the service of that class."""
 
     def dependency(connection: HTTPConnection) -> T:
-        rooms: ServiceRegistry = connection.app.state.rooms
-        return rooms.get(kind)
+        services: ServiceRegistry = connection.app.state.services
+        return services.get(kind)
 
     return dependency

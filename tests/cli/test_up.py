@@ -20,14 +20,13 @@ from tests.cli.terminal import run
 UP = """
 import sys
 from roost import config
-from roost.app import Drivers
+from roost.app import create_drivers
 from roost.cli.up import run_server
 from roost.core.problem import Problem
 from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.model.scripted import ScriptedUpstream
 from roost.drivers.runtime.fake import FakeRuntime
 settings = config.load_settings(port=sys.argv[2])
-drivers = Drivers(FakeRuntime(settings.data), [FakeEngine()], [ScriptedUpstream()])
+drivers = create_drivers(settings, runtime=FakeRuntime(settings.data), engines=[FakeEngine()])
 try:
     run_server(settings, drivers, first_agent=sys.argv[1] == "first")
 except Problem as problem:

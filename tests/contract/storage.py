@@ -11,7 +11,7 @@ from tests.server import Running
 async def keep(house: Running, tenant: str, network: ContentNetwork, data: bytes, profile: ImportProfile = V1) -> File:
     """A file of that content, of the tenant of that name."""
     roost = house.roost
-    owner = roost.db.run(lambda connection: tenants.ensure_tenant(connection, tenant).id)
+    owner = roost.core.db.run(lambda connection: tenants.ensure_tenant(connection, tenant).id)
     async with roost.storage.content.receive(profile) as pack:
         await pack.write(data)
         tree = await pack.end_file()

@@ -45,7 +45,7 @@ async def program(house: Running, agent: dict[str, Any], source: str, **body: An
 
 
 async def test_it_sees_no_file_of_the_host(house: Running, villain: dict[str, Any], victim: dict[str, Any]) -> None:
-    data = house.roost.settings.data
+    data = house.roost.core.settings.data
     (data / "host-file").write_text(SECRET)
     await run(house, victim, f"echo {SECRET} > mine; echo {SECRET} > $HOME/mine")
     places = [
@@ -281,7 +281,7 @@ server = socket.socket()
 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 while True:
     try:
-        server.bind(("127.0.0.1", {house.roost.runtimes.get_engine("fake").port}))
+        server.bind(("127.0.0.1", {house.roost.agents.runtimes.get_engine("fake").port}))
         break
     except OSError:
         time.sleep(0.001)

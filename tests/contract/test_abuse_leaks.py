@@ -62,7 +62,7 @@ async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
         assert failed.status_code == 500
         agent = failed.json()["agent"]
         path = f"/v0/agents/{agent['agentId']}"
-        token = (await house.roost.repository.get_internal_token(agent["agentId"])).reveal()
+        token = (await house.roost.agents.repository.get_internal_token(agent["agentId"])).reveal()
         restarted = await api.post(f"{path}/restart")
         assert (restarted.status_code, restarted.json()) == (500, {"error": "Restart failed"})
         told = [failed.text, restarted.text, (await api.get(path)).text, (await api.get(f"{path}/logs")).text]

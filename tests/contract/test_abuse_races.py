@@ -28,7 +28,7 @@ async def create(api: httpx.AsyncClient, name: str) -> dict[str, Any]:
 
 
 async def boxes(house: Running) -> set[str]:
-    return {box.agent_id for box in await house.roost.runtime.list()}
+    return {box.agent_id for box in await house.roost.drivers.runtime.list()}
 
 
 async def settled(house: Running, api: httpx.AsyncClient) -> set[str]:
@@ -79,7 +79,7 @@ async def test_fifty_mixed_operations_on_three_agents(house: Running, seed: int)
         path.rsplit("/", 1)[1] for method, path, answer in answers if method == "DELETE" and answer.status_code == 200
     }
     assert await settled(house, api) == (set(agents) | made) - deleted
-    folders = {folder.name for folder in (house.roost.settings.data / "agents").iterdir()}
+    folders = {folder.name for folder in (house.roost.core.settings.data / "agents").iterdir()}
     assert folders == (set(agents) | made) - deleted
 
 
@@ -152,7 +152,7 @@ async def test_commands_while_the_box_is_made_anew(tmp_path: Path) -> None:
 async def test_a_box_that_is_lost_is_said_so_and_replaced(house: Running) -> None:
     api = house.client(house.key())
     agent = await create(api, "a")
-    await house.roost.runtime.stop(agent["agentId"], grace=0)  # as a crash of the box would look
+    await house.roost.drivers.runtime.stop(agent["agentId"], grace=0)  # as a crash of the box would look
     path = f"/v0/agents/{agent['agentId']}"
     for method, end, body in (
         ("POST", "/console/exec", {"command": "true"}),

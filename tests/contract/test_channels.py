@@ -242,7 +242,7 @@ async def test_channels_of_others_are_not_seen(agent: httpx.AsyncClient, house: 
 
 async def test_tokens_lie_sealed_on_the_disk(agent: httpx.AsyncClient, house: Running) -> None:
     await agent.post("/v0/channels/discord", json={"botToken": DISCORD_BOT})
-    kept = [path for path in house.roost.settings.data.glob("roost.db*") if path.is_file()]
+    kept = [path for path in house.roost.core.settings.data.glob("roost.db*") if path.is_file()]
     assert kept
     assert not any(token.encode() in path.read_bytes() for path in kept for token in TOKENS)
     logs = (await agent.get("/v0/logs")).text

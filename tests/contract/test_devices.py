@@ -143,7 +143,7 @@ async def test_the_management_address_and_the_tenants_key_do_as_well(house: Runn
 async def test_a_gateway_that_is_gone_is_a_cli_error(house: Running) -> None:
     made, agent = await new_agent(house)
     request_id = (await knock(agent, "phone")).json()["requestId"]
-    await house.roost.runtimes.get_warden(made["agentId"]).stop("gateway")
+    await house.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
     for answer in (
         await agent.get("/v0/devices"),
         await agent.post(f"/v0/devices/{request_id}/approve"),
@@ -154,7 +154,7 @@ async def test_a_gateway_that_is_gone_is_a_cli_error(house: Running) -> None:
 
 async def test_a_box_that_is_gone_is_a_cli_error(house: Running) -> None:
     made, agent = await new_agent(house)
-    await house.roost.runtime.stop(made["agentId"])
+    await house.roost.drivers.runtime.stop(made["agentId"])
     answer = await agent.get("/v0/devices")
     assert (answer.status_code, answer.json()) == (500, {"error": "CLI error"})
 

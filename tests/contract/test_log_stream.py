@@ -42,7 +42,7 @@ async def write(house: Running, agent: dict[str, Any], *lines: str) -> None:
 
 
 async def program(house: Running, agent: dict[str, Any], code: str) -> None:
-    warden = house.roost.runtimes.get_warden(agent["agentId"])
+    warden = house.roost.agents.runtimes.get_warden(agent["agentId"])
     await warden.stop("writer", grace=0)
     await warden.start("writer", ["python3", "-c", code], env={}, restart=False)
 

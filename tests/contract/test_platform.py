@@ -46,7 +46,7 @@ class House:
             "except e.HTTPError as x: a=x\n"
             "print(json.dumps([a.status,a.read().decode()]))"
         )
-        warden = self.server.roost.runtimes.get_warden(self.agent["agentId"])
+        warden = self.server.roost.agents.runtimes.get_warden(self.agent["agentId"])
         ran = await warden.exec(["python3", "-c", code, json.dumps([method, path, token, body])])
         assert ran.exit_code == 0, ran.stderr
         status, text = json.loads(ran.stdout)
@@ -190,7 +190,7 @@ async def test_a_rotation_ends_it(house: House) -> None:
 
 async def test_when_the_signing_key_cannot_be_opened(house: House) -> None:
     strange = Sealer(Sensitive(ids.random_bytes(32))).seal(bytes(32), "signing_keys/strange")
-    db = house.server.roost.db
+    db = house.server.roost.core.db
     db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.utc_now()))
     try:
         answer = await house.own.post("/v0/platform/token")

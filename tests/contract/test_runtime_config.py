@@ -46,7 +46,7 @@ async def put(agent: httpx.AsyncClient, config: object) -> httpx.Response:
 
 async def kept(house: Running, agent_id: str) -> dict[str, Any]:
     """The file itself."""
-    return json.loads(await house.roost.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
+    return json.loads(await house.roost.agents.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
 
 
 async def test_a_config_is_a_text_without_secrets(house: Running, agent: httpx.AsyncClient) -> None:
@@ -91,9 +91,9 @@ async def test_the_platforms_keys_stay_whatever_is_written(house: Running) -> No
 
 async def test_what_takes_a_restart_gets_one(house: Running) -> None:
     agent_id, agent = await new_agent(house)
-    process = (await house.roost.runtimes.get_warden(agent_id).processes())["gateway"].started_at
+    process = (await house.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
     assert (await put(agent, {"workers": 3})).json() == WRITTEN
-    assert (await house.roost.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
+    assert (await house.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
     assert (await shown(agent))["workers"] == 3
     assert (await agent.get("/v1/models")).status_code == 200
 
@@ -115,7 +115,7 @@ async def test_a_write_survives_restarts_and_a_new_box(tmp_path: Path) -> None:
         assert (await put(agent, {"greeting": "kept", "mine": 1, "my_key": "s3cret"})).json() == WRITTEN
         assert (await agent.post("/v0/restart")).status_code == 200
         assert (await shown(agent))["greeting"] == "kept"
-        await house.roost.runtime.stop(agent_id)
+        await house.roost.drivers.runtime.stop(agent_id)
         assert (await agent.post("/v0/restart")).status_code == 200
         assert (await shown(agent))["mine"] == 1
     async with running(tmp_path / "data") as house:
@@ -169,7 +169,7 @@ async def test_validating_applies_nothing(agent: httpx.AsyncClient) -> None:
 
 async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(house: Running) -> None:
     agent_id, agent = await new_agent(house)
-    await house.roost.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
+    await house.roost.agents.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
     told = await agent.post("/v0/config/validate")
     assert told.status_code == 200
     assert told.json()["valid"] is False
@@ -180,12 +180,12 @@ async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(house: R
 
 async def test_an_engine_that_is_gone_fails_in_the_contracts_words(house: Running) -> None:
     agent_id, agent = await new_agent(house)
-    await house.roost.runtimes.get_warden(agent_id).stop("gateway")
+    await house.roost.agents.runtimes.get_warden(agent_id).stop("gateway")
     read = await agent.get("/v0/config")
     assert (read.status_code, read.json()) == (500, {"error": "Failed to read config"})
     for answer in (await agent.post("/v0/config/validate"), await put(agent, {})):
         assert (answer.status_code, answer.json()) == (500, {"error": "Validation command failed"})
-    await house.roost.runtime.stop(agent_id)
+    await house.roost.drivers.runtime.stop(agent_id)
     read = await agent.get("/v0/config")
     assert (read.status_code, read.json()) == (500, {"error": "Failed to read config"})
 

@@ -82,6 +82,6 @@ async def test_a_build_that_fails_is_told(agent: httpx.AsyncClient) -> None:
 async def test_without_a_container_there_is_nothing_to_launch(
     house: Running, record: dict[str, Any], agent: httpx.AsyncClient
 ) -> None:
-    await house.roost.runtime.stop(record["agentId"], grace=0)  # as a crash of the box would look
+    await house.roost.drivers.runtime.stop(record["agentId"], grace=0)  # as a crash of the box would look
     answer = await agent.post("/v0/scripts/retry")
     assert (answer.status_code, answer.json()) == (500, {"error": "Script launch failed"})

@@ -297,7 +297,7 @@ async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.Captu
 async def test_without_its_key_a_server_keeps_nothing_and_says_so(tmp_path: Path) -> None:
     refused = (503, {"error": "Secrets not configured"})
     async with running(tmp_path / "data") as house:
-        api, key = house.client(house.key()), house.roost.settings.kek_file
+        api, key = house.client(house.key()), house.roost.core.settings.kek_file
         secret, kept = await create(api, "A", "old"), key.read_text()
         made = await agent(api, secret)
         for content in (None, "ab" * 32 + "\n", "damaged"):

@@ -116,7 +116,7 @@ async def test_a_car_is_what_is_in_it(api: httpx.AsyncClient) -> None:
 
 async def test_a_client_that_leaves_leaves_nothing(house: Running, api: httpx.AsyncClient) -> None:
     def kept() -> set[Path]:
-        return {path for path in (house.roost.settings.data / "blobs").rglob("*") if path.is_file()}
+        return {path for path in (house.roost.core.settings.data / "blobs").rglob("*") if path.is_file()}
 
     async def until(condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):

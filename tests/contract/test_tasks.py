@@ -238,7 +238,7 @@ async def test_a_gateway_that_is_not_there_fails_in_the_contracts_words(house: R
     record = await an_agent(house, "three")
     client = house.agent_client(record)
     task = await create(client)
-    warden = house.roost.runtimes.get_warden(record["agentId"])
+    warden = house.roost.agents.runtimes.get_warden(record["agentId"])
     pid = (await warden.processes())["gateway"].pid
     await warden.exec(["kill", "-STOP", str(pid)])
     listing, making = await asyncio.gather(client.get(TASKS), client.post(TASKS, json=GOOD))

@@ -11,23 +11,13 @@ from typing import Any
 from roost import work
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.delete import DeleteWorkflow
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
-from roost.agents.lifecycle.reconcile import AgentReconciler
-from roost.agents.lifecycle.restart import RestartWorkflow
-from roost.agents.lifecycle.start import StartWorkflow
-from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts.model import RUN, subject
-from roost.agents.scripts.service import ScriptService
+from roost.agents.scripts.model import subject
 from roost.agents.secrets.service import SecretService
-from roost.agents.versions.service import VersionService
+from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -92,30 +82,31 @@ class House:
         self.secrets = SecretService(db, SEALER, self.roster)
         self.book = ChannelRepository(db, SEALER, self.roster)
         self.reach = AgentRuntimes(self.roster, runtime, [self.engine])
-        self.starter = GatewayStarter(self.roster, self.reach, _origin, _equip)
-        self.versions = VersionService(self.roster, self.reach, _prepare)
-        self.scripts = ScriptService(db, self.queue, self.roster, self.reach, _origin, _equip, build)
-        self.details = AgentDetails(self.roster, self.reach, self.gateways, self.secrets, _origin, self.scripts)
-        parts = (self.roster, self.gateways, self.reach, self.secrets, ChannelValidator([]), self.book)
-        self.launch = LaunchWorkflow(db, self.queue, *parts)
-        self.restart = RestartWorkflow(db, self.queue, self.roster, self.reach, self.details, self.versions)
-        self.teardown = DeleteWorkflow(db, self.queue, self.roster, self.gateways, runtime, self.relays)
-        parts = (self.roster, self.reach, runtime, self.relays, self.starter, self.versions, self.scripts)
-        self.start = StartWorkflow(*parts, ContainerLimits(), TrustedAuthorities())
-        self.update = UpdateWorkflow(db, self.queue, self.roster, self.reach, self.versions, self.start)
-        self.reconciler = AgentReconciler(
-            db, self.queue, self.roster, self.reach, runtime, self.relays, self.starter, every=every
+        self.services = build_lifecycle_services(
+            db=db,
+            operations=self.queue,
+            repository=self.roster,
+            runtimes=self.reach,
+            runtime=runtime,
+            relays=self.relays,
+            gateway_tokens=self.gateways,
+            secrets=self.secrets,
+            channels=self.book,
+            channel_validator=ChannelValidator([]),
+            origin=_origin,
+            startup_inputs=_equip,
+            prepare_version=_prepare,
+            limits=ContainerLimits(),
+            trust=TrustedAuthorities(),
+            reconcile_seconds=every,
+            build_seconds=build,
         )
-        self.queue.handle(model.START, self.start)
-        self.queue.handle(model.UPDATE, self.update.handle)
-        self.queue.handle(RUN, self.scripts.handle)
-        self.queue.handle(model.DELETE, self.teardown.handle, retries=10)
 
     def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
         return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure_tenant(c, tenant, plan)).id)
 
     async def create(self, name: str = "Ada", **order: Any) -> Agent:
-        return await self.launch.create(self.caller(), CreateAgent(AgentProfile(name), **order))
+        return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **order))
 
     async def admitted(self, name: str = "Ada") -> Agent:
         """An agent of which there is only the row."""
@@ -146,7 +137,7 @@ class House:
         await until(lambda: self.db.read(lambda c: not work.busy(c, subject(agent.id))))
 
     async def gateway_pid(self, agent: Agent) -> int | None:
-        return (await self.details.process(agent))[1]
+        return (await self.services.details.process(agent))[1]
 
 
 @asynccontextmanager
@@ -163,12 +154,12 @@ async def house(
     """A server's rooms at work. At the end they vanish as in a crash: containers go on."""
     made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
     if reconcile:
-        await made.reconciler.start()
+        await made.services.reconciler.start()
     await made.queue.start()
     try:
         yield made
     finally:
-        await made.reconciler._watch.stop()
+        await made.services.reconciler._watch.stop()
         await made.queue.stop(grace=0)
 
 

@@ -30,7 +30,7 @@ class Stubborn(FakeRuntime):
 async def test_nothing_is_left(home: House, folder: Path) -> None:
     agent = await home.create()
     await home.warden(agent.id).write("mine.txt", b"x")
-    await home.teardown.delete(agent.id)
+    await home.services.delete.delete(agent.id)
     assert await home.containers() == {}
     assert home.relays.open_now == set()
     assert not list(folder.rglob(f"*{agent.id}*"))
@@ -41,7 +41,7 @@ async def test_the_token_dies_and_the_agent_is_hidden_at_once(home: House) -> No
     agent = await home.create()
     token = (await home.gateways.read(agent.id)).reveal()
     await home.gateways.verify(token)
-    deleting = asyncio.create_task(home.teardown.delete(agent.id))
+    deleting = asyncio.create_task(home.services.delete.delete(agent.id))
     await until(lambda: _hidden(home, agent.id))
     await until(lambda: _refused(home, token))
     await deleting
@@ -49,7 +49,7 @@ async def test_the_token_dies_and_the_agent_is_hidden_at_once(home: House) -> No
 
 async def test_twice_is_once(home: House) -> None:
     agent = await home.create()
-    ends = await asyncio.gather(*(home.teardown.delete(agent.id) for _ in range(5)), return_exceptions=True)
+    ends = await asyncio.gather(*(home.services.delete.delete(agent.id) for _ in range(5)), return_exceptions=True)
     assert ends.count(None) == 1
     assert {type(end) for end in ends if end is not None} == {AgentNotFound}
 
@@ -59,7 +59,7 @@ async def test_what_does_not_end_is_tried_again(database: Database, folder: Path
     async with house(database, folder, runtime=runtime) as home:
         agent = await home.create()
         runtime.refusals = 2  # one for the delete itself, one for its first try
-        await home.teardown.delete(agent.id)
+        await home.services.delete.delete(agent.id)
         assert runtime.refusals == 0
         assert await home.containers() == {}
         assert await home.roster.list_all() == []
@@ -67,16 +67,16 @@ async def test_what_does_not_end_is_tried_again(database: Database, folder: Path
 
 async def test_the_operation_can_be_done_twice(home: House) -> None:
     agent = await home.create()
-    await home.teardown.delete(agent.id)
+    await home.services.delete.delete(agent.id)
     assert (await home.run(DELETE, agent.id)).state is OperationState.DONE
 
 
 async def test_a_place_becomes_free(home: House) -> None:
     for name in ("one", "two"):
         agent = await home.create(name)
-        await home.teardown.delete(agent.id)
+        await home.services.delete.delete(agent.id)
     with pytest.raises(AgentNotFound):
-        await home.teardown.delete(agent.id)
+        await home.services.delete.delete(agent.id)
 
 
 async def _hidden(home: House, agent_id: str) -> bool:

@@ -25,8 +25,8 @@ async def settings(home: House, agent: Agent) -> dict:
 
 async def test_it_answers_to_the_internal_token(home: House) -> None:
     agent = await boxed(home)
-    await home.starter.start(agent)
-    assert await home.starter.is_up(agent)
+    await home.services.starter.start(agent)
+    assert await home.services.starter.is_up(agent)
     assert (
         await home.engine.health(home.reach.port_dialer(agent.id), await home.roster.get_internal_token(agent.id))
     ).version
@@ -37,7 +37,7 @@ async def test_it_answers_to_the_internal_token(home: House) -> None:
 async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(home: House) -> None:
     agent = await boxed(home)
     await home.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
-    await home.starter.start(agent)
+    await home.services.starter.start(agent)
     found = await settings(home, agent)
     assert found["mine"] == 1
     assert found["token"] == (await home.roster.get_internal_token(agent.id)).reveal()
@@ -57,32 +57,32 @@ async def test_whatever_stands_there_instead_counts_as_nothing(home: House, tric
     agent = await boxed(home)
     place = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
     assert (await home.warden(agent.id).exec(["sh", "-c", place])).exit_code == 0
-    await home.starter.start(agent)
+    await home.services.starter.start(agent)
     assert (await settings(home, agent))["version"] == "1.0.0"
 
 
 async def test_one_that_exits_tells_its_last_lines(home: House) -> None:
     agent = await boxed(home, "fail-start")
     with pytest.raises(GatewayFailed) as failure:
-        await home.starter.start(agent)
+        await home.services.starter.start(agent)
     first, *lines = failure.value.message.splitlines()
     assert first == "The gateway exited with code 3. Its last lines:"
     assert lines[:2] == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
     assert len(lines) <= 12
     assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
-    assert not await home.starter.is_up(agent)
+    assert not await home.services.starter.is_up(agent)
 
 
 async def test_one_that_does_not_answer_is_ended_in_time(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home.engine, "start_deadline", 0.3)
     agent = await boxed(home, "never-ready")
     with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
-        await home.starter.start(agent)
+        await home.services.starter.start(agent)
     assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
 
 
 async def test_without_a_box_there_is_no_gateway(home: House) -> None:
     agent = await home.admitted()
-    assert not await home.starter.is_up(agent)
+    assert not await home.services.starter.is_up(agent)
     with pytest.raises(ContainerNotRunning):
-        await home.starter.start(agent)
+        await home.services.starter.start(agent)

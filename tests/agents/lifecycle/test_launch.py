@@ -26,7 +26,7 @@ BOT = ChannelOrder(Sensitive("123456:" + "x" * 35))
 async def test_a_created_agent_answers_and_has_all_that_is_its_own(home: House) -> None:
     agent = await home.create("Ada", engine="fake")
     assert (agent.state, agent.engine, agent.engine_version) == (AgentState.RUNNING, "fake", "1.0.0")
-    assert await home.starter.is_up(agent)
+    assert await home.services.starter.is_up(agent)
     assert set(await home.containers()) == {agent.id} == home.relays.open_now
     token = await home.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")
@@ -68,9 +68,9 @@ async def test_an_engine_has_to_be_installed(home: House) -> None:
 
 async def test_the_plans_limit_is_told_before_anything_starts(home: House) -> None:
     caller = home.caller("small", Plan.FREE)
-    await home.launch.create(caller, CreateAgent(AgentProfile("one")))
+    await home.services.launch.create(caller, CreateAgent(AgentProfile("one")))
     with pytest.raises(AgentLimitReached):
-        await home.launch.create(caller, CreateAgent(AgentProfile("two")))
+        await home.services.launch.create(caller, CreateAgent(AgentProfile("two")))
     assert len(await home.containers()) == 1
 
 
@@ -94,4 +94,4 @@ async def test_what_cannot_be_met_is_refused(home: House, order: dict, problem: 
 async def test_channels_are_for_paid_plans(home: House) -> None:
     order = CreateAgent(AgentProfile("a"), channels={"telegram": BOT})
     with pytest.raises(ChannelPlanTooSmall):
-        await home.launch.create(home.caller("small", Plan.FREE), order)
+        await home.services.launch.create(home.caller("small", Plan.FREE), order)

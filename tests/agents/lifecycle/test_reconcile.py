@@ -47,7 +47,7 @@ async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, fo
     await FakeRuntime(folder).stop(agent.id, grace=0)
     async with house(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.starter.is_up(agent)
+        assert await second.services.starter.is_up(agent)
         assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
@@ -58,7 +58,7 @@ async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folde
         await first.warden(agent.id).stop("gateway")
     async with house(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.starter.is_up(agent)
+        assert await second.services.starter.is_up(agent)
         assert await second.containers() == containers
 
 
@@ -83,7 +83,9 @@ async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) 
         os.killpg(gateway, signal.SIGKILL)  # a real container takes all that is in it along
 
         async def back() -> bool:
-            return (await home.containers()).get(agent.id) not in {None, pid} and await home.starter.is_up(agent)
+            return (await home.containers()).get(agent.id) not in {None, pid} and await home.services.starter.is_up(
+                agent
+            )
 
         await until(back)
         await reaches(home, agent, AgentState.RUNNING)
@@ -100,7 +102,7 @@ async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_
         await reaches(home, agent, AgentState.FAILED)
         assert "keeps crashing" in str((await home.roster.get(agent.id)).reason)
         assert (await warden.processes())["gateway"].restarts >= 3
-        await home.starter.start(agent)
+        await home.services.starter.start(agent)
         await reaches(home, agent, AgentState.RUNNING)
         assert (await home.roster.get(agent.id)).reason is None
 
@@ -123,7 +125,7 @@ async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(databas
         with pytest.raises(AgentStartFailed):
             await first.create("fail-start")
         await first.queue.stop()
-        await first.reconciler.stop()
+        await first.services.reconciler.stop()
         assert await first.containers() == {}
         assert first.relays.open_now == set()
         assert {agent.state for agent in await first.roster.list_all()} == {AgentState.NOT_RUNNING}
@@ -166,7 +168,7 @@ async def test_trouble_with_one_agent_is_none_for_the_others(database: Database,
         bad, good = await first.create("bad"), await first.create("good")
     async with house(database, folder) as second:
         second.relays.broken.add(bad.id)
-        await second.reconciler.start()
+        await second.services.reconciler.start()
         await reaches(second, bad, AgentState.FAILED)
         assert await state(second, good) is AgentState.RUNNING
 
@@ -181,7 +183,7 @@ async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database
     async with house(database, folder) as first:
         bad, good = await first.create("bad"), await first.create("good")
     async with house(database, folder, runtime=Stuck(folder), reconcile=True) as second:
-        await second.reconciler.stop()
+        await second.services.reconciler.stop()
         assert set(await second.containers()) == {bad.id}
         assert await state(second, good) is AgentState.NOT_RUNNING
         assert await state(second, bad) is AgentState.RUNNING

@@ -16,7 +16,7 @@ async def test_from_a_row_to_a_running_agent(home: House) -> None:
     agent = await home.admitted()
     assert (await home.run(START, agent.id)).state is OperationState.DONE
     assert (await home.roster.get(agent.id)).state is AgentState.RUNNING
-    assert await home.starter.is_up(agent)
+    assert await home.services.starter.is_up(agent)
 
 
 async def test_again_is_a_new_gateway_in_the_same_box(home: House) -> None:
@@ -64,7 +64,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House
     agent = await home.admitted()
     starting = asyncio.create_task(home.run(START, agent.id))
     await until(lambda: _has_gateway(home, agent.id))
-    await home.teardown.delete(agent.id)
+    await home.services.delete.delete(agent.id)
     assert (await starting).state is OperationState.FAILED
     assert await home.containers() == {}
     assert await home.roster.list_all() == []
@@ -86,7 +86,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
             done = await cut_off
             assert (done.state, done.attempts) == (OperationState.DONE, 2)
             assert (await second.roster.get(agent.id)).state is AgentState.RUNNING
-            assert await second.starter.is_up(agent)
+            assert await second.services.starter.is_up(agent)
             assert len(await second.containers()) == 1
 
 

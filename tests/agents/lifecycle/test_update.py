@@ -40,7 +40,7 @@ async def version(home: House, agent: Agent) -> str:
 @pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])
 async def test_to_the_newest(home: House, tag: str | None) -> None:
     agent = await with_memory(home)
-    updated = await home.update(agent.id, tag)
+    updated = await home.services.update(agent.id, tag)
     assert updated == UpdateResult(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
     after = await home.roster.get(agent.id)
     assert (after.state, after.engine_version) == (AgentState.RUNNING, "1.1.0")
@@ -50,15 +50,15 @@ async def test_to_the_newest(home: House, tag: str | None) -> None:
 
 async def test_again_is_nothing_to_do(home: House) -> None:
     agent = await home.create()
-    await home.update(agent.id)
+    await home.services.update(agent.id)
     gateway = await home.gateway_pid(agent)
-    assert await home.update(agent.id) == UpdateResult(True, "1.1.0", "1.1.0", "Already at 1.1.0")
+    assert await home.services.update(agent.id) == UpdateResult(True, "1.1.0", "1.1.0", "Already at 1.1.0")
     assert await home.gateway_pid(agent) == gateway
 
 
 async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_state(home: House) -> None:
     agent = await with_memory(home)
-    updated = await home.update(agent.id, BROKEN)
+    updated = await home.services.update(agent.id, BROKEN)
     assert (updated.success, updated.previous_version, updated.new_version) == (False, "1.0.0", "1.0.0")
     assert "exited with code 3" in updated.output
     after = await home.roster.get(agent.id)
@@ -70,7 +70,7 @@ async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_stat
 async def test_one_state_is_kept_and_no_more(home: House) -> None:
     agent = await with_memory(home)
     for tag in (BROKEN, "1.1.0"):
-        await home.update(agent.id, tag)
+        await home.services.update(agent.id, tag)
         assert len(await home.warden(agent.id).list(".roost/saved", root="home")) == 1
 
 
@@ -81,7 +81,7 @@ async def test_an_install_that_fails_leaves_the_gateway_as_it_is(home: House, mo
     agent = await home.create()
     gateway = await home.gateway_pid(agent)
     monkeypatch.setattr(home.engine, "install", broken)
-    updated = await home.update(agent.id)
+    updated = await home.services.update(agent.id)
     assert (updated.success, updated.new_version) == (False, "1.0.0")
     assert "password" not in updated.output
     assert await home.gateway_pid(agent) == gateway
@@ -91,7 +91,7 @@ async def test_a_state_that_cannot_be_put_aside_is_not_risked(home: House) -> No
     agent = await with_memory(home)
     made = ["sh", "-c", "cd $HOME/.roost && rm -rf saved && mkfifo fake/pipe && ln -s /proc saved"]
     assert (await home.warden(agent.id).exec(made)).exit_code == 0
-    updated = await home.update(agent.id, "1.1.0")
+    updated = await home.services.update(agent.id, "1.1.0")
     assert updated.success is True  # a link in its place is removed, what it leads to is not
     assert await memory(home, agent) == b"remembered"
 
@@ -99,7 +99,7 @@ async def test_a_state_that_cannot_be_put_aside_is_not_risked(home: House) -> No
 async def test_a_failed_agent_can_be_updated(home: House) -> None:
     agent = await home.create()
     await home.runtime.stop(agent.id, grace=0)
-    assert (await home.update(agent.id)).success is True
+    assert (await home.services.update(agent.id)).success is True
     assert await version(home, agent) == "1.1.0"
 
 
@@ -107,28 +107,28 @@ async def test_a_failed_agent_can_be_updated(home: House) -> None:
 async def test_only_what_exists_is_a_version(home: House, tag: str) -> None:
     agent = await home.create()
     with pytest.raises(InvalidEngineVersion):
-        await home.update(agent.id, tag)
+        await home.services.update(agent.id, tag)
 
 
 async def test_several_at_once_end_at_that_version(home: House) -> None:
     agent = await home.create()
-    done = await asyncio.gather(*(home.update(agent.id) for _ in range(5)))
+    done = await asyncio.gather(*(home.services.update(agent.id) for _ in range(5)))
     assert {update.new_version for update in done} == {"1.1.0"}
     assert await version(home, agent) == "1.1.0"
 
 
 async def test_nobody_cannot_be_updated(home: House) -> None:
     with pytest.raises(AgentNotFound):
-        await home.update("nobody")
+        await home.services.update("nobody")
     assert (await home.run(UPDATE, "nobody", {"to": "1.1.0"})).state is OperationState.DONE
 
 
 async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House) -> None:
     agent = await home.create()
     home.engine.let = False
-    updating = asyncio.create_task(home.update(agent.id))
+    updating = asyncio.create_task(home.services.update(agent.id))
     await until(lambda: _runs_at(home, agent, "1.1.0"))
-    await home.teardown.delete(agent.id)
+    await home.services.delete.delete(agent.id)
     with pytest.raises(AgentNotFound):
         await updating
     assert await home.containers() == {}
@@ -140,7 +140,7 @@ async def test_the_next_process_finishes_what_was_cut_off(database: Database, fo
     async with house(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
-        updating = asyncio.create_task(first.update(agent.id))
+        updating = asyncio.create_task(first.services.update(agent.id))
         await until(lambda: _runs_at(first, agent, "1.1.0"))
         await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
         await first.queue.stop(grace=0)
@@ -160,7 +160,7 @@ async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None
     async with house(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
-        updating = asyncio.create_task(first.update(agent.id, BROKEN))
+        updating = asyncio.create_task(first.services.update(agent.id, BROKEN))
         await until(lambda: _returning(first))
         await until(lambda: _runs_at(first, agent, "1.0.0"))
         await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")

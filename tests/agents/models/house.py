@@ -41,7 +41,7 @@ class House:
         for room in (gateway, Authenticator(self._keys, self._gateways, platform)):
             rooms.add(room)
         self.app = FastAPI()
-        self.app.state.rooms = rooms
+        self.app.state.services = rooms
         self.app.include_router(router)
         errors.install(self.app)
 

@@ -28,10 +28,10 @@ async def run(home: House, agent: Agent, manifest: object, *, anew: bool = True)
 
 
 async def again(home: House, agent: Agent, *, anew: bool) -> Mapping[str, ScriptStatus]:
-    await home.db.write(lambda connection: home.scripts.enqueue(connection, agent.id, anew=anew))
+    await home.db.write(lambda connection: home.services.scripts.enqueue(connection, agent.id, anew=anew))
     home.queue.wake()
     await home.quiet(agent)
-    return await home.scripts.show(agent.id)
+    return await home.services.scripts.show(agent.id)
 
 
 async def said(home: House, agent: Agent, source: str) -> list[str]:
@@ -60,7 +60,7 @@ async def test_a_build_is_done_once_for_a_manifest(home: House) -> None:
     manifest = scripts("echo x >> builds", "exec sleep 1000")
     await run(home, agent, manifest, anew=False)
     first = (await home.warden(agent.id).processes())["start"].pid
-    await home.restart(agent.id)
+    await home.services.restart(agent.id)
     await home.quiet(agent)
     assert await home.warden(agent.id).read("builds", limit=10) == b"x\n"
     assert (await home.warden(agent.id).processes())["start"].pid != first  # what it is given may have changed
@@ -93,7 +93,7 @@ async def test_a_start_script_that_ends_is_told_and_started_again(home: House) -
     agent = await home.settled()
     await run(home, agent, scripts(start="exit 5"))
     await until(lambda: _failed(home, agent))
-    seen = await home.scripts.show(agent.id)
+    seen = await home.services.scripts.show(agent.id)
     assert seen["start"].exit_code == 5
     assert seen["build"].state is ScriptState.NOT_CONFIGURED
 
@@ -133,7 +133,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build, "exec sleep 1000")).encode())
-        await first.scripts.retry(agent.id)
+        await first.services.scripts.retry(agent.id)
         await until(lambda: _is(first, agent, "build", RUNNING))
         pid = (await first.warden(agent.id).processes())["build"].pid
         await first.queue.stop(grace=0)
@@ -141,7 +141,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
             assert (await second.warden(agent.id).processes())["build"].pid == pid
             await second.warden(agent.id).write("go", b"")
             await second.quiet(agent)
-            seen = await second.scripts.show(agent.id)
+            seen = await second.services.scripts.show(agent.id)
             assert (seen["build"].state, seen["start"].state) == (SUCCESS, RUNNING)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
@@ -151,20 +151,20 @@ async def test_a_build_that_ended_while_the_server_was_away(database: Database, 
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done; exit 9"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build)).encode())
-        await first.scripts.retry(agent.id)
+        await first.services.scripts.retry(agent.id)
         await until(lambda: _is(first, agent, "build", RUNNING))
         await first.queue.stop(grace=0)
         await first.warden(agent.id).write("go", b"")
         await until(lambda: _over(first, agent))
         async with house(database, folder) as second:
             await second.quiet(agent)
-            seen = await second.scripts.show(agent.id)
+            seen = await second.services.scripts.show(agent.id)
             assert (seen["build"].state, seen["build"].exit_code) == (FAILED, 9)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
 
 async def _is(home: House, agent: Agent, name: str, state: ScriptState) -> bool:
-    return (await home.scripts.show(agent.id))[name].state is state
+    return (await home.services.scripts.show(agent.id))[name].state is state
 
 
 async def _failed(home: House, agent: Agent) -> bool:

@@ -19,39 +19,39 @@ def manifest(build: str, start: str) -> bytes:
 async def test_nothing_is_configured_at_first(home: House) -> None:
     agent = await home.settled()
     await home.quiet(agent)
-    assert {one.state for one in (await home.scripts.show(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
+    assert {one.state for one in (await home.services.scripts.show(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
 
 
 async def test_a_start_of_the_agent_runs_them(home: House) -> None:
     agent = await home.settled()
     await home.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
     await home.runtime.stop(agent.id, grace=0)
-    assert (await home.scripts.show(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
-    await home.restart(agent.id)
+    assert (await home.services.scripts.show(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
+    await home.services.restart(agent.id)
     await home.quiet(agent)
-    seen = await home.scripts.show(agent.id)
+    seen = await home.services.scripts.show(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
     await home.runtime.stop(agent.id, grace=0)
-    seen = await home.scripts.show(agent.id)
+    seen = await home.services.scripts.show(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.PENDING)
 
 
 async def test_a_retry_ends_the_build_that_runs(home: House) -> None:
     agent = await home.settled()
     await home.warden(agent.id).write("manifest.json", manifest("echo $$; exec sleep 1000", "true"))
-    await home.scripts.retry(agent.id)
+    await home.services.scripts.retry(agent.id)
     await until(lambda: _builds(home, agent.id))
     await home.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
-    await home.scripts.retry(agent.id)
+    await home.services.scripts.retry(agent.id)
     await home.quiet(agent)
-    seen = await home.scripts.show(agent.id)
+    seen = await home.services.scripts.show(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
 
 
 async def test_retries_do_not_queue_up(home: House) -> None:
     agent = await home.settled()
     await home.warden(agent.id).write("manifest.json", manifest("echo x >> builds", ""))
-    await asyncio.gather(*(home.scripts.retry(agent.id) for _ in range(20)))
+    await asyncio.gather(*(home.services.scripts.retry(agent.id) for _ in range(20)))
     await home.quiet(agent)
     assert len(await home.warden(agent.id).read("builds", limit=100)) < 2 * 20
 
@@ -60,17 +60,17 @@ async def test_without_a_box_there_is_no_retry(home: House) -> None:
     agent = await home.settled()
     await home.runtime.stop(agent.id, grace=0)
     with pytest.raises(ScriptLaunchFailed):
-        await home.scripts.retry(agent.id)
+        await home.services.scripts.retry(agent.id)
     with pytest.raises(AgentNotFound):
-        await home.scripts.retry("nobody")
+        await home.services.scripts.retry("nobody")
 
 
 async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> None:
     agent = await home.settled()
     await home.warden(agent.id).write("manifest.json", manifest("exec sleep 1000", ""))
-    await home.scripts.retry(agent.id)
+    await home.services.scripts.retry(agent.id)
     await until(lambda: _builds(home, agent.id))
-    await home.teardown.delete(agent.id)
+    await home.services.delete.delete(agent.id)
     await home.quiet(agent)
     run = await home.db.write(lambda connection: add(connection, RUN, subject("nobody")).id)
     home.queue.wake()
@@ -78,4 +78,4 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> Non
 
 
 async def _builds(home: House, agent_id: str) -> bool:
-    return (await home.scripts.show(agent_id))["build"].state is ScriptState.RUNNING
+    return (await home.services.scripts.show(agent_id))["build"].state is ScriptState.RUNNING

@@ -52,7 +52,7 @@ def engine() -> Engine:
 
 @pytest.fixture
 def versions(home: House) -> VersionService:
-    return home.versions
+    return home.services.versions
 
 
 async def test_what_an_agent_can_be_restarted_at(home: House, versions: VersionService) -> None:

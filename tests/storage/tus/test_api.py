@@ -229,6 +229,6 @@ async def test_one_whose_time_is_over_is_gone(
     now = clock.utc_now()
     monkeypatch.setattr(clock, "utc_now", lambda: now + timedelta(hours=24, seconds=5))
     assert (await uploads.head(path)).status_code == 404
-    while await house.roost.storage.transfers.expire():
+    while await house.roost.storage.tus_uploads.expire():
         pass
-    assert list((house.roost.settings.data / "uploads").iterdir()) == []
+    assert list((house.roost.core.settings.data / "uploads").iterdir()) == []
