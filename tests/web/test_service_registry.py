@@ -15,7 +15,7 @@ class Hall:
 
 
 def connection(rooms: ServiceRegistry) -> Any:
-    return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(rooms=rooms)))
+    return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(services=rooms)))
 
 
 def test_a_handler_gets_the_room_of_its_type() -> None:
