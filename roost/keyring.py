@@ -85,10 +85,10 @@ def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE_SECOND
         keys = _read_keys(path)
         resumed = len(keys.keys) > 1
         if not resumed:
-            keys = SealingKeys((_new_key(), *keys.keys), keys.given_up)
+            keys = SealingKeys((_new_key(), *keys.keys), keys.retired)
             _write_keys(path, keys)
         done = _reseal(db, keys, settle)
-        _write_keys(path, SealingKeys(keys.keys[:1], keys.given_up.union(keys.ids[1:])))
+        _write_keys(path, SealingKeys(keys.keys[:1], keys.retired.union(keys.ids[1:])))
     return KeyRotation(done.renewed, done.lost, done.key_id, resumed)
 
 
@@ -147,19 +147,19 @@ def _read_keys(path: Path) -> SealingKeys:
     try:
         lines = path.read_text().split("\n")
         keys = [Sensitive(bytes.fromhex(line)) for line in lines if line.strip() and not line.startswith(_RETIRED)]
-        given_up = {bytes.fromhex(line.removeprefix(_RETIRED)) for line in lines if line.startswith(_RETIRED)}
+        retired = {bytes.fromhex(line.removeprefix(_RETIRED)) for line in lines if line.startswith(_RETIRED)}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not hexadecimal digits"
         raise BadSettings(f"{path}: not a key-encryption key ({reason})") from None
     if not keys or any(len(key.reveal()) != KEY_BYTES for key in keys):
         raise BadSettings(f"{path}: a key-encryption key must have {2 * KEY_BYTES} hexadecimal digits")
-    return SealingKeys(tuple(keys), frozenset(given_up))
+    return SealingKeys(tuple(keys), frozenset(retired))
 
 
 def _write_keys(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
     """Write the key file atomically and durably. first: keep the key of a process that started at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lines = [*(key.reveal().hex() for key in keys.keys), *(_RETIRED + key_id.hex() for key_id in sorted(keys.given_up))]
+    lines = [*(key.reveal().hex() for key in keys.keys), *(_RETIRED + key_id.hex() for key_id in sorted(keys.retired))]
     draft = path.with_name(f".{path.name}.{ids.new_id()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:

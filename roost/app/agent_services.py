@@ -62,8 +62,8 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
-    models = ModelGateway(db, drivers.upstreams, own=agent_providers(secrets, core.transports))
-    secrets.subscribe(models.changed)
+    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, core.transports))
+    secrets.subscribe(models.refresh_agent)
     relays = RelayServer(drivers.runtime, app, EgressProxy(core.dialer))
     lifecycle = build_lifecycle_services(
         db=db,
@@ -119,7 +119,7 @@ def agent_providers(secrets: SecretService, transports: TransportFactory) -> Age
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
         keys = await secrets.list_provider_keys(agent_id)
-        found = (providers.settings(key.provider, key.name, key.value, key.base_url) for key in keys)
+        found = (providers.model_settings(key.provider, key.name, key.value, key.base_url) for key in keys)
         return [one for one in found if one is not None]
 
     def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:

@@ -55,7 +55,7 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
     from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        keys = db.run(lambda connection: ApiKeys.list_of_tenant(connection, tenant))
+        keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant))
     rows = [
         {
             "id": key.id,

@@ -1,19 +1,19 @@
-"""The only reader of the time. Tests replace `now` and `monotonic` on this module."""
+"""The only reader of the time. Tests replace the functions of this module."""
 
 import time
 from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """The current time in UTC, to the microsecond."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def monotonic_seconds() -> float:
-    """Seconds on a clock that never goes back; only differences mean something."""
+    """Return monotonic time in seconds; only differences are meaningful."""
     return time.monotonic()
 
 
 def format_iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with fractional seconds and a Z, as both contract documents write times."""
+    """Format a time as ISO 8601 in UTC with microseconds and Z, as in both contract documents."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"

@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop, in threads of which a process that ends does not wait for."""
+"""Blocking work in daemon threads, which do not delay process exit."""
 
 import asyncio
 import threading
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """The result of `work`, which may take minutes. One that is not awaited any more goes on by itself.
+    """Run `work`, which may take minutes, and return its result; a cancelled call leaves the thread running.
 
-    `asyncio.to_thread` has few threads for all, and the end of the process waits for each of them.
+    `asyncio.to_thread` shares few threads, and process exit waits for each of them.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -29,10 +29,10 @@ async def run_in_daemon_thread(work: Callable[[], T]) -> T:
         result, error = None, None
         try:
             result = work()
-        except Exception as raised:  # noqa: BLE001 - raised again where it is awaited
+        except Exception as raised:  # noqa: BLE001 - raised again in the awaiting task
             error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody awaits it
+        with suppress(RuntimeError):  # the loop is closed, so no task awaits the result
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=run, name="aside", daemon=True).start()
+    threading.Thread(target=run, name="daemon-work", daemon=True).start()
     return await done

@@ -1,6 +1,6 @@
-"""Structured logs on standard error: one JSON object a line, or readable lines on a terminal.
+"""Structured logs on standard error: one JSON object per line, or readable lines on a terminal.
 
-The last step before printing masks whatever looks like one of our credentials, whoever put it there.
+The last step before printing redacts everything in the format of our credentials, whatever its source.
 """
 
 import json
@@ -17,10 +17,10 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _MASK = "[redacted]"
 _JSON = json.JSONEncoder(default=repr)
-# What is no JWT after all is matched too, to its end: looked at once, a hostile line costs no more than its length.
+# Also matches texts that turn out to be no JWT, to their end, so that hostile lines take linear time.
 _JWT = re.compile(r"eyJ[\w-]{8,}+(\.[\w-]+\.[\w-]+)?")
-# Gateway and internal tokens, credentials in query strings and headers; each has one of these signs before or in it.
-_SIGNS = ("rst_", "token=", "bearer", "basic")
+# Gateway and internal tokens, credentials in query strings and headers; each contains or follows one of these markers.
+_MARKERS = ("rst_", "token=", "bearer", "basic")
 _CREDENTIAL = re.compile(
     r"rst_[A-Za-z]*_?[0-9a-f]{16,}"
     r"|(?<=token=)[^&\s\"'\\]+"
@@ -29,10 +29,10 @@ _CREDENTIAL = re.compile(
 
 
 def redact_credentials(text: str) -> str:
-    """`text` with every credential of ours replaced by `[redacted]`."""
+    """Replace every credential of ours in `text` by `[redacted]`."""
     text = _JWT.sub(lambda match: _MASK if match[1] else match[0], text)
     folded = text.casefold()
-    if not any(sign in folded for sign in _SIGNS):  # as in nearly every line: to look closely takes far longer
+    if not any(marker in folded for marker in _MARKERS):  # true for nearly every line, and much faster than the regex
         return text
     return _CREDENTIAL.sub(_MASK, text)
 
@@ -44,9 +44,9 @@ def configure_logging(level: str = "info", *, pretty: bool | None = None) -> Non
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _add_request_id,
+        _add_context,
     ]
-    # Plain tracebacks on a terminal too: the rich ones print local variables, and so secrets.
+    # Plain tracebacks on a terminal too: rich ones print local variables, which contain secrets.
     readable = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     last: list[Any] = [readable if terminal else _as_json, _redact_line]
     structlog.configure(
@@ -61,10 +61,12 @@ def configure_logging(level: str = "info", *, pretty: bool | None = None) -> Non
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    return structlog.get_logger(room=name)
+    return structlog.get_logger(logger_name=name)  # structlog reserves `logger` as a parameter
 
 
-def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if "logger_name" in event:
+        event["logger"] = event.pop("logger_name")
     if (current := request_id.get()) is not None:
         event["request_id"] = current
     return event
@@ -79,7 +81,7 @@ def _redact_line(_logger: WrappedLogger, _method: str, line: str) -> str:
 
 
 class _Redacting(logging.Formatter):
-    """For what libraries log: the message with its traceback."""
+    """Redacts messages and tracebacks of libraries."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact_credentials(super().format(record))

@@ -1,4 +1,4 @@
-"""Where a page of a list ended, as a token that a client hands back for the next one."""
+"""Page tokens: the position of a page's last row in a list by creation time."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ class InvalidPageToken(Problem):
 
 
 class CreatedRow(Protocol):
-    """What has a place in a list by creation."""
+    """A row that is listed by creation time."""
 
     @property
     def id(self) -> str: ...
@@ -32,14 +32,14 @@ R = TypeVar("R", bound=CreatedRow)
 
 @dataclass(frozen=True)
 class PageCursor:
-    """The last row of a page, in a list by creation."""
+    """Position of the last row of a page in a list by creation time."""
 
     created_at: datetime
     id: str
 
     @classmethod
     def parse(cls, token: str) -> Self:
-        """Raises InvalidPage."""
+        """Parse a token. Raises InvalidPageToken."""
         try:
             micros, _, row_id = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
             if "\0" in row_id:
@@ -54,7 +54,7 @@ class PageCursor:
 
 
 def split_page(rows: Sequence[R], limit: int) -> tuple[Sequence[R], str | None]:
-    """A page out of the `limit` rows and one more that were asked for, and the token of the next if there is one."""
+    """Split `limit + 1` queried rows into a page and the token of the next page, if there is one."""
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]

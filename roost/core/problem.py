@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the domain. `web/errors.py` turns a kind into a status; nothing else does.
+"""Errors of the domain; only `web/errors.py` converts their kinds to HTTP statuses.
 
 Problem
  +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
@@ -21,10 +21,10 @@ class ProblemKind(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-class Problem(Exception):  # noqa: N818 - the domain's word
-    """An expected failure with a message that may be shown to the caller.
+class Problem(Exception):  # noqa: N818 - the term of RFC 9457
+    """An expected failure with a message for the caller.
 
-    `extra` is merged into the error body (the contract's create answers 500 with the agent beside the error);
+    `extra` is merged into the error body (in the contract, a failed create has the agent in its 500 response);
     `retry_after` is in seconds.
     """
 

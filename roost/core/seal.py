@@ -1,12 +1,11 @@
-"""Sealing of small values: AES-256-GCM envelopes under a key-encryption key (KEK).
+"""Sealing of small values in AES-256-GCM envelopes under a key-encryption key (KEK).
 
 An envelope is `version(1) | key id(8) | nonce(12) | wrapped data key(48) | nonce(12) | ciphertext+tag`. A fresh data
-key encrypts each value; the KEK wraps the data key; the associated data binds both to their place, so an
-envelope that is moved to another row does not open (NIST SP 800-38D).
+key encrypts each value; the KEK wraps the data key; the associated data binds both to their row, so that
+an envelope that is moved to another row does not open (NIST SP 800-38D).
 
-A sealer can hold several keys: it opens with any of them and seals with the newest. Where it has a source of keys it
-looks there before each sealing, and whenever it meets a key that it does not know, so that another process can
-exchange the keys while it runs.
+A sealer can have several keys: it opens with any of them and seals with the newest. With a source of keys, it reloads
+them before each sealing and for unknown keys, so that another process can rotate the keys at run time.
 """
 
 import hashlib
@@ -22,23 +21,23 @@ from roost.core.sensitive import Sensitive
 
 KEY_BYTES = 32
 KEY_ID = slice(1, 9)
-"""Where the id of the key stands in an envelope."""
+"""Position of the key's id in an envelope."""
 OVERHEAD = 1 + 8 + 12 + 48 + 12 + 16
-"""Bytes by which an envelope is longer than its value."""
+"""Difference between the lengths of an envelope and its value."""
 
 _VERSION = b"\x01"
 _HEAD = OVERHEAD - 16
 
 
 class UnsealFailed(Problem):
-    """The envelope is damaged, was moved, or was made under another key."""
+    """The envelope is damaged, was moved to another row, or is sealed with an unknown key."""
 
     kind = ProblemKind.FAILED
     message = "Stored value could not be opened"
 
 
 class SealingKeyMissing(Problem):
-    """The source of keys has none, or one that has nothing to do with those before: nothing is sealed with it."""
+    """The source has no keys, or only keys that are unrelated to the previous ones."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The key-encryption key is missing"
@@ -46,83 +45,83 @@ class SealingKeyMissing(Problem):
 
 @dataclass(frozen=True)
 class SealingKeys:
-    """Key-encryption keys, the newest first, and the ids of earlier ones that were given up."""
+    """Key-encryption keys, newest first, and the ids of retired ones."""
 
     keys: Sequence[Sensitive[bytes]]
-    given_up: frozenset[bytes] = frozenset()
+    retired: frozenset[bytes] = frozenset()
 
     @property
     def ids(self) -> Sequence[bytes]:
         return [key_id(key) for key in self.keys]
 
 
-Source = Callable[[], SealingKeys]
-"""The keys as they are now. Raises KeyMissing."""
+KeySource = Callable[[], SealingKeys]
+"""Returns the current keys. Raises SealingKeyMissing."""
 
 
 class Sealer:
     """Seals with the first of its keys, opens with all."""
 
-    def __init__(self, *keys: Sensitive[bytes], source: Source | None = None) -> None:
-        """Without `source` the keys are what they are. Raises KeyMissing, from the source."""
+    def __init__(self, *keys: Sensitive[bytes], source: KeySource | None = None) -> None:
+        """Use `keys`, or those of `source`. Raises SealingKeyMissing."""
         self._source = source
-        self._set = source() if source else SealingKeys(keys)
-        self._ciphers = _ciphers(self._set)
+        self._keys = source() if source else SealingKeys(keys)
+        self._ciphers = _ciphers(self._keys)
 
     @property
     def key_id(self) -> bytes:
-        """The id of the newest key, as far as it was looked at."""
-        return self._set.ids[0]
+        """Id of the newest loaded key."""
+        return self._keys.ids[0]
 
     @property
     def key_ids(self) -> Sequence[bytes]:
-        return self._set.ids
+        return self._keys.ids
 
-    def seal(self, value: bytes, place: str) -> bytes:
-        """An envelope of `value` that opens only with the same `place` (table, row and version). Raises KeyMissing.
+    def seal(self, value: bytes, associated_data: str) -> bytes:
+        """Seal `value` in an envelope that opens only with the same `associated_data`. Raises SealingKeyMissing.
 
-        Called inside the transaction that stores it, so that an exchange of keys knows of all that was sealed.
+        Call it in the transaction that stores the envelope, so that a key rotation includes it.
         """
         self._refresh()
         newest = self.key_id
         data_key = ids.random_bytes(KEY_BYTES)
         first, second = ids.random_bytes(12), ids.random_bytes(12)
-        bound = place.encode()
+        bound = associated_data.encode()
         wrapped = self._ciphers[newest].encrypt(first, data_key, bound)
         return _VERSION + newest + first + wrapped + second + AESGCM(data_key).encrypt(second, value, bound)
 
-    def open(self, envelope: bytes, place: str) -> Sensitive[bytes]:
-        """Raises Unsealable."""
+    def open(self, envelope: bytes, associated_data: str) -> Sensitive[bytes]:
+        """Open an envelope. Raises UnsealFailed."""
         if len(envelope) < _HEAD or envelope[:1] != _VERSION:
             raise UnsealFailed
-        bound = place.encode()
+        bound = associated_data.encode()
         try:
             data_key = self._cipher(envelope[KEY_ID]).decrypt(envelope[9:21], envelope[21:69], bound)
             return Sensitive(AESGCM(data_key).decrypt(envelope[69:81], envelope[81:], bound))
         except InvalidTag:
             raise UnsealFailed from None
 
-    def _cipher(self, wanted: bytes) -> AESGCM:
-        if wanted not in self._ciphers:
+    def _cipher(self, key_id: bytes) -> AESGCM:
+        if key_id not in self._ciphers:
             try:
                 self._refresh()
             except SealingKeyMissing:
                 raise UnsealFailed from None
         try:
-            return self._ciphers[wanted]
+            return self._ciphers[key_id]
         except KeyError:
             raise UnsealFailed from None
 
     def _refresh(self) -> None:
-        """Keys are believed when they come from those that we have: a file of another deployment is not ours."""
+        """Reload the keys; reject keys of another deployment, which do not include the current one."""
         if self._source is None:
             return
-        found = self._source()
-        if self.key_id not in {*found.ids, *found.given_up}:
+        loaded = self._source()
+        if self.key_id not in {*loaded.ids, *loaded.retired}:
             raise SealingKeyMissing
-        if found != self._set:
-            self._ciphers = _ciphers(found)
-            self._set = found
+        if loaded != self._keys:
+            self._ciphers = _ciphers(loaded)
+            self._keys = loaded
 
 
 def _ciphers(keys: SealingKeys) -> dict[bytes, AESGCM]:
@@ -132,5 +131,5 @@ def _ciphers(keys: SealingKeys) -> dict[bytes, AESGCM]:
 
 
 def key_id(key: Sensitive[bytes]) -> bytes:
-    """Eight bytes that tell keys apart and say nothing of the key."""
+    """Return eight bytes that identify a key without revealing it."""
     return hashlib.sha256(b"roost kek id" + key.reveal()).digest()[:8]

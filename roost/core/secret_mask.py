@@ -1,8 +1,8 @@
-"""Known secret values made unreadable in text that others wrote: exact matching, in time that grows with the text.
+"""Masking of known secret values in untrusted text, by exact matching in linear time.
 
-What is looked for is each value as it is, and as JSON, a URL and a terminal-safe line write it. A value of several
-lines is looked for line by line, because text comes in lines. Values that are shorter than four characters are no
-secrets: masking them would spell them out.
+Each value is matched as it is, and as encoded in JSON, URLs and sanitized lines. Values of several lines are matched
+line by line, because text arrives in lines. Values shorter than four characters are not masked, because the masks would
+reveal them.
 """
 
 import json
@@ -14,27 +14,27 @@ from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 
 MASK = "[redacted]"
-_SHORTEST, _MOST_FORMS = 4, 2_000
+_MIN_LENGTH, _MAX_FORMS = 4, 2_000
 
 
 class SecretMask:
     def __init__(self, values: Iterable[Sensitive[str]] = ()) -> None:
-        pieces = (piece for value in values for piece in value.reveal().splitlines())
-        forms = {form for piece in pieces for form in _forms(piece) if len(form) >= _SHORTEST}
-        self._forms: Sequence[str] = list(islice(sorted(forms, key=len, reverse=True), _MOST_FORMS))
+        lines = (line for value in values for line in value.reveal().splitlines())
+        forms = {form for line in lines for form in _forms(line) if len(form) >= _MIN_LENGTH}
+        self._forms: Sequence[str] = list(islice(sorted(forms, key=len, reverse=True), _MAX_FORMS))
 
     def __call__(self, text: str) -> str:
-        """`text` with every occurrence replaced; where values overlap, all of what they cover."""
+        """Replace every occurrence in `text`; overlapping occurrences are replaced together."""
         found = sorted(span for form in self._forms if form in text for span in _spans(form, text))
         if not found:
             return text
-        shown: list[str] = []
+        parts: list[str] = []
         end = 0
         for start, stop in found:
             if start >= end:
-                shown += text[end:start], MASK
+                parts += text[end:start], MASK
             end = max(end, stop)
-        return "".join([*shown, text[end:]])
+        return "".join([*parts, text[end:]])
 
 
 def _forms(value: str) -> Iterator[str]:

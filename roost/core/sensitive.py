@@ -1,4 +1,4 @@
-"""A value that must not be shown. Every way to print it says `[redacted]`; `reveal()` is easy to search for."""
+"""Secret values: every way of printing one gives `[redacted]`, and `reveal()` is easy to search for."""
 
 import hmac
 from typing import Generic, TypeVar, cast
@@ -7,6 +7,8 @@ T = TypeVar("T", str, bytes)
 
 
 class Sensitive(Generic[T]):
+    """A secret value, whose text never appears in output."""
+
     __slots__ = ("_value",)
 
     def __init__(self, value: T) -> None:
@@ -24,16 +26,16 @@ class Sensitive(Generic[T]):
         return format("[redacted]", spec)
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("a sensitive value is not pickled")
+        raise TypeError("a sensitive value cannot be pickled")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sensitive):
             return NotImplemented
-        return hmac.compare_digest(_octets(self._value), _octets(cast("Sensitive[str]", other).reveal()))
+        return hmac.compare_digest(_as_bytes(self._value), _as_bytes(cast("Sensitive[str]", other).reveal()))
 
     def __hash__(self) -> int:
         return hash((Sensitive, self._value))
 
 
-def _octets(value: str | bytes) -> bytes:
+def _as_bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value

@@ -1,6 +1,4 @@
-"""A program of our own beside the server, in a process with nothing of the server's: for work that could take much time
-or memory and would stop all others in a thread. What bounds it, the program sets for itself.
-"""
+"""Isolated subprocesses for expensive work, which would block other threads; each program sets its own limits."""
 
 import asyncio
 import sys
@@ -9,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 
 
-async def run_worker(question: bytes, program: Path, *arguments: str) -> bytes:
-    """What the program writes when it reads the question; it has the standard library alone. Ended when not awaited.
+async def run_worker(data: bytes, program: Path, *arguments: str) -> bytes:
+    """Run a program with the standard library only on `data`, and return its output; empty if it fails.
 
-    Nothing from one that fails, whatever it wrote before: it could be a part.
+    Cancellation kills the process.
     """
     command = (sys.executable, "-I", "-S", str(program), *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, cwd="/")
     try:
-        answer, _ = await process.communicate(question)
+        output, _ = await process.communicate(data)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    return answer if process.returncode == 0 else b""
+    return output if process.returncode == 0 else b""

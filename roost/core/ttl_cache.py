@@ -1,7 +1,6 @@
-"""What was looked up a moment ago: a small bounded cache whose entries count for a short time.
+"""Bounded cache with short-lived entries.
 
-What it holds was true at most `lifetime` seconds ago, so what another process changed works within that time; a change
-in this process drops the entry at once.
+Changes by another process take effect within `lifetime` seconds; a change in this process drops the entry at once.
 """
 
 from collections import OrderedDict
@@ -15,7 +14,7 @@ V = TypeVar("V")
 
 
 class TTLCache(Generic[K, V]):
-    """lifetime: seconds. size: entries; the oldest go first."""
+    """Cache whose entries expire after `lifetime` seconds; beyond `size` entries the oldest are removed."""
 
     def __init__(self, lifetime: float = 0.5, size: int = 10_000) -> None:
         self._lifetime = lifetime

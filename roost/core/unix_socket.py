@@ -35,7 +35,7 @@ def listen_unix(path: Path) -> socket.socket:
     try:
         with _address(fresh) as address:
             listener.bind(address)
-        fresh.chmod(0o600)  # before listen, so that nobody connects under the mode that the umask gave
+        fresh.chmod(0o600)  # before listen, so that no client connects while the umask's mode applies
         listener.listen(_BACKLOG)
         fresh.rename(path)
     except BaseException:
@@ -66,7 +66,7 @@ async def connect_unix(path: Path) -> Stream:
 
 
 async def _reach(sock: socket.socket, address: str) -> None:
-    # Not `loop.sock_connect`: a full backlog answers EAGAIN, which it takes for "in progress" and then for connected.
+    # Not `loop.sock_connect`, which mistakes the EAGAIN of a full backlog for a connection in progress.
     backoff = Backoff(_RETRY_SECONDS)
     while True:
         try:

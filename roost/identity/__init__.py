@@ -1,1 +1,1 @@
-"""Who may enter: tenants and plans, API keys (service JWTs), gateway tokens, agent ownership, the door."""
+"""Authentication and authorisation: tenants, plans, API keys (service JWTs), gateway tokens, platform tokens."""

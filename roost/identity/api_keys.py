@@ -1,4 +1,4 @@
-"""API keys: service JWTs (HS256, RFC 7519) that are issued, verified and revoked here."""
+"""Issuing, verification and revocation of API keys, which are service JWTs (HS256, RFC 7519)."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -19,8 +19,8 @@ from roost.identity.errors import ApiKeyNotFound, MissingUser, PermissionDenied,
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, IssuedApiKey, KeyFilter, Tenant
 from roost.identity.signing import ALGORITHM, SigningKeys
 
-KEYS_AT_ONCE = 100
-_LONGEST = 4096
+KEY_PAGE_LIMIT = 100
+_MAX_TOKEN_LENGTH = 4096
 
 
 class ApiKeys:
@@ -38,7 +38,7 @@ class ApiKeys:
         scopes: frozenset[str] = frozenset(),
         lifetime: timedelta = KEY_LIFETIME,
     ) -> Sensitive[str]:
-        """Add a key and return its token, which is shown this once. Raises Invalid for an unknown scope."""
+        """Create a key and return its token. Raises InvalidInput for an unknown scope."""
         if unknown := scopes - SCOPES:
             raise InvalidInput(f"Unknown scope: {min(unknown)}")
         now = clock.utc_now()
@@ -47,15 +47,15 @@ class ApiKeys:
     async def mint(
         self, caller: Caller, name: str, scopes: frozenset[str], max_uses: int | None = None
     ) -> IssuedApiKey:
-        """A new key of the caller's tenant, with these scopes or, with none, with all.
+        """Create a key of the caller's tenant with these scopes, or unrestricted without scopes.
 
-        Raises Invalid for an unknown scope, PermissionDenied for one that the caller lacks.
+        Raises InvalidInput for an unknown scope, PermissionDenied for a scope that the caller lacks.
         """
         if unknown := scopes - SCOPES:
             raise InvalidInput(f"Unknown scope: {min(unknown)}")
         if not caller.grants(scopes):
             raise PermissionDenied
-        handle, secret, now = ids.public_key(), ids.new_hex_secret(), clock.utc_now()
+        handle, secret, now = ids.new_key_handle(), ids.new_hex_secret(), clock.utc_now()
         key = ApiKey(
             id=ids.new_id(),
             tenant_id=caller.tenant_id,
@@ -70,22 +70,22 @@ class ApiKeys:
         token = await self._db.write(lambda connection: self._issue(connection, key))
         return IssuedApiKey(token, handle, Sensitive(secret))
 
-    async def list(self, tenant_id: str, chosen: KeyFilter, offset: int) -> tuple[Sequence[ApiKey], int]:
-        """At most KEYS_AT_ONCE of the tenant's keys, the newest first, and how many there are."""
+    async def list(self, tenant_id: str, key_filter: KeyFilter, offset: int) -> tuple[Sequence[ApiKey], int]:
+        """List at most KEY_PAGE_LIMIT of the tenant's keys, newest first, and return their total."""
         return await self._db.read(
-            lambda connection: store.filter_keys(connection, tenant_id, chosen, offset, KEYS_AT_ONCE)
+            lambda connection: store.filter_keys(connection, tenant_id, key_filter, offset, KEY_PAGE_LIMIT)
         )
 
     async def revoke(self, tenant_id: str, name: str) -> None:
-        """Revoke a key of the tenant's, by its handle or its id. Raises KeyMissing for one that is no more."""
+        """Revoke the tenant's key with this handle or id. Raises ApiKeyNotFound."""
 
-        def end(connection: Connection) -> str:
+        def revoke_key(connection: Connection) -> str:
             key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
             if key is None or key.tenant_id != tenant_id or not self.delete(connection, key.id):
                 raise ApiKeyNotFound
             return key.id
 
-        key_id = await self._db.write(end)
+        key_id = await self._db.write(revoke_key)
         self._cache.drop(lambda caller: caller.key_id == key_id)
 
     def _issue(self, connection: Connection, key: ApiKey) -> Sensitive[str]:
@@ -103,23 +103,23 @@ class ApiKeys:
         return Sensitive(jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid}))
 
     async def verify(self, token: str) -> Caller:
-        """Raises Unauthorised, or MissingUser for a genuine token whose tenant is gone."""
-        if len(token) > _LONGEST:
+        """Return the caller of a valid token. Raises Unauthorised, MissingUser if its tenant does not exist."""
+        if len(token) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
-        return await self._known(token_digest(token), lambda connection: self._verify(connection, token))
+        return await self._verify_cached(token_digest(token), lambda connection: self._verify(connection, token))
 
     async def verify_pair(self, handle: str, secret: str) -> Caller:
-        """The caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
-        if len(handle) + len(secret) > _LONGEST:
+        """Return the caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
+        if len(handle) + len(secret) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
-        shown = token_digest(f"{handle} {secret}")
-        return await self._known(shown, lambda connection: self._verify_pair(connection, handle, secret))
+        digest = token_digest(f"{handle} {secret}")
+        return await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
 
-    async def _known(self, shown: bytes, verify: Callable[[Connection], Caller]) -> Caller:
-        """The caller who showed that, verified now or a moment ago. Raises Unauthorised for a key that is used up."""
-        if (caller := self._cache.get(shown)) is None:
+    async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
+        """Return the caller with this digest, verified or cached. Raises Unauthorised for an exhausted key."""
+        if (caller := self._cache.get(digest)) is None:
             caller = await self._db.read(verify)
-            self._cache.put(shown, caller)
+            self._cache.put(digest, caller)
         if caller.is_counted and not await self._use(caller):
             raise Unauthorised
         return caller
@@ -130,14 +130,14 @@ class ApiKeys:
         return await self._db.write(lambda connection: store.use_key(connection, key_id))
 
     @staticmethod
-    def list_of_tenant(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
-        """The keys of a tenant, revoked ones too; none of a tenant that does not exist."""
+    def list_tenant_keys(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
+        """List the keys of a tenant, including revoked ones; none if the tenant does not exist."""
         tenant = store.find_tenant_by_name(connection, tenant_name)
         return [] if tenant is None else store.list_keys(connection, tenant.id)
 
     @staticmethod
     def delete(connection: Connection, key_id: str) -> bool:
-        """Revoke a key. Whether there was a live one; every server refuses its token within a second."""
+        """Revoke a key and return whether it was valid; all servers reject its token within a second."""
         return store.revoke_key(connection, key_id, clock.utc_now())
 
     def _verify(self, connection: Connection, token: str) -> Caller:

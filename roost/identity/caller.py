@@ -1,17 +1,16 @@
-"""The caller: all that the rest of the system knows of authentication."""
+"""The authenticated caller of a request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-_NARROW = 2
-"""The colons in a scope over one resource."""
+_RESOURCE_SCOPE_COLONS = 2
 
 
 class CallerKind(StrEnum):
     SERVICE = "service"  # a person or program of the tenant, with a service JWT
-    GATEWAY = "gateway"  # whoever holds an agent's gateway token
-    RELAY = "relay"  # the agent itself, known by the socket that it came through
-    PLATFORM = "platform"  # the agent itself, on its owner's behalf, with a platform token
+    GATEWAY = "gateway"  # the holder of an agent's gateway token
+    RELAY = "relay"  # the agent itself, identified by its socket
+    PLATFORM = "platform"  # the agent itself, acting for its owner with a platform token
 
 
 class Plan(StrEnum):
@@ -21,7 +20,7 @@ class Plan(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls. `agent_id` is set for everything but service callers and then bounds what may be touched.
+    """The caller of a request. `agent_id` is set for all but service callers and limits access to that agent.
 
     `scopes` is empty for an unrestricted service key.
     """
@@ -32,22 +31,22 @@ class Caller:
     key_id: str | None = None
     scopes: frozenset[str] = frozenset()
     is_counted: bool = False
-    """Whether each request with its key is one of a number that it may have."""
+    """Whether the key has a maximum number of requests."""
 
     def allows(self, scope: str) -> bool:
-        """Whether the credential carries `scope` (`org:agents:read`) or the broad scope over it (`org:read`)."""
+        """Return whether the credential has `scope` (`org:agents:read`) or the broad scope above it (`org:read`)."""
         broad = f"org:{scope.rsplit(':', 1)[-1]}"
         return not self.scopes or scope in self.scopes or broad in self.scopes
 
     def grants(self, scopes: frozenset[str]) -> bool:
-        """Whether the credential may make keys with these scopes, which it has all itself; none: with all there are.
+        """Return whether the caller may create keys with these scopes (none: unrestricted).
 
-        In the storage API who may write may read.
+        It needs all of them itself. In the storage API, write includes read.
         """
         if self.is_counted or not scopes:
             return not self.is_counted and not self.scopes
         return all(self.allows(scope) or self._writes(scope) for scope in scopes)
 
     def _writes(self, scope: str) -> bool:
-        is_narrow = scope.count(":") == _NARROW and not scope.startswith("org:agents:")
+        is_narrow = scope.count(":") == _RESOURCE_SCOPE_COLONS and not scope.startswith("org:agents:")
         return is_narrow and self.allows(scope.removesuffix(":read") + ":write")

@@ -1,4 +1,4 @@
-"""Verified credentials, for a moment: digest of the token to caller."""
+"""Short-lived cache of verified credentials: digest of the token to caller."""
 
 import hashlib
 
@@ -7,9 +7,9 @@ from roost.identity.caller import Caller
 
 
 def token_digest(token: str) -> bytes:
-    """What is stored and looked up in place of a token of 256 random bits: its SHA-256 (32 bytes)."""
+    """Return the SHA-256 (32 bytes) that is stored and looked up instead of a token of 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 class CallerCache(TTLCache[bytes, Caller]):
-    """So a revocation by another process works within half a second; one in this process at once."""
+    """Cache of callers: a revocation by another process takes effect within half a second, in this one at once."""

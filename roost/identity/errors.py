@@ -1,10 +1,10 @@
-"""What the door says when somebody may not enter (contract, Errors: 401 and 403)."""
+"""Errors of authentication and authorisation (contract, Errors: 401 and 403)."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class Unauthorised(Problem):
-    """Missing, malformed, expired, revoked, rotated, or of another tenant: the answer does not tell which."""
+    """The credential is malformed, expired, revoked or another tenant's; the response does not say which."""
 
     kind = ProblemKind.UNAUTHORISED
     message = "Unauthorized"
@@ -16,7 +16,7 @@ class MissingCredential(Problem):
 
 
 class MissingUser(Problem):
-    """A genuine JWT whose subject does not exist (any more)."""
+    """A valid JWT whose tenant does not exist."""
 
     kind = ProblemKind.UNAUTHORISED
     message = "Missing userId"
@@ -28,7 +28,7 @@ class PermissionDenied(Problem):
 
 
 class ApiKeyNotFound(Problem):
-    """There is none of that name, or it is another tenant's: the answer does not tell which."""
+    """The key is unknown or belongs to another tenant; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "API key not found"
@@ -40,7 +40,7 @@ class InvalidPermissions(Problem):
 
 
 class ForeignOrigin(Problem):
-    """A browser sent the cookie along with a request that another site's page made."""
+    """A page of another site made the request, and the browser added the cookie."""
 
     kind = ProblemKind.FORBIDDEN
     message = "Cross-site request refused"

@@ -1,6 +1,6 @@
-"""Gateway tokens: one per agent, 256 bits, stored sealed for reading and hashed for look-up; and whose agent it is.
+"""Gateway tokens: one per agent, 256 bits, stored sealed for reading and hashed for look-up.
 
-Rotation is believed at once: whoever holds something open for an agent subscribes and lets go of it.
+A rotation takes effect at once: holders of open connections subscribe to changes and close them.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 
 _PREFIX = "rst_gw"
-_LONGEST = 256
+_MAX_TOKEN_LENGTH = 256
 
 
 class GatewayTokens:
@@ -34,21 +34,21 @@ class GatewayTokens:
         self._changes = 0
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """`listener(agent_id)` is called right after a token was rotated or removed."""
+        """Call `listener(agent_id)` after each rotation or removal of a token."""
         self._listeners.append(listener)
 
     def mint(self, connection: Connection, agent_id: str, tenant_id: str) -> Sensitive[str]:
-        """The first token of a new agent, inside the transaction that makes the agent."""
+        """Create the token of a new agent in the caller's transaction."""
         token, sealed = self._new(agent_id)
         store.add_gateway_token(connection, agent_id, tenant_id, token_digest(token.reveal()), sealed, clock.utc_now())
         return token
 
     def revoke(self, connection: Connection, agent_id: str) -> None:
-        """Remove the token of an agent that goes, inside the transaction; call `changed` after the commit."""
+        """Remove the token of a deleted agent in the caller's transaction; call `notify_changed` after the commit."""
         store.remove_gateway_token(connection, agent_id)
 
     def notify_changed(self, agent_id: str) -> None:
-        """Drop what is cached of the agent's token and tell the subscribers."""
+        """Remove the agent's token from the cache and notify the subscribers."""
         self._changes += 1
         self._cache.drop(lambda caller: caller.agent_id == agent_id)
         for hold in self._held.pop(agent_id, ()):
@@ -58,10 +58,7 @@ class GatewayTokens:
 
     @asynccontextmanager
     async def hold_open(self, agent_id: str) -> AsyncGenerator[None, None]:
-        """What the present task does meanwhile, it does by the agent's token.
-
-        When the token changes it is cut off, and Unauthorised is raised.
-        """
+        """Cancel the block and raise Unauthorised when the agent's token changes."""
         hold = asyncio.timeout(None)
         try:
             async with hold:
@@ -70,28 +67,28 @@ class GatewayTokens:
         except TimeoutError:
             raise (Unauthorised if hold.expired() else TimeoutError) from None
         finally:
-            self._let_go(agent_id, hold)
+            self._release(agent_id, hold)
 
     async def get_tenant_id(self, agent_id: str) -> str:
-        """The id of the tenant that owns the agent. Raises UnknownAgent."""
+        """Return the id of the agent's tenant. Raises UnknownAgent."""
         row = await self._db.read(lambda connection: store.find_gateway_token(connection, agent_id))
         if row is None:
             raise UnknownAgent
         return row.tenant_id
 
     async def read(self, agent_id: str) -> Sensitive[str]:
-        """Raises UnknownAgent."""
+        """Return the agent's token. Raises UnknownAgent."""
         return await self._db.read(lambda connection: self.reveal(connection, agent_id))
 
     def reveal(self, connection: Connection, agent_id: str) -> Sensitive[str]:
-        """`read` inside a transaction of the caller's."""
+        """Return the agent's token in the caller's transaction. Raises UnknownAgent."""
         row = store.find_gateway_token(connection, agent_id)
         if row is None:
             raise UnknownAgent
-        return Sensitive(self._sealer.open(row.sealed, _place(agent_id)).reveal().decode())
+        return Sensitive(self._sealer.open(row.sealed, _associated_data(agent_id)).reveal().decode())
 
     async def rotate(self, agent_id: str) -> Sensitive[str]:
-        """A new token; the old one is refused from the moment this returns. Raises UnknownAgent."""
+        """Replace the token; the old one is invalid once this returns. Raises UnknownAgent."""
 
         def replace(connection: Connection) -> Sensitive[str]:
             token, sealed = self._new(agent_id)
@@ -106,8 +103,8 @@ class GatewayTokens:
         return token
 
     async def verify(self, token: str) -> Caller:
-        """Raises Unauthorised."""
-        if len(token) > _LONGEST or not token.startswith(_PREFIX):
+        """Return the caller of a valid token. Raises Unauthorised."""
+        if len(token) > _MAX_TOKEN_LENGTH or not token.startswith(_PREFIX):
             raise Unauthorised
         key = token_digest(token)
         if (caller := self._cache.get(key)) is not None:
@@ -116,13 +113,13 @@ class GatewayTokens:
         row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, key))
         if row is None or not hmac.compare_digest(row.digest, key):
             raise Unauthorised
-        if changes != self._changes:  # what was read may be the past already
+        if changes != self._changes:  # the token may have been rotated during the read
             return await self.verify(token)
         caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id)
         self._cache.put(key, caller)
         return caller
 
-    def _let_go(self, agent_id: str, hold: asyncio.Timeout) -> None:
+    def _release(self, agent_id: str, hold: asyncio.Timeout) -> None:
         if (held := self._held.get(agent_id)) is not None:
             held.discard(hold)
             if not held:
@@ -130,8 +127,8 @@ class GatewayTokens:
 
     def _new(self, agent_id: str) -> tuple[Sensitive[str], bytes]:
         token = ids.new_token(_PREFIX)
-        return Sensitive(token), self._sealer.seal(token.encode(), _place(agent_id))
+        return Sensitive(token), self._sealer.seal(token.encode(), _associated_data(agent_id))
 
 
-def _place(agent_id: str) -> str:
-    return store.GATEWAY_TOKEN_PLACE.format(agent_id=agent_id)
+def _associated_data(agent_id: str) -> str:
+    return store.GATEWAY_TOKEN_ASSOCIATED_DATA.format(agent_id=agent_id)

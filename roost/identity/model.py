@@ -1,4 +1,4 @@
-"""The records of identity, and what a key may be limited to."""
+"""Records of tenants, keys and tokens, and the scopes of keys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,10 +39,10 @@ class Tenant:
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A service JWT's row; its id is the token's `jti`. The token itself is not kept.
+    """The row of a service JWT. Its id is the token's `jti`; the token itself is not stored.
 
-    handle: its public name, for clients that show it with a secret in place of the token, of which `proof` is kept.
-    max_uses: how many requests it is good for, of which it had `uses`.
+    handle: public name for clients that send it with a secret instead of the token; `proof` is the secret's digest.
+    max_uses: maximum number of requests, of which `uses` have been made.
     """
 
     id: str
@@ -60,7 +60,7 @@ class ApiKey:
 
 @dataclass(frozen=True)
 class IssuedApiKey:
-    """A new key in both its forms, which are shown this once: a token, or a handle and a secret."""
+    """A new key in both forms, shown only once: a token, or a handle and a secret."""
 
     token: Sensitive[str]
     handle: str
@@ -69,7 +69,7 @@ class IssuedApiKey:
 
 @dataclass(frozen=True)
 class KeyFilter:
-    """Which of a tenant's keys are listed; `name` is a part of the name."""
+    """Filter of a tenant's keys; `name` is a substring."""
 
     revoked: bool | None = None
     limited: bool | None = None
@@ -79,7 +79,7 @@ class KeyFilter:
 
 @dataclass(frozen=True)
 class AgentToken:
-    """An agent's gateway token and whose agent it is."""
+    """An agent's gateway token and the agent's tenant."""
 
     agent_id: str
     tenant_id: str

@@ -1,8 +1,8 @@
-"""Platform tokens: what an agent shows on the management address to act on its owner's behalf, for an hour.
+"""Platform tokens, with which agents act for their owners at the management address for an hour.
 
-A JWT (HS256) of a type and an audience of its own, so that neither it nor a service key is ever taken for the other
-(RFC 8725, 3.9 and 3.11). It is bound to the agent, its tenant and the gateway token of the moment: a rotation or the
-agent's end are its end, too. No row is kept.
+A token is a JWT (HS256) with its own type and audience, so that it cannot be confused with a service key (RFC 8725, 3.9
+and 3.11). It is bound to the agent, its tenant and its current gateway token: a rotation or the agent's deletion
+invalidates it. Tokens are not stored.
 """
 
 import hmac
@@ -46,11 +46,11 @@ class PlatformTokens:
         gateways.subscribe(self._forget)
 
     async def issue(self, agent_id: str) -> IssuedPlatformToken:
-        """A token for the agent. Raises UnknownAgent, and Unsealable when the signing key cannot be opened."""
+        """Issue a token for the agent. Raises UnknownAgent, UnsealFailed."""
         return await self._db.write(lambda connection: self._issue(connection, agent_id))
 
     async def verify(self, token: str) -> Caller:
-        """Raises Unauthorised."""
+        """Return the caller of a valid token. Raises Unauthorised."""
         if len(token) > _LONGEST:
             raise Unauthorised
         key = token_digest(token)
@@ -58,7 +58,7 @@ class PlatformTokens:
             return caller
         changes = self._changes
         caller = await self._db.read(lambda connection: self._verify(connection, token))
-        if changes != self._changes:  # what was read may be the past already
+        if changes != self._changes:  # the token may have been rotated during the read
             return await self.verify(token)
         self._cache.put(key, caller)
         return caller
@@ -114,7 +114,7 @@ class PlatformTokens:
 
 
 def is_platform(token: str) -> bool:
-    """Whether a token claims to be one of these; only `verify` knows whether it is."""
+    """Return whether a token claims to be a platform token, without verifying it."""
     try:
         return len(token) <= _LONGEST and jwt.get_unverified_header(token).get("typ") == _TYPE
     except (jwt.PyJWTError, ValueError, TypeError):
@@ -122,5 +122,5 @@ def is_platform(token: str) -> bool:
 
 
 def _fingerprint(gateway_digest: bytes) -> str:
-    """Names a gateway token without telling what is stored of it."""
+    """Identify a gateway token without revealing its stored digest."""
     return token_digest(f"platform {gateway_digest.hex()}").hex()[:32]

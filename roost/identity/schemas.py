@@ -1,4 +1,4 @@
-"""Shapes of API keys, as the storage clients send and read them; camelCase and snake_case stand side by side there."""
+"""API shapes of keys, as the storage clients expect them, with both camelCase and snake_case names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
@@ -15,22 +15,22 @@ _ENDPOINTS: Mapping[str, str] = {
     **dict.fromkeys(("hashMetadata", "hashPinPolicy", "pinByHash", "pinFileToIPFS", "pinJSONToIPFS"), _WRITE),
     **dict.fromkeys(("unpin", "userPinPolicy", "addPinObject", "removePinObject", "replacePinObject"), _WRITE),
 }
-"""The scope behind each endpoint of the old API that a key can be limited to."""
-_DEEPEST = 3
+"""Scopes of the old API's endpoints, to which a key can be limited."""
+_MAX_DEPTH = 3
 
 
 class KeyPermissions(StorageSchema):
-    """`admin`: everything. Else scopes by name in `resources`, or endpoints of the old API that are true."""
+    """Permissions: `admin` for all, otherwise scopes in `resources` or true `endpoints` of the old API."""
 
     admin: bool = False
     resources: Annotated[Sequence[str], Field(max_length=100)] = ()
     endpoints: Mapping[str, Any] | None = None
 
     def scopes(self) -> frozenset[str]:
-        """Empty for an admin. Raises InvalidPermissions for none and for unknown endpoints."""
+        """Return the scopes, none for an admin. Raises InvalidPermissions if there are none or unknown endpoints."""
         if self.admin:
             return frozenset()
-        found = {*self.resources, *_scopes(self.endpoints or {}, _DEEPEST)}
+        found = {*self.resources, *_scopes(self.endpoints or {}, _MAX_DEPTH)}
         if not found:
             raise InvalidPermissions("permissions must be admin, or name resources or endpoints")
         return frozenset(found)
@@ -54,7 +54,7 @@ class KeyScopes(StorageSchema):
 
 
 class KeyRecord(StorageSchema):
-    """`key` is what it is revoked by. Neither token nor secret is ever shown again."""
+    """A listed key, without token and secret; `key` identifies it for revocation."""
 
     id: str
     name: str
@@ -73,8 +73,8 @@ class KeyList(StorageSchema):
     count: int
 
 
-def issued_key_record(made: IssuedApiKey) -> IssuedKeyRecord:
-    return IssuedKeyRecord(jwt=made.token.reveal(), pinata_api_key=made.handle, pinata_api_secret=made.secret.reveal())
+def issued_key_record(key: IssuedApiKey) -> IssuedKeyRecord:
+    return IssuedKeyRecord(jwt=key.token.reveal(), pinata_api_key=key.handle, pinata_api_secret=key.secret.reveal())
 
 
 def key_list(keys: Sequence[ApiKey], count: int) -> KeyList:
@@ -101,6 +101,6 @@ def _scopes(endpoints: Mapping[str, Any], depth: int) -> Iterator[str]:
         if isinstance(value, Mapping) and depth > 0:
             yield from _scopes(cast("Mapping[str, Any]", value), depth - 1)
         elif not isinstance(value, bool) or name not in _ENDPOINTS:
-            raise InvalidPermissions("permissions.endpoints has something unknown")
+            raise InvalidPermissions(f"permissions.endpoints.{name} is unknown or not a boolean")
         elif value:
             yield _ENDPOINTS[name]

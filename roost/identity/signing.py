@@ -1,6 +1,6 @@
-"""The keys that sign our JWTs: sealed rows, shared by all servers of a deployment and by the command line.
+"""Signing keys of JWTs: sealed rows, shared by all servers of a deployment and by the command line.
 
-A token names its key by `kid`, which is only ever looked up in our own table.
+A token names its key by `kid`, which is looked up in our own table only.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ class SigningKeys:
         self._known: dict[str, bytes] = {}
 
     def get_newest(self, connection: Connection) -> tuple[str, bytes]:
-        """The key that signs, and its id; the first caller of a new deployment makes it. Raises Unsealable."""
+        """Return the newest key and its id; create the first one if necessary. Raises UnsealFailed."""
         self._load(connection)
         if not self._known:
             kid, secret = ids.new_id(), ids.random_bytes(32)
-            store.add_signing_key(connection, kid, self._sealer.seal(secret, _place(kid)), clock.utc_now())
+            store.add_signing_key(connection, kid, self._sealer.seal(secret, _associated_data(kid)), clock.utc_now())
             self._known[kid] = secret
         kid = list(self._known)[-1]
         return kid, self._known[kid]
 
     def secret(self, connection: Connection, kid: object) -> bytes | None:
-        """The key of that id; None when there is none."""
+        """Return the key with this id, or None."""
         if not isinstance(kid, str):
             return None
         if kid not in self._known:
@@ -38,14 +38,14 @@ class SigningKeys:
         return self._known.get(kid)
 
     def secrets(self, connection: Connection) -> Sequence[bytes]:
-        """All keys that there are: what is checked without a `kid` was signed with one of them."""
+        """List all keys, for verifying tokens without a `kid`."""
         self._load(connection)
         return list(self._known.values())
 
     def _load(self, connection: Connection) -> None:
         rows = store.all_signing_keys(connection)
-        self._known = {kid: self._sealer.open(sealed, _place(kid)).reveal() for kid, sealed in rows}
+        self._known = {kid: self._sealer.open(sealed, _associated_data(kid)).reveal() for kid, sealed in rows}
 
 
-def _place(kid: str) -> str:
-    return store.SIGNING_KEY_PLACE.format(id=kid)
+def _associated_data(kid: str) -> str:
+    return store.SIGNING_KEY_ASSOCIATED_DATA.format(id=kid)

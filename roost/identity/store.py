@@ -1,4 +1,4 @@
-"""The tables of identity and every line of SQL about them."""
+"""SQL of tenants, keys and tokens."""
 
 from datetime import datetime
 from typing import Any
@@ -11,8 +11,8 @@ from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, KeyFilter, Tenant
 
-SIGNING_KEY_PLACE = "signing_keys/{id}"
-GATEWAY_TOKEN_PLACE = "gateway_tokens/{agent_id}"  # noqa: S105 - where a token is, not the token
+SIGNING_KEY_ASSOCIATED_DATA = "signing_keys/{id}"
+GATEWAY_TOKEN_ASSOCIATED_DATA = "gateway_tokens/{agent_id}"  # noqa: S105 - no secret
 
 tenants = sa.Table(
     "tenants",
@@ -44,7 +44,7 @@ signing_keys = sa.Table(
     "signing_keys",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sealed_column("sealed", SIGNING_KEY_PLACE),
+    sealed_column("sealed", SIGNING_KEY_ASSOCIATED_DATA),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
@@ -54,13 +54,13 @@ gateway_tokens = sa.Table(
     sa.Column("agent_id", sa.String(36), primary_key=True),
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
     sa.Column("digest", sa.LargeBinary(32), nullable=False, unique=True),
-    sealed_column("sealed", GATEWAY_TOKEN_PLACE),
+    sealed_column("sealed", GATEWAY_TOKEN_ASSOCIATED_DATA),
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
 
 def add_tenant(connection: Connection, tenant: Tenant) -> bool:
-    """Whether it was added: not when there is one of that name."""
+    """Insert a tenant; return False if the name is taken."""
     row = {"id": tenant.id, "name": tenant.name, "plan": tenant.plan.value, "created_at": tenant.created_at}
     return insert_or_ignore(connection, tenants.insert().values(row))
 
@@ -74,7 +74,7 @@ def find_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
 
 
 def lock_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
-    """The tenant, with its row held until the transaction ends: what counts rows of a tenant starts here."""
+    """Return the tenant and lock its row until the transaction ends; lock it before counting its rows."""
     query = tenants.select().where(tenants.c.id == tenant_id).with_for_update()
     return _tenant(connection.execute(query).first())
 
@@ -110,26 +110,26 @@ def find_key_by_handle(connection: Connection, handle: str) -> ApiKey | None:
 
 
 def use_key(connection: Connection, key_id: str) -> bool:
-    """Count a request. Whether the key was still good for one."""
-    is_good = (api_keys.c.id == key_id, api_keys.c.uses < api_keys.c.max_uses)
-    return connection.execute(api_keys.update().where(*is_good).values(uses=api_keys.c.uses + 1)).rowcount == 1
+    """Count a request; return False if the key is exhausted."""
+    is_usable = (api_keys.c.id == key_id, api_keys.c.uses < api_keys.c.max_uses)
+    return connection.execute(api_keys.update().where(*is_usable).values(uses=api_keys.c.uses + 1)).rowcount == 1
 
 
 def filter_keys(
-    connection: Connection, tenant_id: str, chosen: KeyFilter, offset: int, limit: int
+    connection: Connection, tenant_id: str, key_filter: KeyFilter, offset: int, limit: int
 ) -> tuple[list[ApiKey], int]:
-    """Some of the keys that the filter lets through, the newest first, and how many there are."""
+    """List a page of the matching keys, newest first, and return their total."""
     conditions = [api_keys.c.tenant_id == tenant_id]
     is_exhausted = sa.and_(api_keys.c.max_uses.is_not(None), api_keys.c.uses >= api_keys.c.max_uses)
-    for wanted, condition in (
-        (chosen.revoked, api_keys.c.revoked_at.is_not(None)),
-        (chosen.limited, api_keys.c.max_uses.is_not(None)),
-        (chosen.exhausted, is_exhausted),
+    for expected, condition in (
+        (key_filter.revoked, api_keys.c.revoked_at.is_not(None)),
+        (key_filter.limited, api_keys.c.max_uses.is_not(None)),
+        (key_filter.exhausted, is_exhausted),
     ):
-        if wanted is not None:
-            conditions.append(condition if wanted else sa.not_(condition))
-    if chosen.name is not None:
-        conditions.append(api_keys.c.name.icontains(chosen.name, autoescape=True))
+        if expected is not None:
+            conditions.append(condition if expected else sa.not_(condition))
+    if key_filter.name is not None:
+        conditions.append(api_keys.c.name.icontains(key_filter.name, autoescape=True))
     count = connection.execute(sa.select(sa.func.count()).select_from(api_keys).where(*conditions)).scalar_one()
     order = (api_keys.c.created_at.desc(), api_keys.c.id)
     query = api_keys.select().where(*conditions).order_by(*order).offset(offset).limit(limit)
@@ -151,7 +151,7 @@ def add_signing_key(connection: Connection, key_id: str, sealed: bytes, at: date
 
 
 def all_signing_keys(connection: Connection) -> list[tuple[str, bytes]]:
-    """Oldest first; the newest signs."""
+    """List the signing keys, oldest first."""
     rows = connection.execute(signing_keys.select().order_by(signing_keys.c.created_at))
     return [(row.id, row.sealed) for row in rows]
 
@@ -176,7 +176,7 @@ def remove_gateway_token(connection: Connection, agent_id: str) -> None:
 
 
 def find_gateway_token(connection: Connection, agent_id: str) -> Any:
-    """The row of an agent's token: agent_id, tenant_id, digest, sealed, created_at; or None."""
+    """Return the row of an agent's token (agent_id, tenant_id, digest, sealed, created_at) or None."""
     return connection.execute(gateway_tokens.select().where(gateway_tokens.c.agent_id == agent_id)).first()
 
 

@@ -1,6 +1,6 @@
-"""Slows down guessing: after many failed credentials from one peer the answer is 429 for a while.
+"""Throttling of guesses: after many failed credentials from one peer, the response is 429 for a while.
 
-Good credentials are never throttled, so a guesser behind a shared address locks nobody out.
+Valid credentials are never throttled, so guesses from a shared address do not lock out its other users.
 """
 
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from roost.core import clock
 from roost.identity.errors import TooManyAttempts
 
-_WINDOW = 60.0
+_WINDOW_SECONDS = 60.0
 
 
 class FailedLoginThrottle:
@@ -18,14 +18,14 @@ class FailedLoginThrottle:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def record_failure(self, peer: str) -> None:
-        """Count one failure. Raises TooManyAttempts when the peer has used up its attempts of this minute."""
+        """Count a failure. Raises TooManyAttempts if the peer has no attempts left in this minute."""
         now = clock.monotonic_seconds()
         began, count = self._failures.get(peer, (now, 0))
-        if now - began > _WINDOW:
+        if now - began > _WINDOW_SECONDS:
             began, count = now, 0
         self._failures[peer] = (began, count + 1)
         self._failures.move_to_end(peer)
         if len(self._failures) > self._size:
             self._failures.popitem(last=False)
         if count >= self._attempts:
-            raise TooManyAttempts(retry_after=began + _WINDOW - now)
+            raise TooManyAttempts(retry_after=began + _WINDOW_SECONDS - now)

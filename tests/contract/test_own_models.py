@@ -87,7 +87,7 @@ async def test_an_agent_gets_the_models_of_its_own_provider_first(house: Running
             body = {"model": f"anthropic/{MODEL}", "messages": [{"role": "user", "content": "x"}]}
             assert (await stranger.post("/v0/llm/v1/chat/completions", json=body)).status_code == 404
         assert len(provider.bodies) == 2
-    usage = await house.roost.agents.models.usage(
+    usage = await house.roost.agents.models.list_usage(
         await house.roost.core.gateway_tokens.get_tenant_id(owner.record["agentId"])
     )
     assert [(row.model, row.requests) for row in usage] == [(f"anthropic/{MODEL}", 2)]

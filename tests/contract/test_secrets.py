@@ -285,9 +285,9 @@ async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.Captu
         failed = (await api.get(f"/v0/agents/{made['agentId']}")).json()["agent"]
         assert (failed["status"], failed["statusReason"]) == (
             "failed",
-            "The secret ONE could not be opened; give it its value anew",
+            "The secret ONE could not be opened; set its value again",
         )
-        assert "a stored secret does not open" in capsys.readouterr().out
+        assert "secret.unseal_failed" in capsys.readouterr().out
         for secret in (one, two):
             assert (await api.put(f"/v0/secrets/{secret['id']}", json={"value": "new"})).status_code == 200
         assert (await api.post(f"/v0/agents/{made['agentId']}/restart")).status_code == 200

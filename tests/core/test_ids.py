@@ -15,11 +15,11 @@ def test_ids_are_random_uuids() -> None:
 @pytest.mark.parametrize("length", [1, 16, 63])
 def test_host_labels_are_dns_labels_that_start_with_a_letter(length: int) -> None:
     for _ in range(200):
-        assert re.fullmatch(rf"[a-z][a-z2-9]{{{length - 1}}}", ids.host_label(length))
+        assert re.fullmatch(rf"[a-z][a-z2-9]{{{length - 1}}}", ids.new_host_label(length))
 
 
 def test_host_labels_use_no_signs_that_look_alike() -> None:
-    used = set("".join(ids.host_label() for _ in range(500)))
+    used = set("".join(ids.new_host_label() for _ in range(500)))
     assert not used & set("lo01")
     assert len(used) == 32
 

@@ -56,7 +56,7 @@ def test_a_line_is_one_json_object_with_level_time_and_room() -> None:
         _log("log.configure_logging(pretty=False); log.get_logger('roost.x').info('thing.done', count=2)")
     )
     assert line.pop("timestamp").endswith("Z")
-    assert line == {"event": "thing.done", "level": "info", "room": "roost.x", "count": 2}
+    assert line == {"event": "thing.done", "level": "info", "logger": "roost.x", "count": 2}
 
 
 def test_the_request_id_is_on_every_line_of_its_request() -> None:

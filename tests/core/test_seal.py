@@ -9,10 +9,10 @@ KEY = Sensitive(bytes(range(32)))
 PLACE = "secrets/1/1"
 
 
-@given(value=st.binary(max_size=500), place=st.text(max_size=50))
-def test_what_is_sealed_opens_at_its_place(value: bytes, place: str) -> None:
+@given(value=st.binary(max_size=500), associated_data=st.text(max_size=50))
+def test_what_is_sealed_opens_at_its_place(value: bytes, associated_data: str) -> None:
     sealer = Sealer(KEY)
-    assert sealer.open(sealer.seal(value, place), place) == Sensitive(value)
+    assert sealer.open(sealer.seal(value, associated_data), associated_data) == Sensitive(value)
 
 
 def test_an_envelope_shows_nothing_of_its_value_and_is_never_the_same() -> None:
@@ -27,10 +27,10 @@ def test_another_process_with_the_same_key_opens_it() -> None:
     assert Sealer(KEY).open(Sealer(Sensitive(KEY.reveal())).seal(b"value", PLACE), PLACE).reveal() == b"value"
 
 
-@pytest.mark.parametrize("place", ["secrets/2/1", "secrets/1/2", "", "secrets/1/1 "])
-def test_a_moved_envelope_does_not_open(place: str) -> None:
+@pytest.mark.parametrize("associated_data", ["secrets/2/1", "secrets/1/2", "", "secrets/1/1 "])
+def test_a_moved_envelope_does_not_open(associated_data: str) -> None:
     with pytest.raises(UnsealFailed):
-        Sealer(KEY).open(Sealer(KEY).seal(b"value", PLACE), place)
+        Sealer(KEY).open(Sealer(KEY).seal(b"value", PLACE), associated_data)
 
 
 def test_every_flipped_bit_is_noticed() -> None:

@@ -144,8 +144,8 @@ async def test_listing_shows_a_tenants_own_keys(database: Database, keys: ApiKey
     issue(database, keys)
     issue(database, keys)
     issue(database, keys, "other")
-    assert len(database.run(lambda c: ApiKeys.list_of_tenant(c, "acme"))) == 2
-    assert database.run(lambda c: ApiKeys.list_of_tenant(c, "nobody")) == []
+    assert len(database.run(lambda c: ApiKeys.list_tenant_keys(c, "acme"))) == 2
+    assert database.run(lambda c: ApiKeys.list_tenant_keys(c, "nobody")) == []
 
 
 def test_tenants_are_made_once_and_change_their_plan(database: Database) -> None:

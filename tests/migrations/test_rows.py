@@ -170,8 +170,8 @@ async def test_agents_and_what_they_have(grown: Database) -> None:
     (secret,), _ = await SecretService(grown, SEALER, roster).list(TENANT)
     assert secret.value is not None
     assert secret.value.reveal() == "wört"
-    assert (await grown.read(lambda connection: scripts.of_agent(connection, "a1")))["build"].exit_code == 1
-    counted = await grown.read(lambda connection: usage.usage(connection, TENANT, None, ""))
+    assert (await grown.read(lambda connection: scripts.list_scripts(connection, "a1")))["build"].exit_code == 1
+    counted = await grown.read(lambda connection: usage.list_usage(connection, TENANT, None, ""))
     assert [one.prompt_tokens for one in counted] == [2**40] * 2
 
 

@@ -1,1 +1,1 @@
-"""Chat channels of an agent: telegram, slack, discord, whatsapp."""
+"""Chat channels of an agent: Telegram, Slack, Discord, WhatsApp."""

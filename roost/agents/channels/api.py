@@ -1,4 +1,4 @@
-"""The channels' table of the contract."""
+"""Channels of an agent over HTTP (contract: Channels)."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 
 @router.get("")
 async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.ChannelList:
-    """The agent's channels, tokens masked, and what its running gateway says of them."""
+    """List the agent's channels with masked tokens and their status in the running gateway."""
     return schemas.channel_list(await channels.get_overview(agent_id))
 
 
@@ -24,7 +24,7 @@ async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.
 async def configure(
     _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
 ) -> schemas.ChannelChangeRecord:
-    """Configure a channel, or change what is said of it; a token that is not given stays."""
+    """Configure a channel or change its settings; omitted fields keep their values."""
     return schemas.change_record(await channels.configure(agent_id, channel, body.to_request()))
 
 

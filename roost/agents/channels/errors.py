@@ -1,10 +1,10 @@
-"""What can go wrong with channels (contract, Errors)."""
+"""Errors of channels (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class UnsupportedChannel(Problem):
-    """A name that is no channel's, or a channel that the agent's engine cannot connect."""
+    """The name is unknown, or the agent's engine cannot connect this channel."""
 
     kind = ProblemKind.INVALID
     message = "Unsupported channel"
@@ -21,14 +21,14 @@ class MissingAppToken(Problem):
 
 
 class InvalidChannelToken(Problem):
-    """Not the form of the platform's tokens; the message tells the form."""
+    """The token does not have the platform's format, which the message describes."""
 
     kind = ProblemKind.INVALID
     message = "The token is not valid"
 
 
 class InvalidAllowFrom(Problem):
-    """An id that is none on the platform, or too many of them."""
+    """An id is malformed for the platform, or there are too many ids."""
 
     kind = ProblemKind.INVALID
     message = "allowFrom is not valid"
@@ -40,21 +40,21 @@ class ChannelPlanTooSmall(Problem):
 
 
 class BotTokenInUse(Problem):
-    """Two programs that ask a platform with the same token take each other's messages away."""
+    """Another agent uses the token: two clients with one token would receive each other's messages."""
 
     kind = ProblemKind.CONFLICT
     message = "This token is used by another agent"
 
 
 class ChannelConfigurationFailed(Problem):
-    """Nothing was changed: what was configured before counts."""
+    """The change was rolled back: the previous configuration stays."""
 
     kind = ProblemKind.FAILED
     message = "Configuration failed"
 
 
 class ChannelRemovalFailed(Problem):
-    """Nothing was changed: the channel is configured as before."""
+    """The removal was rolled back: the channel stays configured."""
 
     kind = ProblemKind.FAILED
     message = "Removal failed"

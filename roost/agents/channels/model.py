@@ -1,4 +1,4 @@
-"""A channel as an agent has it, and what makes a valid one: pure rules, no platform and no engine."""
+"""Channels of an agent and their validation: pure rules, without platform and engine."""
 
 import hashlib
 import re
@@ -28,33 +28,33 @@ TOKEN_LIMIT = 1024
 ANYONE = "*"
 
 _BOT_TOKENS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    TELEGRAM: (re.compile(r"[0-9]{6,12}:[A-Za-z0-9_-]{30,50}"), "digits, a colon and 30 to 50 signs"),
+    TELEGRAM: (re.compile(r"[0-9]{6,12}:[A-Za-z0-9_-]{30,50}"), "digits, a colon and 30 to 50 characters"),
     SLACK: (re.compile(r"xoxb-[A-Za-z0-9-]{3,}"), "it starts with xoxb-"),
     DISCORD: (
         re.compile(r"[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{3,}\.[A-Za-z0-9_-]{10,}"),
-        "three parts with dots between",
+        "three parts separated by dots",
     ),
-    WHATSAPP: (re.compile(r"[!-~]+"), "printable signs without spaces"),
+    WHATSAPP: (re.compile(r"[!-~]+"), "printable characters without spaces"),
 }
 _APP_TOKEN = re.compile(r"xapp-[A-Za-z0-9-]{3,}")
 _USER_IDS: Mapping[str, tuple[re.Pattern[str], str]] = {
     TELEGRAM: (re.compile(r"[0-9]{1,20}"), "digits"),
-    SLACK: (re.compile(r"[UW][A-Z0-9]{1,20}"), "U or W and then capitals and digits"),
+    SLACK: (re.compile(r"[UW][A-Z0-9]{1,20}"), "U or W followed by capital letters and digits"),
     DISCORD: (re.compile(r"[0-9]{1,20}"), "digits"),
-    WHATSAPP: (re.compile(r"\+?[0-9]{5,15}"), "a phone number with its country's code"),
+    WHATSAPP: (re.compile(r"\+?[0-9]{5,15}"), "a phone number with its country code"),
 }
-_HINT, _SHORTEST_HINTED = 4, 16
+_HINT_LENGTH, _MIN_HINTED_LENGTH = 4, 16
 
 
 class ChannelRestarts(Protocol):
-    """Restarts an agent's gateway, and returns when it answers again. Raises a Problem when it does not."""
+    """Restarts an agent's gateway and returns once it responds; raises a Problem if it does not."""
 
     async def __call__(self, agent_id: str) -> object: ...
 
 
 @dataclass(frozen=True)
 class ChannelRequest:
-    """What a person asks for; None is what was not said, and a blank token is as good as none."""
+    """Requested settings of a channel; None keeps the present value, and so does a blank token."""
 
     bot_token: Sensitive[str] | None = None
     app_token: Sensitive[str] | None = None
@@ -65,7 +65,7 @@ class ChannelRequest:
 
 @dataclass(frozen=True)
 class Channel:
-    """bot_name: what the platform calls the bot, once it has been asked."""
+    """A configured channel; `bot_name` is the bot's name on the platform, once known."""
 
     name: str
     bot_token: Sensitive[str]
@@ -77,7 +77,7 @@ class Channel:
 
     @property
     def token_hashes(self) -> tuple[str | None, str | None]:
-        """By which the tokens are known without being opened. WhatsApp's needs not be one of its own."""
+        """Hashes for finding duplicates of sealed tokens; WhatsApp tokens need not be unique."""
         if self.name == WHATSAPP:
             return None, None
         return _hash(self.bot_token), None if self.app_token is None else _hash(self.app_token)
@@ -89,7 +89,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class ChannelStatus:
-    """A channel with what the running gateway says of it, if it does."""
+    """A channel with its state in the running gateway, if known."""
 
     channel: Channel
     state: ChannelState | None
@@ -97,7 +97,7 @@ class ChannelStatus:
 
 @dataclass(frozen=True)
 class ChannelOverview:
-    """An agent's channels by name; `version` is its engine's."""
+    """An agent's channels by name, and the version of its engine."""
 
     channels: Mapping[str, ChannelStatus]
     version: str
@@ -105,20 +105,17 @@ class ChannelOverview:
 
 @dataclass(frozen=True)
 class ChannelChange:
-    """warning: what a person should know or do beside."""
+    """The result of a change; `warning` is a hint for the user."""
 
     message: str
     bot_name: str | None = None
     warning: str | None = None
 
 
-def merge_request(name: str, order: ChannelRequest, present: Channel | None) -> Channel:
-    """The channel that is asked for, where `present` is what there is now; what was not said stays as it is.
-
-    Raises MissingBotToken, MissingAppToken.
-    """
-    bot_token = _non_blank(order.bot_token) or (present.bot_token if present else None)
-    app_token = (_non_blank(order.app_token) or (present.app_token if present else None)) if name == SLACK else None
+def merge_request(name: str, request: ChannelRequest, present: Channel | None) -> Channel:
+    """Apply a request to the `present` channel, if there is one. Raises MissingBotToken, MissingAppToken."""
+    bot_token = _non_blank(request.bot_token) or (present.bot_token if present else None)
+    app_token = (_non_blank(request.app_token) or (present.app_token if present else None)) if name == SLACK else None
     if bot_token is None:
         raise MissingBotToken
     if name == SLACK and app_token is None:
@@ -130,37 +127,37 @@ def merge_request(name: str, order: ChannelRequest, present: Channel | None) -> 
         present,
         bot_token=bot_token,
         app_token=app_token,
-        dm_policy=order.dm_policy or present.dm_policy,
-        allow_from=present.allow_from if order.allow_from is None else tuple(dict.fromkeys(order.allow_from)),
-        enabled=present.enabled if order.enabled is None else order.enabled,
+        dm_policy=request.dm_policy or present.dm_policy,
+        allow_from=present.allow_from if request.allow_from is None else tuple(dict.fromkeys(request.allow_from)),
+        enabled=present.enabled if request.enabled is None else request.enabled,
         bot_name=None if new else present.bot_name,
     )
 
 
 def check_channel(channel: Channel) -> None:
-    """Whether tokens and ids have the form of the platform's. Raises InvalidToken, InvalidAllowFrom."""
-    form, words = _BOT_TOKENS[channel.name]
-    if not _is_valid_token(form, channel.bot_token):
-        raise InvalidChannelToken(f"This is not a bot token of {LABELS[channel.name]}: {words}")
+    """Check the format of tokens and user ids. Raises InvalidChannelToken, InvalidAllowFrom."""
+    pattern, description = _BOT_TOKENS[channel.name]
+    if not _is_valid_token(pattern, channel.bot_token):
+        raise InvalidChannelToken(f"This is not a bot token of {LABELS[channel.name]}: {description}")
     if channel.app_token is not None and not _is_valid_token(_APP_TOKEN, channel.app_token):
         raise InvalidChannelToken("This is not an app-level token of Slack: it starts with xapp-")
     if len(channel.allow_from) > ALLOW_FROM_LIMIT:
         raise InvalidAllowFrom(f"allowFrom can have at most {ALLOW_FROM_LIMIT} ids")
-    form, words = _USER_IDS[channel.name]
+    pattern, description = _USER_IDS[channel.name]
     for user in channel.allow_from:
         anyone = user == ANYONE and channel.dm_policy == "open"
-        if not anyone and (len(user) > ID_LIMIT or not form.fullmatch(user)):
-            raise InvalidAllowFrom(f"allowFrom has something that is no user id of {LABELS[channel.name]}: {words}")
+        if not anyone and (len(user) > ID_LIMIT or not pattern.fullmatch(user)):
+            raise InvalidAllowFrom(f"allowFrom contains an invalid {LABELS[channel.name]} user id: {description}")
 
 
 def token_hint(token: Sensitive[str]) -> str | None:
-    """The last signs of a token that is long enough for that to tell nothing."""
+    """Return the last characters of a token, or None if it is too short to show them safely."""
     text = token.reveal()
-    return text[-_HINT:] if len(text) >= _SHORTEST_HINTED else None
+    return text[-_HINT_LENGTH:] if len(text) >= _MIN_HINTED_LENGTH else None
 
 
 def redact_state(state: ChannelState | None, channel: Channel) -> ChannelState | None:
-    """What a gateway says of a channel, as people may see it: plain, and without the tokens, which errors may quote."""
+    """Sanitize the error of a channel's state and remove tokens, which errors may quote."""
     if state is None or state.last_error is None:
         return state
     text = state.last_error
@@ -175,8 +172,8 @@ def _non_blank(token: Sensitive[str] | None) -> Sensitive[str] | None:
     return Sensitive(text) if text else None
 
 
-def _is_valid_token(form: re.Pattern[str], token: Sensitive[str]) -> bool:
-    return len(token.reveal()) <= TOKEN_LIMIT and form.fullmatch(token.reveal()) is not None
+def _is_valid_token(pattern: re.Pattern[str], token: Sensitive[str]) -> bool:
+    return len(token.reveal()) <= TOKEN_LIMIT and pattern.fullmatch(token.reveal()) is not None
 
 
 def _hash(token: Sensitive[str]) -> str:

@@ -1,6 +1,6 @@
-"""The book of channels: which an agent has, with their tokens sealed. One token is in it once.
+"""Stored channels of agents. Tokens are sealed, and each token is stored once.
 
-What is written here is what the gateway gets at its next start. It asks no platform and no gateway.
+The gateway gets the stored channels at its next start; this module contacts neither platforms nor gateways.
 """
 
 import json
@@ -21,52 +21,52 @@ from roost.drivers.engine.abilities.channels import ChannelSetup, DmPolicy
 
 
 class ChannelRepository:
-    def __init__(self, db: Database, sealer: Sealer, roster: AgentRepository) -> None:
+    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository) -> None:
         self._db = db
         self._sealer = sealer
-        self._roster = roster
+        self._agents = agents
 
     async def get_channels(self, agent_id: str) -> Mapping[str, Channel]:
-        """By name. Raises Unsealable."""
+        """Return the agent's channels by name. Raises UnsealFailed."""
         rows = await self._db.read(lambda connection: store.list_channel_rows(connection, agent_id))
         return {name: self._open(row) for name, row in rows.items()}
 
     async def get_setups(self, agent_id: str) -> Mapping[str, ChannelSetup]:
-        """The channels that are on, as a gateway gets them."""
+        """Return the enabled channels in the form for a gateway."""
         return {
             name: channel.to_setup() for name, channel in (await self.get_channels(agent_id)).items() if channel.enabled
         }
 
     async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
-        """The tokens of the agent, which nobody is to read in its logs."""
+        """List the agent's tokens, which its logs mask."""
         try:
             channels = (await self.get_channels(agent_id)).values()
-        except UnsealFailed:  # then no gateway has been given one either
+        except UnsealFailed:  # then no gateway has received one either
             return ()
-        return [token for one in channels for token in (one.bot_token, one.app_token) if token is not None]
+        return [token for channel in channels for token in (channel.bot_token, channel.app_token) if token is not None]
 
     async def save(self, agent_id: str, channel: Channel) -> None:
-        """Add or replace. Raises TokenInUse, AgentGone."""
+        """Insert or replace a channel. Raises BotTokenInUse, AgentNotFound."""
 
         def change(connection: Connection) -> None:
-            self._roster.lock(connection, agent_id)
+            self._agents.lock(connection, agent_id)
             self.save_in_transaction(connection, agent_id, [channel])
 
         await self._db.write(change)
 
     def save_in_transaction(self, connection: Connection, agent_id: str, channels: Sequence[Channel]) -> None:
-        """`put` inside the caller's transaction, for an agent that is there."""
+        """Save channels of an existing agent in the caller's transaction. Raises BotTokenInUse."""
         for channel in channels:
             if not store.upsert_channel(connection, agent_id, channel, self._seal(agent_id, channel), clock.utc_now()):
                 raise BotTokenInUse
 
     async def remove(self, agent_id: str, name: str) -> None:
-        """Idempotent."""
+        """Remove a channel; idempotent."""
         await self._db.write(lambda connection: store.delete_channel(connection, agent_id, name))
 
     @staticmethod
     def remove_all(connection: Connection, agent_id: str) -> None:
-        """Forget all of an agent that goes, inside the transaction that hides it: others may have its bots at once."""
+        """Remove all channels of an agent, in the transaction that marks it deleted; its tokens become free at once."""
         store.delete_channels(connection, agent_id)
 
     def _seal(self, agent_id: str, channel: Channel) -> bytes:

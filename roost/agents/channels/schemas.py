@@ -1,4 +1,4 @@
-"""Shapes of channels (contract: Channel configuration object); what it leaves open follows the reference's clients."""
+"""API shapes of channels (contract: Channel configuration object; open details follow the reference's clients)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -36,7 +36,7 @@ class ChannelConfiguration(ApiSchema):
 
 
 class ChannelRecord(ApiSchema):
-    """`running`, `connected` and `lastError` are the running gateway's words, null while it says nothing."""
+    """`running`, `connected` and `lastError` come from the running gateway, and are null without it."""
 
     configured: bool = True
     enabled: bool
@@ -53,13 +53,13 @@ class ChannelRecord(ApiSchema):
 
 
 class WhatsAppRecord(ChannelRecord):
-    """`linked` is whether a person has scanned the QR code."""
+    """`linked` says whether the QR code has been scanned."""
 
     linked: bool | None
 
 
 class ChannelList(ApiSchema):
-    """null is a channel that is not configured; `version` is the engine's."""
+    """Channels by name, null if not configured; `version` is the engine's."""
 
     telegram: ChannelRecord | None
     slack: ChannelRecord | None
@@ -76,17 +76,17 @@ class ChannelChangeRecord(ApiSchema):
 
 
 def channel_list(overview: ChannelOverview) -> ChannelList:
-    records = {name: _record(shown) for name, shown in overview.channels.items()}
-    none = dict.fromkeys(("telegram", "slack", "discord", "whatsapp"))
-    return ChannelList.model_validate(none | records | {"version": overview.version})
+    records = {name: _record(status) for name, status in overview.channels.items()}
+    missing = dict.fromkeys(("telegram", "slack", "discord", "whatsapp"))
+    return ChannelList.model_validate(missing | records | {"version": overview.version})
 
 
 def change_record(result: ChannelChange) -> ChannelChangeRecord:
     return ChannelChangeRecord(message=result.message, bot_username=result.bot_name, warning=result.warning)
 
 
-def _record(shown: ChannelStatus) -> ChannelRecord:
-    channel, state = shown.channel, shown.state
+def _record(status: ChannelStatus) -> ChannelRecord:
+    channel, state = status.channel, status.state
     record = ChannelRecord(
         enabled=channel.enabled,
         dm_policy=channel.dm_policy,

@@ -1,8 +1,8 @@
-"""Channels of an agent: what there is, what it does now, and changing it so that what is kept and what runs agree.
+"""Channels of an agent: listing them and changing them, stored and in the running gateway.
 
-A change is kept first and then brought to the running gateway: at once where the engine can do that, by a restart of
-the gateway where it cannot. If that fails, what was there before is put back, in the book and in the gateway. An agent
-that does not run has the change at its next start.
+A change is stored first and then applied to the running gateway: at once if the engine supports that, otherwise by a
+restart of the gateway. If that fails, the previous channel is restored, in the database and in the gateway. A stopped
+agent gets the change at its next start.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from roost.identity import tenants
 from roost.identity.caller import Plan
 
 _STATUS_SECONDS = 5.0
-_LOOK_AGAIN = 0.2
-_START_GRACE = 30.0
-_LATER = "; it takes effect when the agent starts"
+_POLL_SECONDS = 0.2
+_START_GRACE_SECONDS = 30.0
+_AT_NEXT_START = "; it takes effect when the agent starts"
 
 _log = log.get_logger("channels")
 
@@ -45,67 +45,70 @@ class ChannelService:
     def __init__(
         self,
         db: Database,
-        book: ChannelRepository,
-        intake: ChannelValidator,
-        roster: AgentRepository,
-        reach: AgentRuntimes,
+        channels: ChannelRepository,
+        validator: ChannelValidator,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         restarts: ChannelRestarts,
     ) -> None:
         self._db = db
-        self._book = book
-        self._intake = intake
-        self._roster = roster
-        self._reach = reach
+        self._channels = channels
+        self._validator = validator
+        self._agents = agents
+        self._runtimes = runtimes
         self._restarts = restarts
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get_overview(self, agent_id: str) -> ChannelOverview:
-        """Raises AgentGone."""
-        agent = await self._roster.get(agent_id)
-        channels = await self._book.get_channels(agent_id)
+        """Return the agent's channels and their status. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
+        channels = await self._channels.get_channels(agent_id)
         states = await self._get_states(agent)
-        shown = {
+        statuses = {
             name: ChannelStatus(channel, redact_state(states.get(name), channel)) for name, channel in channels.items()
         }
-        return ChannelOverview(shown, agent.engine_version)
+        return ChannelOverview(statuses, agent.engine_version)
 
-    async def configure(self, agent_id: str, name: str, order: ChannelRequest) -> ChannelChange:
-        """Raises what `Intake.take` raises, TokenInUse, ConfigurationFailed, AgentGone."""
+    async def configure(self, agent_id: str, name: str, request: ChannelRequest) -> ChannelChange:
+        """Configure a channel.
+
+        Raises the errors of `ChannelValidator.validate`, BotTokenInUse, ChannelConfigurationFailed, AgentNotFound.
+        """
         async with self._lock(agent_id):
-            agent = await self._roster.get(agent_id)
-            engine = self._reach.get_engine(agent.engine)
-            present = (await self._book.get_channels(agent_id)).get(name)
-            able = supported_channels(engine, agent.engine_version)
-            taken = await self._intake.validate(name, order, present, await self._get_plan(agent), able)
-            await self._book.save(agent_id, taken.channel)
+            agent = await self._agents.get(agent_id)
+            engine = self._runtimes.get_engine(agent.engine)
+            present = (await self._channels.get_channels(agent_id)).get(name)
+            supported = supported_channels(engine, agent.engine_version)
+            validated = await self._validator.validate(name, request, present, await self._get_plan(agent), supported)
+            await self._channels.save(agent_id, validated.channel)
             try:
-                now = await self._apply(agent_id)
+                is_running = await self._apply(agent_id)
             except Problem as problem:
                 await self._roll_back(agent_id, name, present, problem)
                 raise ChannelConfigurationFailed from problem
         advice = engine.channels.advice(name) if engine.channels else None
-        message = f"{LABELS[name]} is configured" + ("" if now else _LATER)
-        return ChannelChange(message, taken.channel.bot_name, taken.warning or advice)
+        message = f"{LABELS[name]} is configured" + ("" if is_running else _AT_NEXT_START)
+        return ChannelChange(message, validated.channel.bot_name, validated.warning or advice)
 
     async def remove(self, agent_id: str, name: str) -> ChannelChange:
-        """Idempotent. Raises UnsupportedChannel, RemovalFailed, AgentGone."""
+        """Remove a channel; idempotent. Raises UnsupportedChannel, ChannelRemovalFailed, AgentNotFound."""
         if name not in CHANNELS:
             raise UnsupportedChannel
         async with self._lock(agent_id):
-            await self._roster.get(agent_id)
-            present = (await self._book.get_channels(agent_id)).get(name)
+            await self._agents.get(agent_id)
+            present = (await self._channels.get_channels(agent_id)).get(name)
             if present is None:
                 return ChannelChange(f"{LABELS[name]} is not configured")
-            await self._book.remove(agent_id, name)
+            await self._channels.remove(agent_id, name)
             try:
-                now = await self._apply(agent_id)
+                is_running = await self._apply(agent_id)
             except Problem as problem:
                 await self._roll_back(agent_id, name, present, problem)
                 raise ChannelRemovalFailed from problem
-        return ChannelChange(f"{LABELS[name]} is removed" + ("" if now else _LATER))
+        return ChannelChange(f"{LABELS[name]} is removed" + ("" if is_running else _AT_NEXT_START))
 
     async def _apply(self, agent_id: str) -> bool:
-        """Bring what is in the book to the agent's gateway; whether it runs at all. Raises Problem."""
+        """Apply the stored channels to the agent's gateway; return whether it runs. Raises Problem."""
         agent = await self._wait_until_started(agent_id)
         if agent.state is not AgentState.RUNNING:
             return False
@@ -113,42 +116,44 @@ class ChannelService:
         return True
 
     async def _apply_to_gateway(self, agent_id: str) -> None:
-        engine, inside = await self._reach.get_context(agent_id)
+        engine, context = await self._runtimes.get_context(agent_id)
         if isinstance(engine.channels, HotChannelAbility):
-            await engine.channels.apply(inside, await self._book.get_setups(agent_id))
+            await engine.channels.apply(context, await self._channels.get_setups(agent_id))
         else:
             await self._restarts(agent_id)
 
     async def _wait_until_started(self, agent_id: str) -> Agent:
-        """The agent once it is not starting: a start under way may have asked for its channels before the change."""
-        agent = await self._roster.get(agent_id)
-        deadline = clock.monotonic_seconds() + self._reach.get_engine(agent.engine).start_deadline + _START_GRACE
-        backoff = Backoff(_LOOK_AGAIN)
+        """Wait for a start in progress, which may have read the channels before the change."""
+        agent = await self._agents.get(agent_id)
+        deadline = (
+            clock.monotonic_seconds() + self._runtimes.get_engine(agent.engine).start_deadline + _START_GRACE_SECONDS
+        )
+        backoff = Backoff(_POLL_SECONDS)
         while agent.state is AgentState.STARTING and clock.monotonic_seconds() < deadline:
             await backoff.pause()
-            agent = await self._roster.get(agent_id)
+            agent = await self._agents.get(agent_id)
         return agent
 
-    async def _roll_back(self, agent_id: str, name: str, before: Channel | None, why: Problem) -> None:
-        """What the gateway does not take back either, it gets at its next start."""
-        _log.warning("a gateway did not take its channels", agent=agent_id, channel=name, reason=why.message)
+    async def _roll_back(self, agent_id: str, name: str, previous: Channel | None, reason: Problem) -> None:
+        """Restore the previous channel; if the gateway rejects it too, it applies at the next start."""
+        _log.warning("channel.apply_failed", agent=agent_id, channel=name, reason=reason.message)
         try:
-            if before is None:
-                await self._book.remove(agent_id, name)
+            if previous is None:
+                await self._channels.remove(agent_id, name)
             else:
-                await self._book.save(agent_id, before)
+                await self._channels.save(agent_id, previous)
             await self._apply_to_gateway(agent_id)
         except Problem as problem:
-            _log.warning("a gateway did not take its channels back", agent=agent_id, reason=problem.message)
+            _log.warning("channel.rollback_failed", agent=agent_id, reason=problem.message)
 
     async def _get_states(self, agent: Agent) -> Mapping[str, ChannelState]:
-        """What the running gateway says; nothing of one that does not answer at once."""
-        engine, inside = await self._reach.get_context(agent.id)
+        """Ask the running gateway for the channels' states; return none if it does not respond in time."""
+        engine, context = await self._runtimes.get_context(agent.id)
         if engine.channels is None or agent.state is not AgentState.RUNNING:
             return {}
         try:
             async with asyncio.timeout(_STATUS_SECONDS):
-                return await engine.channels.status(inside)
+                return await engine.channels.status(context)
         except (Problem, TimeoutError):
             return {}
 
@@ -156,5 +161,5 @@ class ChannelService:
         return (await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))).plan
 
     def _lock(self, agent_id: str) -> asyncio.Lock:
-        """One change of an agent's channels at a time."""
+        """Return the lock that serializes changes of an agent's channels."""
         return self._locks.setdefault(agent_id, asyncio.Lock())

@@ -1,4 +1,4 @@
-"""The table of channels and every line of SQL about it."""
+"""SQL of channels."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,13 +31,13 @@ agent_channels = sa.Table(
 
 
 def list_channel_rows(connection: Connection, agent_id: str) -> Mapping[str, Any]:
-    """The rows by channel."""
+    """Return the agent's rows by channel."""
     rows = connection.execute(agent_channels.select().where(agent_channels.c.agent_id == agent_id))
     return {row.channel: row for row in rows}
 
 
 def upsert_channel(connection: Connection, agent_id: str, channel: Channel, envelope: bytes, now: datetime) -> bool:
-    """Add or replace; False when another agent has one of its tokens."""
+    """Insert or replace a channel; return False if another agent uses one of its tokens."""
     marks = [mark for mark in channel.token_hashes if mark is not None]
     taken = agent_channels.c.bot_mark.in_(marks) | agent_channels.c.app_mark.in_(marks)
     others = sa.select(agent_channels.c.agent_id).where(taken, agent_channels.c.agent_id != agent_id)

@@ -1,7 +1,7 @@
-"""The intake: an order for a channel becomes one that may be kept, or is refused with what is wrong with it.
+"""Validation of channel requests.
 
-Its name, the plan, its form, and last, because it takes a request, whether the platform knows a new token. A platform
-that cannot be asked is no reason to refuse: the person is warned, and the gateway goes on trying.
+Checks name, plan, format, and last, because it takes a request, whether the platform accepts a new token. If the
+platform is unreachable, the channel is accepted with a warning, and the gateway keeps trying to connect.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,44 +25,50 @@ class ValidatedChannel:
 
 
 class ChannelValidator:
-    def __init__(self, messengers: Sequence[ChatPlatform]) -> None:
-        self._messengers = {messenger.name: messenger for messenger in messengers}
+    def __init__(self, platforms: Sequence[ChatPlatform]) -> None:
+        self._platforms = {platform.name: platform for platform in platforms}
 
     async def validate(
-        self, name: str, order: ChannelRequest, present: Channel | None, plan: Plan, supported: frozenset[str]
+        self, name: str, request: ChannelRequest, present: Channel | None, plan: Plan, supported: frozenset[str]
     ) -> ValidatedChannel:
-        """Raises UnsupportedChannel, PlanTooSmall, TokenRejected, and what `merged` and `check` raise."""
+        """Validate a request and return the channel to store.
+
+        Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, and the errors of `merge_request` and
+        `check_channel`.
+        """
         if name not in CHANNELS:
             raise UnsupportedChannel
-        wanted = merge_request(name, order, present)
+        channel = merge_request(name, request, present)
         if plan is Plan.FREE:
             raise ChannelPlanTooSmall
         if name not in supported:
             raise UnsupportedChannel
-        check_channel(wanted)
-        if present and (wanted.bot_token, wanted.app_token) == (present.bot_token, present.app_token):
-            return ValidatedChannel(wanted)
-        return await self._verify_token(wanted)
+        check_channel(channel)
+        if present and (channel.bot_token, channel.app_token) == (present.bot_token, present.app_token):
+            return ValidatedChannel(channel)
+        return await self._verify_token(channel)
 
     async def validate_all(
-        self, orders: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str
+        self, requests: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str
     ) -> Sequence[Channel]:
-        """The channels of an agent that is being created. Raises what `take` raises."""
-        able = supported_channels(engine, version)
-        return [(await self.validate(name, order, None, plan, able)).channel for name, order in orders.items()]
+        """Validate the channels of an agent that is being created. Raises the errors of `validate`."""
+        supported = supported_channels(engine, version)
+        return [
+            (await self.validate(name, request, None, plan, supported)).channel for name, request in requests.items()
+        ]
 
     async def _verify_token(self, channel: Channel) -> ValidatedChannel:
-        messenger = self._messengers.get(channel.name)
-        if messenger is None:
+        platform = self._platforms.get(channel.name)
+        if platform is None:
             return ValidatedChannel(channel)
         try:
-            bot_name = await messenger.check(BotTokens(channel.bot_token, channel.app_token))
+            bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
         except PlatformUnreachable as problem:
-            _log.warning("a bot token was taken unproved", channel=channel.name, reason=problem.message)
+            _log.warning("channel.verification_skipped", channel=channel.name, reason=problem.message)
             return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
         return ValidatedChannel(replace(channel, bot_name=bot_name))
 
 
 def supported_channels(engine: Engine, version: str) -> frozenset[str]:
-    """The channels that the engine can connect."""
+    """Return the channels that the engine can connect."""
     return engine.channels.supported(version) if engine.channels else frozenset()

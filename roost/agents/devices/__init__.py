@@ -1,1 +1,1 @@
-"""Devices that want to talk to an agent, and those that may."""
+"""Pending and paired devices of an agent."""

@@ -16,18 +16,18 @@ router = APIRouter(prefix="/v0/agents/{agentId}/devices", tags=["devices"])
 
 @router.get("")
 async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.DeviceListRecord:
-    """Devices that wait for approval, and those that have it."""
+    """List the pending and the paired devices."""
     return schemas.device_list_record(await devices.list(agent_id))
 
 
 @router.post("/approve-all")
 async def approve_all(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.ApprovalListRecord:
-    """Approve every device that is pending now."""
+    """Approve all devices that are pending now."""
     return schemas.approval_list_record(await devices.approve_all(agent_id))
 
 
 @router.post("/{requestId}/approve")
 async def approve(_: AgentCaller, agent_id: AgentId, request_id: RequestId, devices: Service) -> schemas.ApprovalRecord:
-    """Approve one device: it is paired from now on."""
+    """Approve one pending device, which pairs it."""
     await devices.approve(agent_id, request_id)
     return schemas.ApprovalRecord(request_id=request_id)

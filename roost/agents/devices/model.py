@@ -1,4 +1,4 @@
-"""What was asked of devices and what came of it."""
+"""Results of device approvals, and the format of request ids."""
 
 import re
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ class FailedDeviceApproval:
 
 @dataclass(frozen=True)
 class DeviceApprovals:
-    """Which of the requests that were pending at the call are approved now, and which are not."""
+    """Approved and failed requests of those that were pending at the call."""
 
     approved: Sequence[str]
     failed: Sequence[FailedDeviceApproval]
 
 
 def is_request_id(text: str) -> bool:
-    """Whether an engine may have given such an id; nothing else is sent to one."""
+    """Return whether the text has the format of a request id; other texts are never sent to an engine."""
     return _REQUEST_ID.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Shapes of devices (contract: Console, devices, config). The fields of a device are those that engines tell."""
+"""API shapes of devices (contract: Console, devices, config), with the fields that engines report."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from roost.agents.devices.model import DeviceApprovals
 from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.web.schemas import ApiSchema, Moment
 
-_UNSUPPORTED = "This agent's engine has no device pairing: whoever has the gateway token may talk to it"
+_UNSUPPORTED = "This agent's engine has no device pairing: any client with the gateway token can talk to it"
 
 
 class DeviceRecord(ApiSchema):
@@ -60,18 +60,18 @@ class ApprovalListRecord(ApiSchema):
     message: str
 
 
-def device_list_record(book: DeviceList | None) -> DeviceListRecord:
-    if book is None:
+def device_list_record(devices: DeviceList | None) -> DeviceListRecord:
+    if devices is None:
         return DeviceListRecord(supported=False, message=_UNSUPPORTED)
     return DeviceListRecord(
-        pending=[_pending(one) for one in book.pending], paired=[_paired(one) for one in book.paired]
+        pending=[_pending(one) for one in devices.pending], paired=[_paired(one) for one in devices.paired]
     )
 
 
-def approval_list_record(done: DeviceApprovals) -> ApprovalListRecord:
-    failed = [FailedApprovalRecord(request_id=one.request_id, error=one.error) for one in done.failed]
-    message = f"{len(done.approved)} approved, {len(failed)} failed" if failed else f"{len(done.approved)} approved"
-    return ApprovalListRecord(approved=done.approved, failed=failed, message=message)
+def approval_list_record(approvals: DeviceApprovals) -> ApprovalListRecord:
+    failed = [FailedApprovalRecord(request_id=one.request_id, error=one.error) for one in approvals.failed]
+    message = f"{len(approvals.approved)} approved" + (f", {len(failed)} failed" if failed else "")
+    return ApprovalListRecord(approved=approvals.approved, failed=failed, message=message)
 
 
 def _pending(one: PendingDevice) -> PendingDeviceRecord:

@@ -1,4 +1,4 @@
-"""Devices of an agent, as its engine knows them: nothing about them is kept here."""
+"""Devices of an agent, which its engine stores."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -17,50 +17,51 @@ _log = log.get_logger("devices")
 
 
 class DeviceService:
-    def __init__(self, reach: AgentRuntimes) -> None:
-        self._reach = reach
+    def __init__(self, runtimes: AgentRuntimes) -> None:
+        self._runtimes = runtimes
 
     async def list(self, agent_id: str) -> DeviceList | None:
-        """None when the agent's engine has no devices. Raises AgentGone, EngineFailed."""
-        engine, inside = await self._reach.get_context(agent_id)
+        """List devices, or return None if the engine has no pairing. Raises AgentNotFound, EngineFailed."""
+        engine, context = await self._runtimes.get_context(agent_id)
         if engine.devices is None:
             return None
         async with _engine_failures(agent_id):
-            return await engine.devices.list(inside)
+            return await engine.devices.list(context)
 
     async def approve(self, agent_id: str, request_id: str) -> None:
-        """Raises AgentGone, NoSuchRequest, NoDevices, EngineFailed."""
-        engine, inside = await self._reach.get_context(agent_id)
+        """Approve one request. Raises AgentNotFound, DeviceRequestNotFound, DevicesUnsupported, EngineFailed."""
+        engine, context = await self._runtimes.get_context(agent_id)
         if engine.devices is None:
             raise DevicesUnsupported
         if not model.is_request_id(request_id):
             raise DeviceRequestNotFound
         async with _engine_failures(agent_id):
-            await engine.devices.approve(inside, request_id)
+            await engine.devices.approve(context, request_id)
 
     async def approve_all(self, agent_id: str) -> DeviceApprovals:
-        """Approve what is pending now, and nothing that comes meanwhile. Raises AgentGone, EngineFailed."""
-        book = await self.list(agent_id)
+        """Approve the requests that are pending at the call. Raises AgentNotFound, EngineFailed."""
+        devices = await self.list(agent_id)
         approved: list[str] = []
         failed: list[FailedDeviceApproval] = []
-        waiting = [one.request_id for one in book.pending] if book else []
-        for request_id in waiting:
+        pending = [one.request_id for one in devices.pending] if devices else []
+        for request_id in pending:
             try:
                 await self.approve(agent_id, request_id)
                 approved.append(request_id)
             except DeviceRequestNotFound as gone:
                 failed.append(FailedDeviceApproval(request_id, gone.message))
-            except EngineFailed as end:  # the others would wait for it in vain, one after the other
-                left = waiting[len(approved) + len(failed) :]
-                return DeviceApprovals(approved, [*failed, *(FailedDeviceApproval(one, end.message) for one in left)])
+            except EngineFailed as failure:  # the remaining requests would fail too, each after a timeout
+                remaining = pending[len(approved) + len(failed) :]
+                failed += [FailedDeviceApproval(one, failure.message) for one in remaining]
+                break
         return DeviceApprovals(approved, failed)
 
 
 @asynccontextmanager
 async def _engine_failures(agent_id: str) -> AsyncGenerator[None]:
-    """An engine that gives no answer, for whatever reason, has failed; the reason is the operator's to read."""
+    """Convert every failure to reach the engine into EngineFailed; log the reason for the operator."""
     try:
         yield
     except (EngineFailed, DialRefused, ContainerNotRunning, WardenFailed) as problem:
-        _log.warning("no answer about devices", agent=agent_id, reason=problem.message)
+        _log.warning("device.request_failed", agent=agent_id, reason=problem.message)
         raise EngineFailed from problem

@@ -41,7 +41,7 @@ class AgentDetails:
         """Raises AgentNotFound."""
         agent = await self._roster.get(agent_id)
         status, pid = await self.process(agent)
-        lifecycle = ScriptListRecord.of(await self._scripts.show(agent_id))
+        lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent_id))
         record = schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
         secrets = [AgentSecretRecord.from_attached(one) for one in await self._secrets.list_attached(agent_id)]
         return schemas.AgentDetail(
@@ -49,7 +49,7 @@ class AgentDetails:
         )
 
     async def record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
-        lifecycle = ScriptListRecord.of(await self._scripts.show(agent.id))
+        lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent.id))
         return schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
     async def process(self, agent: Agent) -> tuple[str, int | None]:

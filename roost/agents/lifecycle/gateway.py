@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
-from roost.agents.logs.service import shown
+from roost.agents.logs.service import sanitize_output
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
@@ -119,5 +119,5 @@ def _mask(equipment: StartupInputs) -> SecretMask:
 
 async def _with_logs(what: str, warden: WardenClient, mask: SecretMask) -> str:
     last = (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]
-    lines: Sequence[str] = [shown(mask(line.text)) for line in last]
+    lines: Sequence[str] = [sanitize_output(mask(line.text)) for line in last]
     return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."

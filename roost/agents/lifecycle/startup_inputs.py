@@ -14,7 +14,7 @@ class StartupInputCollector:
         self._channels = channels
 
     async def __call__(self, agent: Agent) -> StartupInputs:
-        offer = await self._models.offer(agent.id)
+        offer = await self._models.get_offer(agent.id)
         given = await self._secrets.get_environment(agent.id)
         return StartupInputs(
             models=offer.ids,

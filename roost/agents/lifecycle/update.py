@@ -73,7 +73,7 @@ class UpdateWorkflow:
         agent = await self._roster.get(agent_id)
         engine = self._reach.get_engine(agent.engine)
         wanted = tag if tag not in {None, "", _LATEST} else None
-        version = wanted or await self._versions.latest(engine, agent.engine_version)
+        version = wanted or await self._versions.find_latest(engine, agent.engine_version)
         await self._versions.require(engine, version)
         operation_id = await self._db.write(lambda connection: _enqueue(connection, agent_id, version))
         self._queue.wake()

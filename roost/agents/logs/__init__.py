@@ -1,1 +1,1 @@
-"""What an agent's processes wrote."""
+"""Logs of an agent's processes."""

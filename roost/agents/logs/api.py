@@ -1,4 +1,4 @@
-"""An agent's logs: the last lines over HTTP, the live ones over a WebSocket at the same path."""
+"""An agent's logs: the last lines over HTTP, the live stream over a WebSocket at the same path."""
 
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
@@ -22,24 +22,22 @@ def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-def wanted(
-    level: Annotated[
-        LogLevel | None, BeforeValidator(_upper), Query(description="This level and those above it.")
-    ] = None,
+def parse_log_filter(
+    level: Annotated[LogLevel | None, BeforeValidator(_upper), Query(description="Minimum level.")] = None,
     source: Annotated[
-        str | None, Query(min_length=1, max_length=64, description="This source and those under it.")
+        str | None, Query(min_length=1, max_length=64, description="This source and its subsystems.")
     ] = None,
 ) -> LogFilter | None:
     return None if level is None and source is None else LogFilter(level or LogLevel.TRACE, source)
 
 
-Wanted = Annotated[LogFilter | None, Depends(wanted)]
+Filter = Annotated[LogFilter | None, Depends(parse_log_filter)]
 
 
 @router.get("/logs")
-async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, chosen: Wanted) -> schemas.LogTailRecord:
-    """The last 100 lines, as a single string."""
-    return schemas.LogTailRecord(logs=await logs.tail(agent_id, chosen))
+async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, log_filter: Filter) -> schemas.LogTailRecord:
+    """Return the last 100 lines as a single string."""
+    return schemas.LogTailRecord(logs=await logs.tail(agent_id, log_filter))
 
 
 @router.websocket("/logs")
@@ -48,13 +46,17 @@ async def follow(
     visit: AgentVisit,
     agent_id: AgentId,
     logs: Service,
-    chosen: Wanted,
+    log_filter: Filter,
 ) -> None:
-    """The last 100 messages, then each as it is written, until the token that opened it counts no more."""
-    await serve_messages(socket, visit, _texts(logs, agent_id, chosen))
+    """Stream the last 100 messages and then live ones, until the token that opened the stream becomes invalid."""
+    await serve_messages(socket, visit, _encoded_messages(logs, agent_id, log_filter))
 
 
 @contextmanager
-def _texts(logs: LogService, agent_id: str, chosen: LogFilter | None) -> Generator[AsyncIterator[str]]:
+def _encoded_messages(logs: LogService, agent_id: str, log_filter: LogFilter | None) -> Generator[AsyncIterator[str]]:
     with logs.follow(agent_id) as messages:
-        yield (schemas.text(message) async for message in messages if chosen is None or chosen.admits(message))
+        yield (
+            schemas.encode_message(message)
+            async for message in messages
+            if log_filter is None or log_filter.matches(message)
+        )

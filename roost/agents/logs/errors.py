@@ -1,4 +1,4 @@
-"""What can go wrong while somebody reads logs."""
+"""Errors of reading logs."""
 
 from roost.core.problem import Problem, ProblemKind, TooManyRequests
 
@@ -8,7 +8,7 @@ class TooManyLogReaders(TooManyRequests):
 
 
 class LogReaderTooSlow(Problem):
-    """A reader was so slow that lines went by which it had not taken."""
+    """Lines were dropped before the reader received them."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "Too slow for this log"

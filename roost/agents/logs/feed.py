@@ -1,8 +1,8 @@
-"""The live log of one agent: one reader of its warden for everybody who follows, and the last messages, numbered.
+"""The live log of one agent: one stream from its warden for all readers, and a buffer of numbered messages.
 
-A follower holds nothing but its place in the numbers, so a slow one costs no memory; when what it wants next is gone,
-it is told so and has to leave. A box that goes and comes back, or a warden that finds us slow, is joined again where
-it was left: nothing twice.
+A reader holds only the number of its next message, so a slow reader costs no memory; if that message has left the
+buffer, the reader gets an error. After a restart of the container or a disconnect by the warden, the feed resumes where
+it stopped, without duplicates.
 """
 
 import asyncio
@@ -19,99 +19,102 @@ from roost.core.problem import Problem
 from roost.drivers.runtime.warden_client import LogLine
 
 _log = log.get_logger("logs")
-_KEPT, _KEPT_CHARS = 1000, 1 << 20
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0  # seconds before the warden is asked again
-_TURN = 16  # messages after which others have a turn: a burst holds nobody up
+_MAX_MESSAGES, _MAX_CHARS = 1000, 1 << 20
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.1, 2.0  # before the next connection to the warden
+_YIELD_INTERVAL = 16  # messages between yields to the event loop, so that a burst does not block other tasks
 
 Lines = Callable[[int], AsyncGenerator[LogLine, None]]
-"""The last so many lines of a box and then those that come. Raises a Problem when there is no box, or no more of it."""
+"""Streams the last n lines of a container and then new ones. Raises a Problem without a container, or when it ends."""
 
 
 class LogFeed:
-    """gone: returns while the agent is there; the Problem that it raises is what the followers get."""
+    """Live log of one agent; `check_agent` raises the Problem that ends the readers once the agent is deleted."""
 
     def __init__(
-        self, lines: Lines, read: Callable[[LogLine], Awaitable[LogMessage]], gone: Callable[[], Awaitable[object]]
+        self,
+        lines: Lines,
+        parse: Callable[[LogLine], Awaitable[LogMessage]],
+        check_agent: Callable[[], Awaitable[object]],
     ) -> None:
-        self._lines, self._read, self._gone = lines, read, gone
-        self._kept: dict[int, LogMessage] = {}
+        self._lines, self._parse, self._check_agent = lines, parse, check_agent
+        self._messages: dict[int, LogMessage] = {}
         self._first = self._next = 0
         self._chars = 0
-        self._last = datetime.min.replace(tzinfo=UTC)
-        self._latest: Counter[LogLine] = Counter()  # the lines of that last moment
-        self._news = asyncio.Event()
-        self._over: Problem | None = None
+        self._last_time = datetime.min.replace(tzinfo=UTC)
+        self._last_lines: Counter[LogLine] = Counter()  # the lines with that time
+        self._published = asyncio.Event()
+        self._error: Problem | None = None
         self._task = asyncio.create_task(self._run())
 
     def close(self) -> None:
         self._task.cancel()
 
     async def follow(self) -> AsyncIterator[LogMessage]:
-        """The last 100 messages and then each as it comes. Raises Lagging, or what ended the feed."""
-        place = max(self._first, self._next - LINE_LIMIT)
+        """Yield the last 100 messages, then new ones. Raises LogReaderTooSlow, or the Problem that ended the feed."""
+        number = max(self._first, self._next - LINE_LIMIT)
         while True:
-            while place < self._next:
-                if place < self._first:
+            while number < self._next:
+                if number < self._first:
                     raise LogReaderTooSlow
-                yield self._kept[place]
-                place += 1
-            if self._over is not None:
-                raise self._over
-            await self._news.wait()
+                yield self._messages[number]
+                number += 1
+            if self._error is not None:
+                raise self._error
+            await self._published.wait()
 
     async def _run(self) -> None:
-        backoff = Backoff(_FIRST_WAIT, _LONGEST_WAIT, factor=2)
+        backoff = Backoff(_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS, factor=2)
         try:
             while True:
                 before = self._next
-                with suppress(Problem):  # the box is away, or did not wait for us
-                    await self._take(_KEPT if self._next else LINE_LIMIT)
-                await self._gone()
+                with suppress(Problem):  # the container is gone, or the warden disconnected a slow reader
+                    await self._read_lines(_MAX_MESSAGES if self._next else LINE_LIMIT)
+                await self._check_agent()
                 if self._next > before:
                     backoff.reset()
                 await backoff.pause()
         except Problem as problem:
-            self._over = problem
-        except Exception:  # noqa: BLE001 - the edge of the loop: who follows is told
-            _log.exception("a log feed ended")
-            self._over = Problem()
-        self._tell()
+            self._error = problem
+        except Exception:  # noqa: BLE001 - the edge of the loop: readers get an error
+            _log.exception("log_feed.failed")
+            self._error = Problem()
+        self._notify()
 
-    async def _take(self, wanted: int) -> None:
-        seen = self._latest.copy()
-        async with aclosing(self._lines(wanted)) as lines:
+    async def _read_lines(self, replay: int) -> None:
+        unmatched = self._last_lines.copy()
+        async with aclosing(self._lines(replay)) as lines:
             async for line in lines:
-                if wanted > 0 and self._is_known(line, seen):
-                    wanted -= 1
+                if replay > 0 and self._is_known(line, unmatched):
+                    replay -= 1
                     continue
-                wanted = 0
-                self._publish(await self._read(line))
-                self._note(line)
-                if self._next % _TURN == 0:
+                replay = 0
+                self._publish(await self._parse(line))
+                self._remember(line)
+                if self._next % _YIELD_INTERVAL == 0:
                     await asyncio.sleep(0)
 
-    def _is_known(self, line: LogLine, seen: Counter[LogLine]) -> bool:
-        """Whether it was told before we had to join again. `seen`: those of the last moment that were not met yet."""
-        if line.time == self._last and seen[line]:
-            seen[line] -= 1
+    def _is_known(self, line: LogLine, unmatched: Counter[LogLine]) -> bool:
+        """Return whether the line was published before a reconnect; `unmatched` counts the lines of the last time."""
+        if line.time == self._last_time and unmatched[line]:
+            unmatched[line] -= 1
             return True
-        return line.time < self._last
+        return line.time < self._last_time
 
-    def _note(self, line: LogLine) -> None:
-        if line.time != self._last or len(self._latest) > _KEPT:
-            self._last = line.time
-            self._latest.clear()
-        self._latest[line] += 1
+    def _remember(self, line: LogLine) -> None:
+        if line.time != self._last_time or len(self._last_lines) > _MAX_MESSAGES:
+            self._last_time = line.time
+            self._last_lines.clear()
+        self._last_lines[line] += 1
 
     def _publish(self, message: LogMessage) -> None:
-        self._kept[self._next] = message
+        self._messages[self._next] = message
         self._next += 1
         self._chars += len(message.message)
-        while self._next - self._first > _KEPT or self._chars > _KEPT_CHARS:
-            self._chars -= len(self._kept.pop(self._first).message)
+        while self._next - self._first > _MAX_MESSAGES or self._chars > _MAX_CHARS:
+            self._chars -= len(self._messages.pop(self._first).message)
             self._first += 1
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        self._news.set()
-        self._news.clear()
+    def _notify(self) -> None:
+        self._published.set()
+        self._published.clear()

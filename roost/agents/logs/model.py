@@ -1,7 +1,7 @@
-"""What a line of a log says: its level and its source, read from the formats in which engines write them. Pure.
+"""Parsing of log lines: level and source, in the formats of the engines.
 
-A line is hostile. It is cut and made plain first, and whatever has none of the known forms is a message of level INFO.
-The time is the one at which the line was written by a process of the box, not the one that the line claims.
+Lines are untrusted: they are truncated and sanitized first, and a line of unknown format is a message of level INFO.
+The time is the warden's, when a process in the container wrote the line, not the time that the line claims.
 """
 
 import json
@@ -16,11 +16,11 @@ from roost.core.sanitize import sanitize_line
 from roost.drivers.runtime.warden_client import LogLine
 
 LINE_LIMIT = 100
-_LINE_CHARS = 16 * 1024 + 16  # as long as an honest warden makes them
+_LINE_CHARS = 16 * 1024 + 16  # the limit of a regular warden
 
 
 class LogLevel(StrEnum):
-    """Lowest first (contract: `TRACE` to `FATAL`)."""
+    """Levels, lowest first (contract: `TRACE` to `FATAL`)."""
 
     TRACE = "TRACE"
     DEBUG = "DEBUG"
@@ -49,12 +49,12 @@ _LOGGED = re.compile(rf"(?:{_TIME} )?({'|'.join(_LEVELS)}):? (?:({_NAME}): )?(.*
 _BRACKETED = re.compile(rf"(?:{_TIME} )?\[({_NAME})\] (.*)", re.ASCII | re.DOTALL)
 _STAMPED = re.compile(rf"{_TIME} (.*)", re.ASCII | re.DOTALL)
 _SUBSYSTEM = re.compile(_NAME, re.ASCII)
-_FORM = frozenset({"time", "level", "subsystem", "message", "hostname", "_meta"})
+_KNOWN_FIELDS = frozenset({"time", "level", "subsystem", "message", "hostname", "_meta"})
 
 
 @dataclass(frozen=True)
 class LogMessage:
-    """One line, as people get it (contract: Log stream message)."""
+    """One line for readers (contract: Log stream message)."""
 
     timestamp: datetime
     level: LogLevel
@@ -64,40 +64,40 @@ class LogMessage:
 
 @dataclass(frozen=True)
 class LogFilter:
-    """What a reader wants: this level and those above it, this source and those under it (`gateway`, `gateway/ws`)."""
+    """Minimum level, and a source including its subsystems (`gateway`, `gateway/ws`)."""
 
     level: LogLevel = LogLevel.TRACE
     source: str | None = None
 
-    def admits(self, message: LogMessage) -> bool:
+    def matches(self, message: LogMessage) -> bool:
         if message.level.rank < self.level.rank:
             return False
         return self.source is None or f"{message.source}/".startswith(f"{self.source}/")
 
 
-def cut(text: str) -> str:
-    """No longer than a line may be."""
+def truncate_line(text: str) -> str:
+    """Truncate a text to the maximum length of a line."""
     return text[:_LINE_CHARS]
 
 
-def read(line: LogLine) -> LogMessage:
-    """A line of the warden as a message. Never raises, whatever the line holds."""
-    text = sanitize_line(cut(line.text))
+def parse_line(line: LogLine) -> LogMessage:
+    """Convert a line from the warden to a message; never raises."""
+    text = sanitize_line(truncate_line(line.text))
     process = _SOURCES.get(line.source, sanitize_line(line.source[:64]))
-    return _structured(line.time, process, text) or _written(line.time, process, text)
+    return _parse_json(line.time, process, text) or _parse_text(line.time, process, text)
 
 
-def _structured(time: datetime, process: str, text: str) -> LogMessage | None:
-    """A JSON object a line, as OpenClaw writes them to its console and to its file."""
+def _parse_json(time: datetime, process: str, text: str) -> LogMessage | None:
+    """Parse a line that is a JSON object, as OpenClaw writes to its console and to its file."""
     if not text.startswith("{"):
         return None
     try:
         fields = cast("dict[str, Any]", json.loads(text))
-        about: dict[str, Any] = fields.get("_meta") or {}
-        level = _LEVELS[str(fields.get("level") or about["logLevelName"]).upper()]
+        meta: dict[str, Any] = fields.get("_meta") or {}
+        level = _LEVELS[str(fields.get("level") or meta["logLevelName"]).upper()]
         message = fields["message"]
-        subsystem = fields.get("subsystem") or _inner(about.get("name"))
-        rest = {key: value for key, value in fields.items() if key not in _FORM and not key.isdecimal()}
+        subsystem = fields.get("subsystem") or _logger_subsystem(meta.get("name"))
+        rest = {key: value for key, value in fields.items() if key not in _KNOWN_FIELDS and not key.isdecimal()}
         more = " " + json.dumps(rest, ensure_ascii=False) if rest else ""
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
@@ -107,12 +107,12 @@ def _structured(time: datetime, process: str, text: str) -> LogMessage | None:
     return LogMessage(time, level, source, sanitize_line(message.replace("\n", " ") + more))
 
 
-def _inner(name: object) -> object:
-    """`{"subsystem": "gateway/ws"}` as a text in a field: the name of one of OpenClaw's loggers."""
+def _logger_subsystem(name: object) -> object:
+    """Return the subsystem of an OpenClaw logger, whose name is JSON: `{"subsystem": "gateway/ws"}`."""
     return json.loads(name).get("subsystem") if isinstance(name, str) and name.startswith("{") else None
 
 
-def _written(time: datetime, process: str, text: str) -> LogMessage:
+def _parse_text(time: datetime, process: str, text: str) -> LogMessage:
     if found := _LOGGED.fullmatch(text):
         level, logger, message = found.groups()
         return LogMessage(time, _LEVELS[level], logger.replace(".", "/") if logger else process, message)

@@ -1,4 +1,4 @@
-"""Shapes of the logs (contract: last 100 lines as a single string; Log stream message)."""
+"""API shapes of logs (contract: last 100 lines as a single string; Log stream message)."""
 
 from functools import lru_cache
 
@@ -18,9 +18,9 @@ class LogMessageRecord(ApiSchema):
 
 
 @lru_cache(maxsize=64)
-def text(message: LogMessage) -> str:
-    """A message as it is sent: made once for all who follow."""
-    shape = LogMessageRecord(
+def encode_message(message: LogMessage) -> str:
+    """Encode a message, once for all readers."""
+    record = LogMessageRecord(
         timestamp=message.timestamp, level=message.level, source=message.source, message=message.message
     )
-    return shape.model_dump_json(by_alias=True)
+    return record.model_dump_json(by_alias=True)

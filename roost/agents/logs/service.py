@@ -1,7 +1,7 @@
-"""The logs of agents: the last lines, and the live ones for everybody who follows.
+"""Logs of agents: the last lines, and the live stream.
 
-Whatever leaves this room is plain, and without credentials: our own are known by their form, the agent's secrets by
-their values.
+Output is sanitized and free of credentials: Roost's own are recognized by their format, the agent's secrets by their
+values.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable
@@ -11,7 +11,7 @@ from functools import partial
 
 from roost.agents.logs.errors import TooManyLogReaders
 from roost.agents.logs.feed import LogFeed
-from roost.agents.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, cut, read
+from roost.agents.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, parse_line, truncate_line
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
@@ -22,47 +22,43 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import LogLine
 
-READERS = 256
-"""Streams of one agent at a time."""
-_LOOKED_THROUGH = 1000  # lines, for the last 100 of one kind
-_FRESH = 0.1  # seconds; a secret that is attached meanwhile cannot be printed sooner than a process starts
-_VALUES = 1000
+MAX_READERS = 256
+"""Maximum number of concurrent streams of one agent."""
+_FILTERED_LINES = 1000  # lines to search for the last 100 that match a filter
+_REFRESH_SECONDS = 0.1  # a secret that is attached meanwhile cannot be printed before a process starts
+_MAX_VALUES = 1000
 
-Private = Callable[[str], Awaitable[Iterable[Sensitive[str]]]]
-"""An agent's id to the values that nobody may read in its logs."""
+PrivateValues = Callable[[str], Awaitable[Iterable[Sensitive[str]]]]
+"""Returns the values that an agent's logs mask, by agent id."""
 
 
 class LogService:
-    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, private: Private) -> None:
-        self._roster = roster
-        self._reach = reach
-        self._private = private
+    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, private_values: PrivateValues) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
+        self._private_values = private_values
         self._shared: dict[str, _SharedFeed] = {}
 
-    async def tail(self, agent_id: str, wanted: LogFilter | None = None) -> str:
-        """The last 100 lines (of those that are wanted), oldest first, as one text; of an agent without a container,
-        why it has none.
-
-        Raises AgentGone.
-        """
-        agent = await self._roster.get(agent_id)
-        limit = LINE_LIMIT if wanted is None else _LOOKED_THROUGH
+    async def tail(self, agent_id: str, log_filter: LogFilter | None = None) -> str:
+        """Return the last 100 matching lines, oldest first; without a container, the reason. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
+        limit = LINE_LIMIT if log_filter is None else _FILTERED_LINES
         try:
-            lines = await self._reach.get_warden(agent_id).logs(limit=limit)
+            lines = await self._runtimes.get_warden(agent_id).logs(limit=limit)
         except ContainerNotRunning:
             return agent.reason or ""
-        shown = _LineMasker(partial(self._private, agent_id))
-        messages = [await shown(line) for line in lines[-limit:]]
-        told = messages if wanted is None else [message for message in messages if wanted.admits(message)]
-        return "\n".join(map(_line, told[-LINE_LIMIT:]))
+        mask = _LineMasker(partial(self._private_values, agent_id))
+        messages = [await mask(line) for line in lines[-limit:]]
+        matching = messages if log_filter is None else [message for message in messages if log_filter.matches(message)]
+        return "\n".join(map(_format_line, matching[-LINE_LIMIT:]))
 
     @contextmanager
     def follow(self, agent_id: str) -> Generator[AsyncIterator[LogMessage]]:
-        """The last 100 messages and then each as it comes, until the agent is gone. Raises TooManyReaders."""
+        """Stream the last 100 messages and then new ones, until the agent is deleted. Raises TooManyLogReaders."""
         shared = self._shared.get(agent_id)
         if shared is None:
             shared = self._shared[agent_id] = _SharedFeed(self._feed(agent_id))
-        if shared.readers >= READERS:
+        if shared.readers >= MAX_READERS:
             raise TooManyLogReaders(retry_after=10)
         shared.readers += 1
         try:
@@ -75,14 +71,14 @@ class LogService:
 
     def _feed(self, agent_id: str) -> LogFeed:
         def lines(last: int) -> AsyncGenerator[LogLine]:
-            return self._reach.get_warden(agent_id).follow(last=last)
+            return self._runtimes.get_warden(agent_id).follow(last=last)
 
-        return LogFeed(lines, _LineMasker(partial(self._private, agent_id)), partial(self._roster.get, agent_id))
+        return LogFeed(lines, _LineMasker(partial(self._private_values, agent_id)), partial(self._agents.get, agent_id))
 
 
-def shown(text: str) -> str:
-    """A line that an agent wrote, as people may see it: cut, masked, and without what would steer a terminal."""
-    return redact_credentials(sanitize_line(cut(text)))
+def sanitize_output(text: str) -> str:
+    """Truncate and redact a line that an agent wrote, and remove terminal control sequences."""
+    return redact_credentials(sanitize_line(truncate_line(text)))
 
 
 @dataclass
@@ -92,30 +88,30 @@ class _SharedFeed:
 
 
 class _LineMasker:
-    """Makes messages of lines. What was private once stays so: a process may still know a secret that was detached."""
+    """Converts lines to masked messages; detached secrets stay masked, because processes may still know them."""
 
-    def __init__(self, private: Callable[[], Awaitable[Iterable[Sensitive[str]]]]) -> None:
-        self._private = private
+    def __init__(self, private_values: Callable[[], Awaitable[Iterable[Sensitive[str]]]]) -> None:
+        self._private_values = private_values
         self._known: frozenset[Sensitive[str]] = frozenset()
         self._mask = SecretMask()
         self._until = 0.0
 
     async def __call__(self, line: LogLine) -> LogMessage:
         if clock.monotonic_seconds() >= self._until:
-            self._learn(frozenset(await self._private()))
-        message = read(line)
-        return replace(message, source=self._masked(message.source), message=self._masked(message.message))
+            self._update(frozenset(await self._private_values()))
+        message = parse_line(line)
+        return replace(message, source=self._redact(message.source), message=self._redact(message.message))
 
-    def _learn(self, values: frozenset[Sensitive[str]]) -> None:
-        self._until = clock.monotonic_seconds() + _FRESH
+    def _update(self, values: frozenset[Sensitive[str]]) -> None:
+        self._until = clock.monotonic_seconds() + _REFRESH_SECONDS
         if not values <= self._known:
-            self._known = values | (self._known if len(self._known) < _VALUES else frozenset())
+            self._known = values | (self._known if len(self._known) < _MAX_VALUES else frozenset())
             self._mask = SecretMask(self._known)
 
-    def _masked(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return redact_credentials(self._mask(text))
 
 
-def _line(message: LogMessage) -> str:
+def _format_line(message: LogMessage) -> str:
     level = "" if message.level is LogLevel.INFO else f"{message.level} "
     return f"{clock.format_iso(message.timestamp)} [{message.source}] {level}{message.message}"

@@ -1,1 +1,1 @@
-"""The model gateway `/v0/llm/v1`: which models there are, answers through upstreams, and counting per agent."""
+"""The model gateway `/v0/llm/v1`: catalogues, completions through upstreams, and usage per agent."""

@@ -1,4 +1,4 @@
-"""`/v0/llm/v1`: the part of OpenAI's API that agents' engines speak."""
+"""`/v0/llm/v1`: the subset of OpenAI's API that agents' engines use."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Generator
@@ -12,16 +12,16 @@ from starlette.types import Send
 
 from roost.agents.models.concurrency import ConcurrencySlot
 from roost.agents.models.errors import ClientDisconnected, ModelBodyTooLarge, ModelBodyTooSlow
-from roost.agents.models.model import BODY_DEADLINE, LARGEST_BODY
+from roost.agents.models.model import BODY_TIMEOUT_SECONDS, MAX_BODY_BYTES
 from roost.agents.models.schemas import (
-    CHAT,
+    CHAT_OPENAPI,
     DONE,
     OpenAIErrorBody,
     OpenAIModel,
     OpenAIModelList,
-    encoded,
-    event,
-    failure,
+    encode_json,
+    error_object,
+    format_event,
 )
 from roost.agents.models.service import CompletionStream, ModelGateway
 from roost.core.problem import Problem
@@ -39,13 +39,13 @@ router = APIRouter(
 
 
 def _slot(caller: ModelCaller, gateway: _Gateway) -> Generator[ConcurrencySlot, None, None]:
-    """One of the caller's slots, until the last byte of the answer is out."""
-    with gateway.admit(caller) as slot:
+    """Hold one of the caller's slots until the last byte of the response is sent."""
+    with gateway.acquire_slot(caller) as slot:
         yield slot
 
 
 async def _chat(request: Request, slot: Annotated[ConcurrencySlot, Depends(_slot)]) -> ChatRequest:
-    """The body, read only for a caller who may enter and has a slot."""
+    """Read the body, for an authenticated caller with a slot only."""
     body = await _body(request, slot)
     try:
         return ChatRequest.model_validate_json(body)
@@ -56,58 +56,58 @@ async def _chat(request: Request, slot: Annotated[ConcurrencySlot, Depends(_slot
 
 @router.get("/models")
 async def models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList:
-    return OpenAIModelList.of((await gateway.offer(caller.agent_id)).models)
+    return OpenAIModelList.from_models((await gateway.get_offer(caller.agent_id)).models)
 
 
 @router.get("/models/{model:path}")
 async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
-    return OpenAIModel.of(await gateway.get(model, caller.agent_id))
+    return OpenAIModel.from_model(await gateway.get(model, caller.agent_id))
 
 
-@router.post("/chat/completions", response_class=Response, openapi_extra=CHAT)
+@router.post("/chat/completions", response_class=Response, openapi_extra=CHAT_OPENAPI)
 async def chat_completions(
     caller: ModelCaller, gateway: _Gateway, request: Request, chat: Annotated[ChatRequest, Depends(_chat)]
 ) -> Response:
     if chat.stream:
         return EventStream(await _while_connected(request, gateway.stream(caller, chat)))
-    answer = await _while_connected(request, gateway.complete(caller, chat))
-    return Response(encoded(answer), media_type="application/json")
+    completion = await _while_connected(request, gateway.complete(caller, chat))
+    return Response(encode_json(completion), media_type="application/json")
 
 
 class EventStream(StreamingResponse):
-    """An answer as server-sent events. However it ends, for one when the reader goes away, the answer is closed."""
+    """A completion as server-sent events; closes the completion when the client disconnects, too."""
 
-    def __init__(self, answer: CompletionStream) -> None:
+    def __init__(self, completion: CompletionStream) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(_events(answer), media_type="text/event-stream", headers=headers)
-        self._answer = answer
+        super().__init__(_events(completion), media_type="text/event-stream", headers=headers)
+        self._completion = completion
 
     async def stream_response(self, send: Send) -> None:
         try:
             await super().stream_response(send)
         finally:
-            await self._answer.aclose()
+            await self._completion.aclose()
 
 
-async def _events(answer: CompletionStream) -> AsyncIterator[bytes]:
+async def _events(completion: CompletionStream) -> AsyncIterator[bytes]:
     try:
-        async for piece in answer:
-            yield event(piece)
+        async for chunk in completion:
+            yield format_event(chunk)
     except Problem as problem:
-        yield event(failure(problem))
+        yield format_event(error_object(problem))
     else:
         yield DONE
 
 
 async def _body(request: Request, slot: ConcurrencySlot) -> bytes:
-    body, values = bytearray(), JsonTokenCounter()
+    body, tokens = bytearray(), JsonTokenCounter()
     try:
-        async with asyncio.timeout(BODY_DEADLINE):
-            async for piece in request.stream():
-                slot.hold(len(piece))
-                body += piece
-                values.add(piece)
-                if len(body) > LARGEST_BODY or values.count > MOST:
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+            async for chunk in request.stream():
+                slot.reserve(len(chunk))
+                body += chunk
+                tokens.add(chunk)
+                if len(body) > MAX_BODY_BYTES or tokens.count > MOST:
                     raise ModelBodyTooLarge
     except TimeoutError:
         raise ModelBodyTooSlow from None
@@ -115,19 +115,19 @@ async def _body(request: Request, slot: ConcurrencySlot) -> bytes:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled when the client goes away first. Raises ClientGone."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    """Return the result of `work`; cancel it if the client disconnects first. Raises ClientDisconnected."""
+    task, disconnected = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         raise ClientDisconnected
     finally:
         task.cancel()
-        gone.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        disconnected.cancel()
+        await asyncio.gather(task, disconnected, return_exceptions=True)
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

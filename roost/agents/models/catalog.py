@@ -1,6 +1,6 @@
-"""Which models there are, and their names: `upstream/model`, and for the default upstream also the model's own id.
+"""Catalogue of models. Names are `upstream/model`, for the default upstream also the model's own id.
 
-An agent that has providers of its own has a catalogue above the deployment's. What both call by one name is its own.
+The catalogue of an agent's own providers falls back to the deployment's; the agent's own models take precedence.
 """
 
 import asyncio
@@ -14,59 +14,61 @@ from roost.drivers.model.contract import ModelUpstream, UpstreamUnavailable
 
 class ModelCatalog:
     def __init__(
-        self, listings: Sequence[ModelListing], default: str | None = None, *, below: "ModelCatalog | None" = None
+        self, listings: Sequence[ModelListing], default: str | None = None, *, fallback: "ModelCatalog | None" = None
     ) -> None:
-        """`default` is the name of an upstream (else it is the first), or `upstream/model` to put that model first."""
+        """Put the upstream or model `default` first: an upstream's name or `upstream/model`."""
         self._listings = {listing.upstream.name: listing for listing in listings}
         if not listings or len(self._listings) < len(listings):
-            raise ValueError("the model gateway has upstreams, each with a name of its own")
+            raise ValueError("the model gateway needs at least one upstream, and their names must differ")
         name, _, self._preferred = (default or listings[0].upstream.name).partition("/")
         if name not in self._listings:
-            raise ValueError(f"there is no upstream {name}")
+            raise ValueError(f"the default {default!r} names no upstream; there are {', '.join(self._listings)}")
         self._default = self._listings[name]
-        self._below = below
-        more: Sequence[ModelListing] = () if below is None else below.listings
+        self._fallback = fallback
+        others: Sequence[ModelListing] = () if fallback is None else fallback.listings
         self.listings: Sequence[ModelListing] = [
             *listings,
-            *(one for one in more if one.upstream.name not in self._listings),
+            *(one for one in others if one.upstream.name not in self._listings),
         ]
-        """All that is listed: the own ones, and those below that none of the same name hides."""
+        """Own listings, and those of the fallback with other names."""
 
-    async def offer(self) -> ModelOffer:
-        """Every model by every id that it has, the default first. Upstreams that do not answer are left out."""
-        told = await asyncio.gather(*map(_told, self.listings))
-        found: dict[str, str] = {}
-        for listing, models in zip(self.listings, told, strict=True):
+    async def get_offer(self) -> ModelOffer:
+        """List every model by each of its ids, the default first, without upstreams that do not respond."""
+        results = await asyncio.gather(*map(_models_or_none, self.listings))
+        models_by_id: dict[str, str] = {}
+        for listing, models in zip(self.listings, results, strict=True):
             if listing is self._default:
                 own = sorted(models or (), key=lambda model: model != self._preferred)
-                found = dict.fromkeys(own, listing.upstream.name)
-        for listing, models in zip(self.listings, told, strict=True):
+                models_by_id = dict.fromkeys(own, listing.upstream.name)
+        for listing, models in zip(self.listings, results, strict=True):
             for model in models or ():
-                found.setdefault(f"{listing.upstream.name}/{model}", listing.upstream.name)
-        return ModelOffer([ModelInfo(model, upstream) for model, upstream in found.items()], complete=None not in told)
+                models_by_id.setdefault(f"{listing.upstream.name}/{model}", listing.upstream.name)
+        return ModelOffer(
+            [ModelInfo(model, upstream) for model, upstream in models_by_id.items()], complete=None not in results
+        )
 
     async def find(self, model: str) -> tuple[ModelUpstream, str]:
-        """The upstream and its own id of the model. Raises UnknownModel, UpstreamUnavailable."""
+        """Return the upstream and its own id of a model. Raises UnknownModel, UpstreamUnavailable."""
         name, _, own = model.partition("/")
         listing = self._listings.get(name)
-        if listing is not None and own in await listing.models():
+        if listing is not None and own in await listing.get_models():
             return listing.upstream, own
         try:
-            if model in await self._default.models():
+            if model in await self._default.get_models():
                 return self._default.upstream, model
             problem: UnknownModel | UpstreamUnavailable = UnknownModel(model)
         except UpstreamUnavailable as unavailable:
             problem = unavailable
-        if self._below is None:
+        if self._fallback is None:
             raise problem
         try:
-            return await self._below.find(model)
+            return await self._fallback.find(model)
         except UnknownModel:
             raise problem from None
 
 
-async def _told(listing: ModelListing) -> Sequence[str] | None:
+async def _models_or_none(listing: ModelListing) -> Sequence[str] | None:
     try:
-        return await listing.models()
+        return await listing.get_models()
     except UpstreamUnavailable:
         return None

@@ -1,31 +1,31 @@
-"""How much one agent may have running at once: requests, and bytes of their bodies."""
+"""Limits of concurrent requests of one agent, and of the bytes of their bodies."""
 
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from roost.agents.models.errors import TooManyModelRequests
-from roost.agents.models.model import AT_ONCE, BYTES_AT_ONCE
+from roost.agents.models.model import MAX_CONCURRENT_BYTES, MAX_CONCURRENT_REQUESTS
 
 _RETRY_AFTER = 1.0
 
 
 class ConcurrencyLimiter:
-    def __init__(self, requests: int = AT_ONCE, size: int = BYTES_AT_ONCE) -> None:
-        self._most_requests = requests
-        self._most_bytes = size
+    def __init__(self, requests: int = MAX_CONCURRENT_REQUESTS, size: int = MAX_CONCURRENT_BYTES) -> None:
+        self._max_requests = requests
+        self._max_bytes = size
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
     @property
-    def running(self) -> Mapping[str, int]:
-        """Requests that are running, by owner."""
+    def running_requests(self) -> Mapping[str, int]:
+        """Number of running requests by owner."""
         return dict(self._requests)
 
     @contextmanager
-    def taken(self, owner: str) -> "Generator[ConcurrencySlot, None, None]":
-        """One request of `owner`'s, for as long as the context lasts. Raises TooManyAtOnce."""
-        if self._requests[owner] >= self._most_requests:
+    def acquire(self, owner: str) -> "Generator[ConcurrencySlot, None, None]":
+        """Hold a slot for one request of `owner`. Raises TooManyModelRequests."""
+        if self._requests[owner] >= self._max_requests:
             raise TooManyModelRequests(retry_after=_RETRY_AFTER)
         slot = ConcurrencySlot(self, owner)
         self._requests[owner] += 1
@@ -37,8 +37,8 @@ class ConcurrencyLimiter:
             if not self._requests[owner]:
                 del self._requests[owner], self._bytes[owner]
 
-    def hold(self, owner: str, size: int) -> None:
-        if self._bytes[owner] + size > self._most_bytes:
+    def reserve(self, owner: str, size: int) -> None:
+        if self._bytes[owner] + size > self._max_bytes:
             raise TooManyModelRequests(retry_after=_RETRY_AFTER)
         self._bytes[owner] += size
 
@@ -46,12 +46,12 @@ class ConcurrencyLimiter:
 class ConcurrencySlot:
     """One running request."""
 
-    def __init__(self, slots: ConcurrencyLimiter, owner: str) -> None:
+    def __init__(self, limiter: ConcurrencyLimiter, owner: str) -> None:
         self.size = 0
-        self._slots = slots
+        self._limiter = limiter
         self._owner = owner
 
-    def hold(self, size: int) -> None:
-        """Account for `size` more bytes. Raises TooManyAtOnce."""
-        self._slots.hold(self._owner, size)
+    def reserve(self, size: int) -> None:
+        """Reserve `size` more bytes. Raises TooManyModelRequests."""
+        self._limiter.reserve(self._owner, size)
         self.size += size

@@ -1,4 +1,4 @@
-"""What the model gateway itself says no to; what upstreams say stands in their contract. `code` is OpenAI's."""
+"""Errors of the model gateway itself; upstream errors are in the drivers' contract. `code` is OpenAI's."""
 
 from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ServiceUnavailable, TooManyRequests
 
@@ -12,9 +12,9 @@ class ModelBodyTooSlow(InvalidInput):
 
 
 class ClientDisconnected(InvalidInput):
-    """Nobody reads this; it is for the log."""
+    """The client receives no response; the message is for the log."""
 
-    message = "The client went away before the answer"
+    message = "The client disconnected before the response"
 
 
 class UnknownModel(NotFound):

@@ -1,4 +1,4 @@
-"""The models of one upstream: it is asked, and its answer remembered for a while."""
+"""Cached list of the models of one upstream."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from roost.core import clock, log
 from roost.drivers.model.contract import ModelUpstream, UpstreamProblem, UpstreamUnavailable
 
-_FRESH = 30.0
-FAILED = 5.0
-PATIENCE = 15.0
-"""Seconds: how long an answer counts, how long a failure, and how long an upstream may take."""
+_TTL_SECONDS = 30.0
+FAILURE_TTL_SECONDS = 5.0
+TIMEOUT_SECONDS = 15.0
+"""Time to cache a response, to cache a failure, and for an upstream to respond."""
 
 _log = log.get_logger(__name__)
 
@@ -23,34 +23,36 @@ class _CachedListing:
 
 
 class ModelListing:
-    def __init__(self, upstream: ModelUpstream, *, patience: float = PATIENCE, failed: float = FAILED) -> None:
-        """Seconds: how long the upstream may take to answer, and how long it is left alone when it did not."""
+    def __init__(
+        self, upstream: ModelUpstream, *, timeout: float = TIMEOUT_SECONDS, failure_ttl: float = FAILURE_TTL_SECONDS
+    ) -> None:
+        """Set the upstream's time to respond, and the time until the next attempt after a failure, in seconds."""
         self.upstream = upstream
-        self._patience = patience
-        self._failed = failed
-        self._known: _CachedListing | None = None
-        self._asking = asyncio.Lock()
+        self._timeout = timeout
+        self._failure_ttl = failure_ttl
+        self._cached: _CachedListing | None = None
+        self._lock = asyncio.Lock()
 
-    async def models(self) -> Sequence[str]:
-        """What it serves; where it does not tell, what it served before. Raises UpstreamUnavailable."""
-        async with self._asking:
-            if self._known is None or self._known.until < clock.monotonic_seconds():
-                self._known = await self._asked(self._known.models if self._known else ())
-            known = self._known
-        if known.problem is not None and not known.models:
-            raise UpstreamUnavailable(known.problem)
-        return known.models
+    async def get_models(self) -> Sequence[str]:
+        """Return the models, after a failure the previous ones. Raises UpstreamUnavailable."""
+        async with self._lock:
+            if self._cached is None or self._cached.until < clock.monotonic_seconds():
+                self._cached = await self._fetch(self._cached.models if self._cached else ())
+            cached = self._cached
+        if cached.problem is not None and not cached.models:
+            raise UpstreamUnavailable(cached.problem)
+        return cached.models
 
-    async def _asked(self, former: Sequence[str]) -> _CachedListing:
+    async def _fetch(self, previous: Sequence[str]) -> _CachedListing:
         problem = f"The model provider {self.upstream.name} does not list its models"
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 models = await self.upstream.list_models()
         except UpstreamProblem as error:
             problem = f"{problem}: {error.message}"
         except TimeoutError:
             problem = f"{problem} in time"
         else:
-            return _CachedListing(clock.monotonic_seconds() + _FRESH, models)
-        _log.warning("models unknown", upstream=self.upstream.name, problem=problem)
-        return _CachedListing(clock.monotonic_seconds() + self._failed, former, problem)
+            return _CachedListing(clock.monotonic_seconds() + _TTL_SECONDS, models)
+        _log.warning("model_list.fetch_failed", upstream=self.upstream.name, problem=problem)
+        return _CachedListing(clock.monotonic_seconds() + self._failure_ttl, previous, problem)

@@ -1,30 +1,29 @@
-"""What the model gateway offers and counts, and its limits."""
+"""Models, usage and limits of the model gateway."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
 
-LARGEST_BODY = 32 * 1024**2
-BODY_DEADLINE = 60.0
-"""Seconds for a body to arrive in."""
-AT_ONCE = 32
-BYTES_AT_ONCE = 64 * 1024**2
-"""Requests that one agent may have running, and bytes of their bodies."""
-IDLE = 120.0
-"""Seconds between two pieces of a streamed answer."""
-WHOLE = 600.0
-"""Seconds for an answer in one piece."""
+MAX_BODY_BYTES = 32 * 1024**2
+BODY_TIMEOUT_SECONDS = 60.0
+MAX_CONCURRENT_REQUESTS = 32
+MAX_CONCURRENT_BYTES = 64 * 1024**2
+"""Concurrent requests of one agent, and bytes of their bodies."""
+IDLE_TIMEOUT_SECONDS = 120.0
+"""Maximum time between two chunks of a streamed completion."""
+COMPLETION_TIMEOUT_SECONDS = 600.0
+"""Maximum time for a completion that is not streamed."""
 USAGE_DAYS = 31
-MOST_OFFERED = 1000
-"""Models that an agent's engine is told of."""
-NONE_KNOWN = "none"
-"""What stands for a model where no upstream can say what it serves; a request for it is told why."""
+MAX_OFFERED_MODELS = 1000
+"""Maximum number of models in an engine's configuration."""
+NO_MODEL = "none"
+"""Placeholder where no upstream can list its models; a request for it gets the reason."""
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A model by the id that clients use; `upstream` is the name of where it comes from."""
+    """A model: the id that clients use, and the name of its upstream."""
 
     id: str
     upstream: str
@@ -32,23 +31,23 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class ModelOffer:
-    """The models, the default first. Not `complete` where an upstream could not be asked, so that some are missing."""
+    """Offered models, the default first; not `complete` if an upstream could not be asked."""
 
     models: Sequence[ModelInfo]
     complete: bool
 
     @property
     def ids(self) -> Sequence[str]:
-        """For an engine: at least one, and not too many."""
-        return [model.id for model in self.models[:MOST_OFFERED]] or [NONE_KNOWN]
+        """Ids for an engine's configuration: at least one, at most `MAX_OFFERED_MODELS`."""
+        return [model.id for model in self.models[:MAX_OFFERED_MODELS]] or [NO_MODEL]
 
 
 @dataclass(frozen=True)
 class AgentProviders:
-    """The way to what agents bring themselves.
+    """Access to agents' own model providers.
 
-    settings: the model providers of an agent, the default first, as they are now.
-    connect: an upstream for one of them, on the agent's behalf; nothing is sent yet.
+    settings: returns an agent's current providers, the default first.
+    connect: creates an upstream for one of them on the agent's behalf, without sending anything.
     """
 
     settings: Callable[[str], Awaitable[Sequence[ModelSettings]]]
@@ -57,10 +56,7 @@ class AgentProviders:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """What one agent used of one model (`upstream/model`) on one day (UTC).
-
-    `agent_id` is empty for what the tenant used itself.
-    """
+    """Usage of one model (`upstream/model`) by one agent on one day (UTC); without `agent_id`, by the tenant itself."""
 
     tenant_id: str
     agent_id: str
@@ -71,7 +67,7 @@ class ModelUsage:
     completion_tokens: int = 0
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Of the same agent, model and day."""
+        """Add usage of the same agent, model and day."""
         return ModelUsage(
             *self.key,
             self.requests + other.requests,

@@ -1,6 +1,6 @@
-"""Model providers as data: what each speaks, where, and which of its many models to put first.
+"""Model providers: protocol, address and preferred models of each.
 
-A provider that is not in the table is one that speaks OpenAI's protocol, and needs a base URL.
+A provider that is not in the table speaks OpenAI's protocol and needs a base URL.
 """
 
 import re
@@ -17,7 +17,7 @@ from roost.drivers.model.contract import ModelSettings
 
 @dataclass(frozen=True)
 class ProviderEndpoint:
-    """url: for `openai` with the version, for `anthropic` without. prefer: patterns, in the order of choice."""
+    """Endpoint of a provider: `url` with the version for `openai`, without for `anthropic`; `prefer` in order."""
 
     url: str
     api: Literal["openai", "anthropic"] = "openai"
@@ -63,28 +63,30 @@ PROVIDERS: Mapping[str, ProviderEndpoint] = {
     "opencode": ProviderEndpoint("https://opencode.ai/zen/v1"),
     "vercel-ai-gateway": ProviderEndpoint("https://ai-gateway.vercel.sh/v1", prefer=("anthropic/claude-sonnet-*",)),
 }
-_BEARER = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-"""Names of credentials that are tokens and not keys."""
+_BEARER_NAMES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+"""Names of credentials that are bearer tokens."""
 _PRINTABLE = re.compile(r"[!-~]+")
 
 _log = log.get_logger(__name__)
 
 
-def settings(provider: str, name: str, value: Sensitive[str], base_url: str | None) -> ModelSettings | None:
-    """How to reach a provider with the credential of that name; None for what can be no address or no credential."""
+def model_settings(provider: str, name: str, value: Sensitive[str], base_url: str | None) -> ModelSettings | None:
+    """Return the settings of a provider, or None if the address or the credential is malformed."""
     known = PROVIDERS.get(provider, ProviderEndpoint(""))
     url, key = (base_url or known.url).strip(), Sensitive(value.reveal().strip())
     if not _is_address(url) or not _PRINTABLE.fullmatch(key.reveal()):
-        _log.warning("model provider left out", provider=provider, credential=name)
+        _log.warning("model_provider.skipped", provider=provider, credential=name)
         return None
-    return ModelSettings(provider, known.api, url, key, prefer=known.prefer, bearer=name in _BEARER)
+    return ModelSettings(provider, known.api, url, key, prefer=known.prefer, bearer=name in _BEARER_NAMES)
 
 
 def _is_address(url: str) -> bool:
     try:
-        found = httpx2.URL(url)
+        parsed = httpx2.URL(url)
     except httpx2.InvalidURL:
         return False
     return (
-        found.scheme in ("http", "https") and bool(found.host) and not (found.userinfo or found.query or found.fragment)
+        parsed.scheme in ("http", "https")
+        and bool(parsed.host)
+        and not (parsed.userinfo or parsed.query or parsed.fragment)
     )

@@ -1,4 +1,4 @@
-"""The shapes of OpenAI's API, as far as they are ours to give: lists of models, events, the error in a stream."""
+"""Shapes of OpenAI's API that the gateway produces itself: model lists, events, the error in a stream."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class OpenAIModel(BaseModel):
-    """A model. When it was made is not known to us."""
+    """A model; its creation time is unknown and therefore 0."""
 
     id: str
     object: Literal["model"] = "model"
@@ -23,7 +23,7 @@ class OpenAIModel(BaseModel):
     owned_by: str
 
     @classmethod
-    def of(cls, model: ModelInfo) -> "OpenAIModel":
+    def from_model(cls, model: ModelInfo) -> "OpenAIModel":
         return cls(id=model.id, owned_by=model.upstream)
 
 
@@ -32,8 +32,8 @@ class OpenAIModelList(BaseModel):
     data: list[OpenAIModel]
 
     @classmethod
-    def of(cls, models: Sequence[ModelInfo]) -> "OpenAIModelList":
-        return cls(data=[OpenAIModel.of(model) for model in models])
+    def from_models(cls, models: Sequence[ModelInfo]) -> "OpenAIModelList":
+        return cls(data=[OpenAIModel.from_model(model) for model in models])
 
 
 class OpenAIErrorDetail(BaseModel):
@@ -44,12 +44,12 @@ class OpenAIErrorDetail(BaseModel):
 
 
 class OpenAIErrorBody(BaseModel):
-    """How the gateway says no, in the form that OpenAI's clients read."""
+    """An error in the format of OpenAI's API."""
 
     error: OpenAIErrorDetail
 
 
-CHAT: dict[str, Any] = {
+CHAT_OPENAPI: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -69,7 +69,7 @@ CHAT: dict[str, Any] = {
     },
     "responses": {
         "200": {
-            "description": "The answer, or with `stream` its chunks.",
+            "description": "The completion, or with `stream` its chunks.",
             "content": {
                 "application/json": {"schema": {"type": "object"}},
                 "text/event-stream": {"schema": {"type": "string"}},
@@ -77,19 +77,19 @@ CHAT: dict[str, Any] = {
         }
     },
 }
-"""What the description of the API says of a chat, whose body is read by hand because of its size."""
+"""OpenAPI description of chat completions, whose body is read by hand because of its size."""
 
 
-def encoded(value: dict[str, Any]) -> bytes:
-    """JSON in ASCII: what an upstream sends may hold half of a surrogate pair, which UTF-8 cannot."""
+def encode_json(value: dict[str, Any]) -> bytes:
+    """Encode JSON in ASCII, because upstreams may send lone surrogates, which UTF-8 cannot represent."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def event(value: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return b"data: " + encoded(value) + b"\n\n"
+def format_event(value: dict[str, Any]) -> bytes:
+    """Format one server-sent event."""
+    return b"data: " + encode_json(value) + b"\n\n"
 
 
-def failure(problem: Problem) -> dict[str, Any]:
-    """The error object with which a stream ends that cannot be finished."""
+def error_object(problem: Problem) -> dict[str, Any]:
+    """Return the error object that ends an interrupted stream."""
     return errors.error_body(ErrorForm.OPENAI, errors.STATUS[problem.kind], problem.message, problem.extra)

@@ -1,4 +1,4 @@
-"""The table of counted tokens and every line of SQL about it."""
+"""SQL of model usage."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from roost.agents.models.model import ModelUsage
 from roost.core.db import Connection, metadata
 
-# No foreign keys: what was used stays counted after its agent is gone.
+# No foreign keys: usage outlives its agent.
 model_usage = sa.Table(
     "model_usage",
     metadata,
@@ -22,22 +22,22 @@ model_usage = sa.Table(
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
 )
 
-_COUNTED = ("requests", "prompt_tokens", "completion_tokens")
+_COUNTERS = ("requests", "prompt_tokens", "completion_tokens")
 
 
-def add(connection: Connection, usages: Iterable[ModelUsage]) -> None:
-    """Add each to what its row has counted; in the order of the key, so that two writers cannot lock each other out."""
+def add_usage(connection: Connection, usages: Iterable[ModelUsage]) -> None:
+    """Add usage to the rows' counters, in the order of the key, so that two writers cannot deadlock."""
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](model_usage)
     upsert = insert.on_conflict_do_update(
         index_elements=list(model_usage.primary_key.columns),
-        set_={name: model_usage.c[name] + insert.excluded[name] for name in _COUNTED},
+        set_={name: model_usage.c[name] + insert.excluded[name] for name in _COUNTERS},
     )
     ordered = sorted(usages, key=lambda usage: usage.key)
     connection.execute(upsert, [asdict(usage) for usage in ordered])
 
 
-def usage(connection: Connection, tenant_id: str, agent_id: str | None, since: str) -> list[ModelUsage]:
-    """Newest day first; of the whole tenant without an agent."""
+def list_usage(connection: Connection, tenant_id: str, agent_id: str | None, since: str) -> list[ModelUsage]:
+    """List usage of an agent or of the whole tenant, newest day first."""
     query = model_usage.select().where(model_usage.c.tenant_id == tenant_id, model_usage.c.day >= since)
     if agent_id is not None:
         query = query.where(model_usage.c.agent_id == agent_id)

@@ -1,4 +1,4 @@
-"""Counts the tokens of one answer: as the upstream says; where it does not or was cut off, by the text's length."""
+"""Token count of one completion: as the upstream reports it, otherwise estimated from the text's length."""
 
 from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest, estimate_tokens
@@ -9,18 +9,18 @@ class TokenCount:
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
         self._usage: Json = {}
-        self._answered = 0
+        self._completion_chars = 0
 
-    def see(self, answer: Json) -> None:
-        """A whole answer, or one chunk of it."""
-        self._usage = json_access.as_object(answer.get("usage")) or self._usage
-        for choice in json_access.as_list(answer.get("choices")):
-            said = json_access.as_object(json_access.as_object(choice).get("delta")) or json_access.as_object(
+    def add(self, completion: Json) -> None:
+        """Add a whole completion or one chunk."""
+        self._usage = json_access.as_object(completion.get("usage")) or self._usage
+        for choice in json_access.as_list(completion.get("choices")):
+            content = json_access.as_object(json_access.as_object(choice).get("delta")) or json_access.as_object(
                 json_access.as_object(choice).get("message")
             )
-            self._answered += len(json_access.as_string(said.get("content")))
-            for call in json_access.as_list(said.get("tool_calls")):
-                self._answered += len(
+            self._completion_chars += len(json_access.as_string(content.get("content")))
+            for call in json_access.as_list(content.get("tool_calls")):
+                self._completion_chars += len(
                     json_access.as_string(
                         json_access.as_object(json_access.as_object(call).get("function")).get("arguments")
                     )
@@ -36,4 +36,4 @@ class TokenCount:
     def completion_tokens(self) -> int:
         if self._usage:
             return json_access.as_count(self._usage.get("completion_tokens"))
-        return -(-self._answered // 4)
+        return -(-self._completion_chars // 4)

@@ -1,4 +1,4 @@
-"""Counts in memory what models were used for; it is written down every second."""
+"""In-memory counters of model usage, flushed to the database every second."""
 
 from roost.agents.models import store
 from roost.agents.models.model import ModelUsage
@@ -23,7 +23,7 @@ class UsageMeter(PeriodicFlusher):
             return
         batch, self._pending = self._pending, {}
         try:
-            await self._db.write(lambda connection: store.add(connection, batch.values()))
+            await self._db.write(lambda connection: store.add_usage(connection, batch.values()))
         except Exception:
             for usage in batch.values():
                 self.add(usage)

@@ -1,1 +1,1 @@
-"""The agent's own view: who it is, and what it may do on its owner's behalf."""
+"""An agent's access to its own identity, status and platform token."""

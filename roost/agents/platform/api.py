@@ -1,4 +1,7 @@
-"""What an agent asks about itself, at its own address (also without `/agents/{agentId}`) and from inside its box."""
+"""Requests of an agent about itself, at its own address and from its container.
+
+At its own address, `/agents/{agentId}` can be omitted.
+"""
 
 from typing import Annotated
 
@@ -17,25 +20,27 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["platform"])
 
 @router.post("/platform/token")
 async def exchange(_: ExchangeCaller, agent_id: AgentId, service: Service) -> schemas.PlatformTokenRecord:
-    """A platform token, valid for an hour: with it the agent acts on its owner's behalf at the management address."""
-    return schemas.token(await service.token(agent_id), clock.utc_now())
+    """Issue a platform token, with which the agent acts for its owner at the management address for an hour."""
+    return schemas.platform_token_record(await service.issue_token(agent_id), clock.utc_now())
 
 
 @router.get("/platform/whoami")
 async def whoami(_: SelfCaller, agent_id: AgentId, service: Service) -> AgentFields:
-    """The agent's own identity."""
-    return AgentFields.from_agent(*await service.identity(agent_id))
+    """Return the agent's own identity."""
+    return AgentFields.from_agent(*await service.get_identity(agent_id))
 
 
 @router.patch("/platform/metadata")
 async def describe(
     _: InsideCaller, agent_id: AgentId, body: schemas.AgentMetadataRequest, service: Service
 ) -> schemas.AgentMetadataResponse:
-    """Change what people see of the agent: name, description, vibe, emoji."""
-    return schemas.AgentMetadataResponse(agent=AgentFields.from_agent(*await service.describe(agent_id, body.apply)))
+    """Change the agent's name, description, vibe and emoji."""
+    return schemas.AgentMetadataResponse(
+        agent=AgentFields.from_agent(*await service.update_profile(agent_id, body.apply))
+    )
 
 
 @router.get("/status")
 async def status(_: KnownCaller, agent_id: AgentId, service: Service) -> schemas.AgentStatusRecord:
-    """Whether the agent runs: what the server knows, and what its warden says of the gateway now."""
-    return schemas.status(*await service.status(agent_id))
+    """Return the agent's state, and the current status of its gateway's process."""
+    return schemas.agent_status_record(*await service.get_status(agent_id))

@@ -1,4 +1,4 @@
-"""What can go wrong when an agent asks for its platform token."""
+"""Errors of issuing platform tokens."""
 
 from roost.core.problem import Problem, ProblemKind
 

@@ -1,4 +1,4 @@
-"""Shapes of the agent's own view. The contract leaves them open but for `token`."""
+"""API shapes of an agent's requests about itself; the contract specifies `token` only."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -28,7 +28,7 @@ class PlatformTokenRecord(ApiSchema):
 
 
 class AgentMetadataRequest(ApiSchema):
-    """What is not sent stays; null takes it away, but the name."""
+    """Changes of an agent's profile: omitted fields stay, null removes a field except the name."""
 
     name: str | None = None
     description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
@@ -36,7 +36,7 @@ class AgentMetadataRequest(ApiSchema):
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
 
     def apply(self, profile: AgentProfile) -> AgentProfile:
-        """Raises InvalidName."""
+        """Apply the sent fields to a profile. Raises InvalidAgentName."""
         sent = {field: getattr(self, field) for field in self.model_fields_set}
         if "name" in sent:
             sent["name"] = validate_agent_name(self.name or "")
@@ -58,12 +58,12 @@ class AgentStatusRecord(ApiSchema):
     agent_version: str
 
 
-def token(issued: IssuedPlatformToken, now: datetime) -> PlatformTokenRecord:
+def platform_token_record(issued: IssuedPlatformToken, now: datetime) -> PlatformTokenRecord:
     left = int((issued.expires_at - now).total_seconds())
     return PlatformTokenRecord(token=issued.token.reveal(), expires_at=issued.expires_at, expires_in=left)
 
 
-def status(agent: Agent, process_status: str, process_id: int | None) -> AgentStatusRecord:
+def agent_status_record(agent: Agent, process_status: str, process_id: int | None) -> AgentStatusRecord:
     return AgentStatusRecord(
         agent_id=agent.id,
         status=agent.state,

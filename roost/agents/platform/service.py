@@ -1,4 +1,4 @@
-"""The agent's own view: who it is, how it is, and the token with which it acts on its owner's behalf."""
+"""An agent's identity, status, and the token with which it acts for its owner."""
 
 from collections.abc import Callable
 
@@ -15,30 +15,30 @@ _log = log.get_logger("platform")
 
 class AgentSelfService:
     def __init__(
-        self, roster: AgentRepository, details: AgentDetails, platform: PlatformTokens, origin: Callable[[str], str]
+        self, agents: AgentRepository, details: AgentDetails, platform: PlatformTokens, origin: Callable[[str], str]
     ) -> None:
-        self._roster = roster
+        self._agents = agents
         self._details = details
         self._platform = platform
         self._origin = origin
 
-    async def token(self, agent_id: str) -> IssuedPlatformToken:
-        """Raises TokenFailed when the key that signs cannot be opened."""
+    async def issue_token(self, agent_id: str) -> IssuedPlatformToken:
+        """Issue a platform token. Raises PlatformTokenFailed if the signing key cannot be decrypted."""
         try:
             return await self._platform.issue(agent_id)
         except UnsealFailed as error:
-            _log.exception("the signing key cannot be opened")
+            _log.exception("signing_key.unseal_failed")
             raise PlatformTokenFailed from error
 
-    async def identity(self, agent_id: str) -> tuple[Agent, str]:
-        """The agent and its public address. Raises AgentGone."""
-        return await self._roster.get(agent_id), self._origin(agent_id)
+    async def get_identity(self, agent_id: str) -> tuple[Agent, str]:
+        """Return the agent and its public address. Raises AgentNotFound."""
+        return await self._agents.get(agent_id), self._origin(agent_id)
 
-    async def describe(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> tuple[Agent, str]:
-        """What people see of the agent, changed. Raises AgentGone and what `change` raises."""
-        return await self._roster.update_profile(agent_id, change), self._origin(agent_id)
+    async def update_profile(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> tuple[Agent, str]:
+        """Change the agent's profile. Raises AgentNotFound and the errors of `change`."""
+        return await self._agents.update_profile(agent_id, change), self._origin(agent_id)
 
-    async def status(self, agent_id: str) -> tuple[Agent, str, int | None]:
-        """The agent, and what its warden says of its gateway now. Raises AgentGone."""
-        agent = await self._roster.get(agent_id)
+    async def get_status(self, agent_id: str) -> tuple[Agent, str, int | None]:
+        """Return the agent, and the status and id of its gateway's process. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
         return agent, *await self._details.process(agent)

@@ -1,1 +1,1 @@
-"""The agent record, its states and transitions, and the way to an agent's running parts."""
+"""The agent record, its states and transitions, and access to an agent's runtime."""

@@ -1,4 +1,4 @@
-"""What can be wrong with an agent record."""
+"""Errors of agent records."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -14,7 +14,7 @@ class AgentLimitReached(Problem):
 
 
 class AgentNotFound(Problem):
-    """There is no such agent, or it is being deleted."""
+    """The agent does not exist, or it is being deleted."""
 
     kind = ProblemKind.MISSING
     message = "Agent not found"

@@ -14,12 +14,12 @@ VIBE_LIMIT = 200
 EMOJI_LIMIT = 32
 REASON_LIMIT = 4_000
 
-_BANNED_SIGNS = frozenset("<>\\`")
+_BANNED_CHARACTERS = frozenset("<>\\`")
 _BANNED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class AgentState(StrEnum):
-    """What is true of the agent's gateway, as far as the server knows."""
+    """Last known state of the agent's gateway."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -30,18 +30,18 @@ class AgentState(StrEnum):
 TRANSITIONS: Mapping[AgentState, frozenset[AgentState]] = {
     # created, restarted or found without its container
     AgentState.STARTING: frozenset({AgentState.RUNNING, AgentState.FAILED, AgentState.NOT_RUNNING}),
-    # restart asked or container lost; gateway keeps crashing; server stopped
+    # restart requested or container lost; gateway keeps crashing; server stopped
     AgentState.RUNNING: frozenset({AgentState.STARTING, AgentState.FAILED, AgentState.NOT_RUNNING}),
-    # the next start of the server, or a restart that was asked
+    # the next start of the server, or a requested restart
     AgentState.NOT_RUNNING: frozenset({AgentState.STARTING}),
-    # restart asked, or a crashing gateway came up after all; server stopped
+    # restart requested; a crashing gateway recovered; server stopped
     AgentState.FAILED: frozenset({AgentState.STARTING, AgentState.RUNNING, AgentState.NOT_RUNNING}),
 }
 
 
 @dataclass(frozen=True)
 class AgentProfile:
-    """What a person says about an agent."""
+    """User-defined properties of an agent."""
 
     name: str
     description: str | None = None
@@ -51,7 +51,7 @@ class AgentProfile:
 
 @dataclass(frozen=True)
 class Agent:
-    """`reason` says why it is `failed`; `deleted` is an agent on its way out, which nobody is shown any more."""
+    """An agent; `reason` says why it is `failed`, `deleted` marks one whose deletion is in progress."""
 
     id: str
     tenant_id: str
@@ -66,9 +66,9 @@ class Agent:
 
 
 def validate_agent_name(name: str) -> str:
-    """The name without spaces around it.
+    """Return the name without surrounding spaces.
 
-    Raises InvalidName when it is empty, longer than 100 characters, or holds control, invisible or markup characters
+    Raises InvalidAgentName if it is empty, longer than 100 characters, or holds control, invisible or markup characters
     (contract: "banned characters are rejected").
     """
     name = name.strip()
@@ -76,6 +76,6 @@ def validate_agent_name(name: str) -> str:
         raise InvalidAgentName("Agent name is required")
     if len(name) > NAME_LIMIT:
         raise InvalidAgentName(f"Agent name must be at most {NAME_LIMIT} characters")
-    if any(sign in _BANNED_SIGNS or unicodedata.category(sign) in _BANNED_CATEGORIES for sign in name):
+    if any(char in _BANNED_CHARACTERS or unicodedata.category(char) in _BANNED_CATEGORIES for char in name):
         raise InvalidAgentName("Agent name contains invalid characters")
     return name

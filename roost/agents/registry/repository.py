@@ -1,4 +1,4 @@
-"""The roster: who there is. Other rooms change agents' states only through `move`, which knows the transitions."""
+"""Agent records. Other slices change states only through `set_state`, which enforces the transitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,54 +23,56 @@ class AgentRepository:
         self._db = db
         self._sealer = sealer
         self._quotas = quotas
-        self._internal: dict[str, Sensitive[str]] = {}
+        self._tokens: dict[str, Sensitive[str]] = {}
 
     async def list(self, tenant_id: str) -> Sequence[Agent]:
-        """The tenant's agents, newest first."""
+        """List the tenant's agents, newest first."""
         return await self._db.read(lambda connection: store.list_tenant_agents(connection, tenant_id))
 
     async def list_all(self) -> Sequence[Agent]:
-        """All agents of all tenants, those that are being deleted too."""
+        """List all agents of all tenants, including those that are being deleted."""
         return await self._db.read(store.list_all_agents)
 
     async def get(self, agent_id: str) -> Agent:
-        """Raises AgentGone."""
+        """Return an agent. Raises AgentNotFound."""
         agent = await self._db.read(lambda connection: store.get_agent(connection, agent_id))
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
 
     async def get_limit(self, tenant_id: str) -> int:
-        """How many agents the tenant's plan allows."""
+        """Return the maximum number of agents of the tenant's plan."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._quotas[tenant.plan]
 
     def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
-        """Add an agent in state `starting`, inside the caller's transaction. Raises AgentLimitReached.
+        """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached.
 
-        Exact under any number of parallel calls: the tenant's row is held while its agents are counted.
+        Locks the tenant's row, so that the limit is exact under parallel calls.
         """
         tenant = tenants.lock_tenant(connection, tenant_id)
         if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
             raise AgentLimitReached
         now = clock.utc_now()
-        agent = Agent(ids.host_label(), tenant_id, profile, engine, version, AgentState.STARTING, None, False, now, now)
+        agent = Agent(
+            ids.new_host_label(), tenant_id, profile, engine, version, AgentState.STARTING, None, False, now, now
+        )
         internal = ids.new_token("rst_int")
         store.insert_agent(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
         return agent
 
     def lock(self, connection: Connection, agent_id: str) -> Agent:
-        """The agent, locked until the transaction ends: it is not deleted meanwhile. Raises AgentGone."""
+        """Return the agent, locked against deletion until the transaction ends. Raises AgentNotFound."""
         agent = store.lock_agent(connection, agent_id)
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
 
     def set_state(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
-        """Set the state where the transition exists; whether it did (not for an agent that is gone or there already).
+        """Set the state if the transition is allowed, and return whether it was set.
 
-        `reason` is shown to people, and an agent may have had a hand in it: it is made plain, credentials in it are
-        masked, and the last 4,000 characters are kept.
+        `reason` is shown to users and may come from the agent: it is sanitized, credentials are redacted, and the last
+        4,000 characters are kept.
         """
         agent = store.get_agent(connection, agent_id)
         if agent is None or agent.deleted or to not in TRANSITIONS[agent.state]:
@@ -83,9 +85,9 @@ class AgentRepository:
         store.set_version(connection, agent_id, version, clock.utc_now())
 
     async def update_profile(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> Agent:
-        """What people say about an agent, said anew. Raises AgentGone and what `change` raises."""
+        """Replace the profile with the result of `change`. Raises AgentNotFound and the errors of `change`."""
 
-        def rewrite(connection: Connection) -> Agent:
+        def update(connection: Connection) -> Agent:
             agent = store.get_agent(connection, agent_id)
             if agent is None or agent.deleted:
                 raise AgentNotFound
@@ -93,25 +95,25 @@ class AgentRepository:
             store.set_profile(connection, agent_id, changed.profile, changed.updated_at)
             return changed
 
-        return await self._db.write(rewrite)
+        return await self._db.write(update)
 
     def mark_deleted(self, connection: Connection, agent_id: str) -> None:
-        """Hide an agent that is to be deleted. Raises AgentGone."""
+        """Mark an agent deleted, which hides it. Raises AgentNotFound."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
 
     def purge(self, connection: Connection, agent_id: str) -> None:
-        """Remove the last row of an agent of which nothing else is left."""
+        """Delete the row of an agent after all its other data."""
         store.delete_agent(connection, agent_id)
-        self._internal.pop(agent_id, None)
+        self._tokens.pop(agent_id, None)
 
     async def get_internal_token(self, agent_id: str) -> Sensitive[str]:
-        """The token that the agent's engine takes, known to us alone. Raises AgentGone."""
-        if (token := self._internal.get(agent_id)) is None:
+        """Return the secret token that the agent's engine accepts. Raises AgentNotFound."""
+        if (token := self._tokens.get(agent_id)) is None:
             sealed = await self._db.read(lambda connection: store.get_sealed_token(connection, agent_id))
             if sealed is None:
                 raise AgentNotFound
-            token = self._internal[agent_id] = self._open(sealed, agent_id)
+            token = self._tokens[agent_id] = self._open(sealed, agent_id)
         return token
 
     def _open(self, sealed: bytes, agent_id: str) -> Sensitive[str]:

@@ -1,4 +1,4 @@
-"""What every answer that tells of an agent has in common: to its owner, and to itself."""
+"""Fields that all responses about an agent share."""
 
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ class AgentFields(ApiSchema):
 
     @classmethod
     def from_agent(cls, agent: Agent, url: str, **more: Any) -> Self:
-        """more: the fields that the kind of answer has beside these."""
+        """Create the record; `more` has the additional fields of a subclass."""
         return cls(
             agent_id=agent.id,
             user_id=agent.tenant_id,

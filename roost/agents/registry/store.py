@@ -1,4 +1,4 @@
-"""The table of agents and every line of SQL about it."""
+"""SQL of agents."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -55,19 +55,19 @@ def insert_agent(connection: Connection, agent: Agent, internal_sealed: bytes) -
 
 
 def get_agent(connection: Connection, agent_id: str) -> Agent | None:
-    """Deleted ones too."""
+    """Return an agent, even if it is marked deleted."""
     row = connection.execute(agents.select().where(agents.c.id == agent_id)).first()
     return None if row is None else _agent(row)
 
 
 def lock_agent(connection: Connection, agent_id: str) -> Agent | None:
-    """`get`, with the row locked until the transaction ends."""
+    """Return an agent and lock its row until the transaction ends."""
     row = connection.execute(agents.select().where(agents.c.id == agent_id).with_for_update()).first()
     return None if row is None else _agent(row)
 
 
 def list_tenant_agents(connection: Connection, tenant_id: str) -> list[Agent]:
-    """Newest first, without those that are being deleted."""
+    """List the tenant's agents, newest first, without those marked deleted."""
     query = agents.select().where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
     return [_agent(row) for row in connection.execute(query.order_by(agents.c.created_at.desc(), agents.c.id))]
 
@@ -78,7 +78,7 @@ def count_agents(connection: Connection, tenant_id: str) -> int:
 
 
 def list_all_agents(connection: Connection) -> list[Agent]:
-    """All agents of all tenants, deleted ones too."""
+    """List all agents of all tenants, including those marked deleted."""
     return [_agent(row) for row in connection.execute(agents.select().order_by(agents.c.created_at))]
 
 

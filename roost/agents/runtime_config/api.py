@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v0/agents/{agentId}/config", tags=["config"])
 
 @router.get("")
 async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.ConfigRecord:
-    """The engine's configuration, with placeholders for secrets."""
+    """Return the engine's configuration with placeholders for secrets."""
     return schemas.ConfigRecord(config=await config.read(agent_id))
 
 
@@ -23,7 +23,7 @@ async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.Co
 async def write(
     _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service
 ) -> schemas.ConfigWriteResponse:
-    """Replace the configuration. The platform's keys stay as they are; a placeholder keeps the value it stands for."""
+    """Replace the configuration, except for the platform's keys; a placeholder keeps its secret value."""
     await config.write(agent_id, body.config)
     return schemas.ConfigWriteResponse()
 
@@ -32,5 +32,5 @@ async def write(
 async def validate(
     _: AgentCaller, agent_id: AgentId, config: Service, body: schemas.ConfigRequest | None = None
 ) -> schemas.ConfigValidationResponse:
-    """Validate a configuration without applying it; without a body, the one that the agent has."""
-    return schemas.validation(await config.validate(agent_id, body.config if body else None))
+    """Validate a configuration without applying it; without a body, the current one."""
+    return schemas.validation_response(await config.validate(agent_id, body.config if body else None))

@@ -1,12 +1,10 @@
-"""What can go wrong with an engine's configuration (contract, Errors)."""
+"""Errors of an engine's configuration (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidConfig(Problem):
-    """As it is for what cannot be read at all; for what can be and is not valid for the engine, the engine's own
-    words follow after a colon.
-    """
+    """The configuration is malformed, or the engine rejects it; then its own message follows after a colon."""
 
     kind = ProblemKind.INVALID
     message = "Invalid JSON"
@@ -14,7 +12,7 @@ class InvalidConfig(Problem):
 
 class ConfigTooLarge(Problem):
     kind = ProblemKind.TOO_LARGE
-    message = "A configuration has at most 512 KiB"
+    message = "A configuration can have at most 512 KiB"
 
 
 class ConfigUnsupported(Problem):

@@ -1,4 +1,4 @@
-"""What is sent as a configuration, and what this room needs of others to apply one."""
+"""Encoding of a submitted configuration, and the callables that apply one."""
 
 import json
 from collections.abc import Awaitable
@@ -11,19 +11,19 @@ from roost.drivers.engine.contract import GatewaySetup
 
 
 class GatewaySetups(Protocol):
-    """What the agent's gateway would be started with now: the platform's keys come from there."""
+    """Returns the current setup of the agent's gateway, which contains the platform's keys."""
 
     def __call__(self, agent: Agent) -> Awaitable[GatewaySetup]: ...
 
 
 class ConfigRestarts(Protocol):
-    """Starts the agent's gateway anew and returns when it answers. Raises a Problem when it does not."""
+    """Restarts the agent's gateway and returns once it responds; raises a Problem if it does not."""
 
     def __call__(self, agent_id: str) -> Awaitable[object]: ...
 
 
-def written(config: Any) -> str:
-    """A configuration as a text: it comes as one, or as a JSON object. Raises InvalidConfig, ConfigTooLarge."""
+def encode_config(config: Any) -> str:
+    """Convert a configuration, text or JSON object, to text. Raises InvalidConfig, ConfigTooLarge."""
     if not isinstance(config, str | dict):
         raise InvalidConfig
     text = config if isinstance(config, str) else json.dumps(config, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Shapes of the runtime configuration (contract: Console, devices, config)."""
+"""API shapes of the runtime configuration (contract: Console, devices, config)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from roost.web.schemas import ApiSchema
 
 
 class ConfigRequest(ApiSchema):
-    """A text in the engine's own form, or a JSON object; what else comes is told apart by the service."""
+    """A configuration as text in the engine's own format or as a JSON object; the service rejects other types."""
 
     config: Any = None
 
@@ -22,11 +22,11 @@ class ConfigWriteResponse(ApiSchema):
 
 
 class ConfigValidationResponse(ApiSchema):
-    """`output` is in the engine's words."""
+    """The result of a validation; `output` is the engine's."""
 
     valid: bool
     output: str
 
 
-def validation(verdict: ConfigurationVerdict) -> ConfigValidationResponse:
+def validation_response(verdict: ConfigurationVerdict) -> ConfigValidationResponse:
     return ConfigValidationResponse(valid=verdict.valid, output=verdict.output)

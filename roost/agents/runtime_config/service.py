@@ -1,7 +1,7 @@
-"""The configuration of an agent's engine: the engine reads, judges and writes it, the platform's keys stay.
+"""The configuration of an agent's engine: the engine reads, validates and writes it.
 
-A write is answered when the running gateway works by it; where that takes a restart, there is one. It is the file that
-the next start would write, too, so it survives restarts of gateway and server, and a new box.
+The platform's keys never change. A write returns once the running gateway applies it, after a restart if necessary. The
+next start would write the same file, so it survives restarts of gateway and server, and a new container.
 """
 
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ from roost.drivers.runtime import warden_client
 from roost.drivers.runtime.contract import ContainerNotRunning
 
 _log = log.get_logger("runtime_config")
-_NO_ANSWER = (
+_FAILURES = (
     *(
         EngineFailed,
         ContainerNotRunning,
@@ -46,81 +46,84 @@ _NO_ANSWER = (
         warden_client.WardenFileTooLarge,
         warden_client.WardenNotAFile,
         warden_client.PathRefused,
-    ),  # what an agent put in its place
+    ),  # the agent replaced the file
 )
 
 
 class RuntimeConfigService:
     def __init__(
-        self, roster: AgentRepository, reach: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts
+        self, agents: AgentRepository, runtimes: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts
     ) -> None:
-        self._roster = roster
-        self._reach = reach
+        self._agents = agents
+        self._runtimes = runtimes
         self._setups = setups
         self._restarts = restarts
 
     async def read(self, agent_id: str) -> str:
-        """The engine's file, without secrets. Raises AgentGone, NoConfiguration, ReadFailed."""
-        ability, inside = await self._ability(agent_id)
-        async with _answered(agent_id, ConfigReadFailed):
-            return await ability.read(inside)
+        """Return the engine's file without secrets. Raises AgentNotFound, ConfigUnsupported, ConfigReadFailed."""
+        ability, context = await self._ability(agent_id)
+        async with _engine_failures(agent_id, ConfigReadFailed):
+            return await ability.read(context)
 
     async def validate(self, agent_id: str, config: Any = None) -> ConfigurationVerdict:
-        """What the engine says of a configuration, or of the file as it is, which may be invalid.
+        """Have the engine validate a configuration, or the current file, which may be invalid.
 
-        Raises AgentGone, NoConfiguration, ValidationFailed; InvalidConfig when what was sent is not valid.
+        Raises AgentNotFound, ConfigUnsupported, ConfigValidationFailed; InvalidConfig for a submitted configuration.
         """
-        ability, inside = await self._ability(agent_id)
-        text = None if config is None else model.written(config)
-        return await self._judged(ability, inside, agent_id, text)
+        ability, context = await self._ability(agent_id)
+        text = None if config is None else model.encode_config(config)
+        return await self._validate(ability, context, agent_id, text)
 
     async def write(self, agent_id: str, config: Any) -> None:
-        """Replace the user's part of the file. Raises AgentGone, NoConfiguration, InvalidConfig, WriteFailed."""
-        ability, inside = await self._ability(agent_id)
-        text = model.written(config)
-        await self._judged(ability, inside, agent_id, text)
-        async with _answered(agent_id, ConfigWriteFailed):
-            setup = await self._setups(await self._roster.get(agent_id))
+        """Replace the user's part of the file.
+
+        Raises AgentNotFound, ConfigUnsupported, InvalidConfig, ConfigWriteFailed.
+        """
+        ability, context = await self._ability(agent_id)
+        text = model.encode_config(config)
+        await self._validate(ability, context, agent_id, text)
+        async with _engine_failures(agent_id, ConfigWriteFailed):
+            setup = await self._setups(await self._agents.get(agent_id))
             try:
-                written = await ability.write(inside, setup, text)
+                written = await ability.write(context, setup, text)
             except ConfigurationRejected as refusal:
                 raise InvalidConfig(f"{InvalidConfig.message}: {refusal.message}") from refusal
         if not written.live:
             await self._restart(agent_id, written)
 
     async def _restart(self, agent_id: str, written: ConfigurationWritten) -> None:
-        """A configuration with which the gateway does not start is taken back. Raises WriteFailed."""
+        """Restart the gateway; roll back a configuration that prevents its start. Raises ConfigWriteFailed."""
         try:
             await self._restarts(agent_id)
         except Problem as problem:
-            _log.warning("configuration taken back", agent=agent_id, reason=problem.message)
-            async with _answered(agent_id, ConfigWriteFailed):
+            _log.warning("configuration.rolled_back", agent=agent_id, reason=problem.message)
+            async with _engine_failures(agent_id, ConfigWriteFailed):
                 await written.undo()
             with suppress(Problem):  # the agent's own record says why it does not run
                 await self._restarts(agent_id)
             raise ConfigWriteFailed from problem
 
-    async def _judged(
-        self, ability: ConfigurationAbility, inside: AgentContext, agent_id: str, text: str | None
+    async def _validate(
+        self, ability: ConfigurationAbility, context: AgentContext, agent_id: str, text: str | None
     ) -> ConfigurationVerdict:
-        async with _answered(agent_id, ConfigValidationFailed):
-            verdict = await ability.check(inside, text)
+        async with _engine_failures(agent_id, ConfigValidationFailed):
+            verdict = await ability.check(context, text)
         if text is None or verdict.valid:
             return verdict
         raise InvalidConfig(f"{InvalidConfig.message}: {verdict.output}" if verdict.readable else None)
 
     async def _ability(self, agent_id: str) -> tuple[ConfigurationAbility, AgentContext]:
-        engine, inside = await self._reach.get_context(agent_id)
+        engine, context = await self._runtimes.get_context(agent_id)
         if engine.configuration is None:
             raise ConfigUnsupported
-        return engine.configuration, inside
+        return engine.configuration, context
 
 
 @asynccontextmanager
-async def _answered(agent_id: str, failure: type[Problem]) -> AsyncGenerator[None]:
-    """An engine that gives no usable answer fails the request; the reason is the operator's to read."""
+async def _engine_failures(agent_id: str, failure: type[Problem]) -> AsyncGenerator[None]:
+    """Convert failures of the engine into `failure`; log the reason for the operator."""
     try:
         yield
-    except _NO_ANSWER as problem:
-        _log.warning("no answer about the configuration", agent=agent_id, reason=problem.message)
+    except _FAILURES as problem:
+        _log.warning("configuration.request_failed", agent=agent_id, reason=problem.message)
         raise failure from problem

@@ -16,12 +16,12 @@ router = APIRouter(prefix="/v0/agents/{agentId}/scripts", tags=["scripts"])
 
 @router.get("")
 async def show_scripts(_: AgentCaller, agent_id: AgentId, scripts: Service) -> ScriptListRecord:
-    """What became of the build and start scripts."""
-    return ScriptListRecord.of(await scripts.show(agent_id))
+    """Show the status of the build and start scripts."""
+    return ScriptListRecord.from_scripts(await scripts.list(agent_id))
 
 
 @router.post("/retry")
 async def retry_scripts(_: AgentCaller, agent_id: AgentId, scripts: Service) -> schemas.LaunchScriptsResponse:
-    """Run build, then start, anew. Answers at once; how they fare is told by the agent's detail."""
+    """Run the build and start scripts again. Responds at once; the agent's details report the progress."""
     await scripts.retry(agent_id)
     return schemas.LaunchScriptsResponse(message="Scripts launched")

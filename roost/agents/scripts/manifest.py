@@ -1,6 +1,6 @@
-"""The scripts of a manifest: `manifest.json` at the root of the workspace, as far as they need it.
+"""The scripts in `manifest.json` at the root of the workspace.
 
-An agent wrote it: whatever is not what it should be is a BadManifest with a reason. Nothing else of it is looked at.
+The agent wrote the file, so it is untrusted: malformed content is an InvalidManifest with a reason.
 """
 
 import hashlib
@@ -17,62 +17,62 @@ from roost.drivers.runtime.warden_client import (
     WardenNotAFile,
 )
 
-PATH = "manifest.json"
-LIMIT = 1024**2
+MANIFEST_PATH = "manifest.json"
+MANIFEST_LIMIT = 1024**2
 SCRIPT_LIMIT = 64 * 1024
-HOST = "__AGENT_HOST__"
+HOST_PLACEHOLDER = "__AGENT_HOST__"
 
 
 @dataclass(frozen=True)
 class ManifestScripts:
-    """Command lines for a shell; None for one that there is not. `digest` tells one manifest from another."""
+    """Shell commands, None if missing; `digest` identifies the manifest."""
 
     build: str | None = None
     start: str | None = None
     digest: str = ""
 
 
-async def read(warden: WardenClient, host: str) -> ManifestScripts:
-    """The scripts of the agent, with its public host filled in. Raises BadManifest, and what the warden raises."""
+async def read_manifest(warden: WardenClient, host: str) -> ManifestScripts:
+    """Read the agent's scripts and fill in its public host. Raises InvalidManifest and the warden's errors."""
     try:
-        return parse(await warden.read(PATH, limit=LIMIT), host)
+        return parse_manifest(await warden.read(MANIFEST_PATH, limit=MANIFEST_LIMIT), host)
     except WardenFileNotFound:
         return ManifestScripts()
     except WardenFileTooLarge:
-        raise InvalidManifest(f"{PATH} is larger than {LIMIT // 1024**2} MiB") from None
+        raise InvalidManifest(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB") from None
     except WardenNotAFile:
-        raise InvalidManifest(f"{PATH} is not a regular file") from None
+        raise InvalidManifest(f"{MANIFEST_PATH} is not a regular file") from None
     except PathRefused:
-        raise InvalidManifest(f"{PATH} leads out of the workspace") from None
+        raise InvalidManifest(f"{MANIFEST_PATH} leads out of the workspace") from None
 
 
-def parse(raw: bytes, host: str) -> ManifestScripts:
-    """Raises BadManifest."""
+def parse_manifest(raw: bytes, host: str) -> ManifestScripts:
+    """Parse a manifest and fill in the agent's public host. Raises InvalidManifest."""
     try:
-        found = json.loads(raw.decode("utf-8-sig"))
+        manifest = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise InvalidManifest(f"{PATH} is not valid JSON") from None
-    scripts = _object(found, PATH).get("scripts")
+        raise InvalidManifest(f"{MANIFEST_PATH} is not valid JSON") from None
+    scripts = _parse_object(manifest, MANIFEST_PATH).get("scripts")
     if scripts is None:
         return ManifestScripts()
-    scripts = _object(scripts, "scripts")
+    scripts = _parse_object(scripts, "scripts")
     digest = hashlib.sha256(raw).hexdigest()
-    return ManifestScripts(_script(scripts, "build", host), _script(scripts, "start", host), digest)
+    return ManifestScripts(_parse_script(scripts, "build", host), _parse_script(scripts, "start", host), digest)
 
 
-def _object(value: object, what: str) -> dict[str, Any]:
+def _parse_object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidManifest(f"{what} is not an object")
+        raise InvalidManifest(f"{name} is not an object")
     return cast("dict[str, Any]", value)
 
 
-def _script(scripts: dict[str, Any], name: str, host: str) -> str | None:
+def _parse_script(scripts: dict[str, Any], name: str, host: str) -> str | None:
     text = scripts.get(name)
     if text is None or text == "":
         return None
     if not isinstance(text, str):
         raise InvalidManifest(f"scripts.{name} is not a string")
-    text = text.replace(HOST, host)
+    text = text.replace(HOST_PLACEHOLDER, host)
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

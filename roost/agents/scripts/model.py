@@ -1,4 +1,4 @@
-"""What scripts are: their states, the bounds they run in, and what can be seen of them in a box."""
+"""States and limits of scripts, and their status in a container."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ from roost.drivers.runtime.warden_client import ProcessStatus
 
 BUILD, START = "build", "start"
 PROCESSES: Mapping[str, str] = {BUILD: "build", START: "start"}
-"""The names under which the warden watches them, and their logs are known as `script/build` and `script/start`."""
+"""Names of the warden's processes, whose log sources are `script/build` and `script/start`."""
 
-RUN = "agent.scripts"
-ANEW = {"anew": True}
-"""Payload of the operation: build again, whatever was built already."""
+OPERATION_KIND = "agent.scripts"
+REBUILD = {"anew": True}
+"""Payload of an operation that repeats a successful build."""
 
-BUILD_SECONDS = 300.0
-TIMED_OUT = 124
-STOP_GRACE = 5.0
+BUILD_TIMEOUT_SECONDS = 300.0
+TIMEOUT_EXIT_CODE = 124
+STOP_GRACE_SECONDS = 5.0
 
 _SUBJECT = "/scripts"
 
@@ -32,7 +32,7 @@ class ScriptState(StrEnum):
 
 @dataclass(frozen=True)
 class ScriptStatus:
-    """What became of a script. `reason` says why it failed or what it waits for; `digest` is the manifest's."""
+    """Status of a script; `reason` explains a failure or a wait, `digest` is the manifest's."""
 
     state: ScriptState = ScriptState.NOT_CONFIGURED
     reason: str | None = None
@@ -42,37 +42,37 @@ class ScriptStatus:
     finished_at: datetime | None = None
 
 
-def subject(agent_id: str) -> str:
-    """The subject of the operation: not the agent itself, whose restart would wait for a build of minutes."""
+def operation_subject(agent_id: str) -> str:
+    """Return the subject of the operation; it differs from the agent's, whose restart would wait for a build."""
     return f"{agent_id}{_SUBJECT}"
 
 
-def agent_of(of_subject: str) -> str:
-    return of_subject.removesuffix(_SUBJECT)
+def subject_agent_id(subject: str) -> str:
+    return subject.removesuffix(_SUBJECT)
 
 
-def seen(name: str, script: ScriptStatus, processes: Mapping[str, ProcessStatus] | None) -> ScriptStatus:
-    """A script as it is now: what was noted, corrected by what the box says. `processes` is None without a box."""
+def current_status(name: str, script: ScriptStatus, processes: Mapping[str, ProcessStatus] | None) -> ScriptStatus:
+    """Return the stored status, corrected by the container's processes; None without a container."""
     if processes is None:
-        return _waiting(script)
+        return _pending_status(script)
     if name == BUILD or script.state is not ScriptState.RUNNING:
         return script
     process = processes.get(PROCESSES[START])
     if process is None or (process.state == "exited" and process.exit_code is None):
-        return replace(script, state=ScriptState.PENDING, reason="The agent's container was started anew")
+        return replace(script, state=ScriptState.PENDING, reason="The agent's container was restarted")
     if process.state == "running":
         return replace(script, started_at=process.started_at)
     code = process.exit_code
     return replace(
         script,
         state=ScriptState.FAILED,
-        reason=f"It ended with code {code}" + (" and is started again" if process.state == "backoff" else ""),
+        reason=f"It ended with code {code}" + (" and is restarted" if process.state == "backoff" else ""),
         exit_code=code,
         started_at=process.started_at,
     )
 
 
-def _waiting(script: ScriptStatus) -> ScriptStatus:
+def _pending_status(script: ScriptStatus) -> ScriptStatus:
     if script.state in {ScriptState.RUNNING, ScriptState.PENDING}:
         return replace(script, state=ScriptState.PENDING, reason="The agent is not running")
     return script

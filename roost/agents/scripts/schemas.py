@@ -1,4 +1,4 @@
-"""Shapes of scripts; what the contract leaves open follows the reference service's words for their states."""
+"""API shapes of scripts; states that the contract leaves open follow the reference service."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -20,7 +20,7 @@ class ScriptListRecord(ApiSchema):
     start: ScriptRecord
 
     @classmethod
-    def of(cls, scripts: Mapping[str, ScriptStatus]) -> Self:
+    def from_scripts(cls, scripts: Mapping[str, ScriptStatus]) -> Self:
         return cls(build=_record(scripts[BUILD]), start=_record(scripts[START]))
 
 

@@ -1,6 +1,6 @@
-"""The scripts of agents: asked for by a start or a retry, run by an operation, watched in the box by its warden.
+"""Scripts of agents: requested by a start or a retry, run by an operation, supervised by the warden.
 
-The operation can be cut off anywhere: a build that it began is found by its name and time, and waited for again.
+The operation can be interrupted anywhere: the next attempt finds the build by name and start time, and waits for it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,93 +30,91 @@ Origin = Callable[[str], str]
 
 
 class EnvironmentInputs(Protocol):
-    """What an agent's programs are given of its secrets and variables, by name."""
+    """Secrets and variables for an agent's programs, by name."""
 
     @property
     def environment(self) -> Mapping[str, Sensitive[str]]: ...
 
 
-Equip = Callable[[Agent], Awaitable[EnvironmentInputs]]
+LoadInputs = Callable[[Agent], Awaitable[EnvironmentInputs]]
 _log = log.get_logger("scripts")
 
 
 class ScriptService:
-    """`origin` is an agent's id to its public origin, whose host stands in scripts where the manifest wants it;
-    `build_seconds` is how long a build may run.
-    """
+    """Scripts of agents; `origin` returns an agent's public origin, `build_seconds` is the time limit of a build."""
 
     def __init__(
         self,
         db: Database,
         queue: OperationWorker,
-        roster: AgentRepository,
-        reach: AgentRuntimes,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         origin: Origin,
-        equip: Equip,
-        build_seconds: float = model.BUILD_SECONDS,
+        load_inputs: LoadInputs,
+        build_seconds: float = model.BUILD_TIMEOUT_SECONDS,
     ) -> None:
         self._db = db
         self._queue = queue
-        self._roster = roster
-        self._reach = reach
+        self._agents = agents
+        self._runtimes = runtimes
         self._origin = origin
-        self._equip = equip
+        self._load_inputs = load_inputs
         self._build_seconds = build_seconds
 
-    async def show(self, agent_id: str) -> Mapping[str, ScriptStatus]:
-        """Both scripts as they are now."""
-        noted = await self._db.read(lambda connection: store.of_agent(connection, agent_id))
-        if not noted:
+    async def list(self, agent_id: str) -> Mapping[str, ScriptStatus]:
+        """Return the current status of both scripts by name."""
+        stored = await self._db.read(lambda connection: store.list_scripts(connection, agent_id))
+        if not stored:
             return {name: ScriptStatus() for name in PROCESSES}
         processes = await self._processes(agent_id)
-        return {name: model.seen(name, noted.get(name, ScriptStatus()), processes) for name in PROCESSES}
+        return {name: model.current_status(name, stored.get(name, ScriptStatus()), processes) for name in PROCESSES}
 
     async def retry(self, agent_id: str) -> None:
-        """Have both run again, from the build on; a build that runs now is ended.
-
-        Returns when that is certain to happen, before it has. Raises AgentGone, ScriptLaunchFailed.
-        """
-        await self._roster.get(agent_id)
+        """Enqueue a run of both scripts and stop a running build. Raises AgentNotFound, ScriptLaunchFailed."""
+        await self._agents.get(agent_id)
         try:
-            await self._reach.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
+            await self._runtimes.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
         except Problem:
             raise ScriptLaunchFailed from None
-        await self._db.write(lambda connection: self.enqueue(connection, agent_id, anew=True))
+        await self._db.write(lambda connection: self.enqueue(connection, agent_id, rebuild=True))
         self._queue.wake()
 
-    def enqueue(self, connection: Connection, agent_id: str, *, anew: bool = False) -> None:
-        """Have the scripts run, inside the caller's transaction; those that wait for their turn already will do."""
-        payload = model.ANEW if anew else None
-        subject = model.subject(agent_id)
-        if not any(other.payload in (payload, model.ANEW) for other in work.waiting(connection, model.RUN, subject)):
-            work.add(connection, model.RUN, subject, payload)
+    def enqueue(self, connection: Connection, agent_id: str, *, rebuild: bool = False) -> None:
+        """Enqueue a run in the caller's transaction, unless an equivalent one is waiting."""
+        payload = model.REBUILD if rebuild else None
+        subject = model.operation_subject(agent_id)
+        if not any(
+            other.payload in (payload, model.REBUILD)
+            for other in work.waiting(connection, model.OPERATION_KIND, subject)
+        ):
+            work.add(connection, model.OPERATION_KIND, subject, payload)
 
     async def handle(self, operation: ClaimedOperation) -> None:
-        """`agent.scripts`, idempotent. An agent that goes, or whose box goes, is nothing to do: its next start is."""
-        agent_id = model.agent_of(operation.subject)
+        """Handle `agent.scripts`, idempotently; do nothing without an agent or container."""
+        agent_id = model.subject_agent_id(operation.subject)
         try:
-            agent = await self._roster.get(agent_id)
-            run = ScriptRun(operation, agent_id, self._reach.get_warden(agent_id), self._build_seconds)
-            await self._run(run, agent, anew=operation.payload == model.ANEW)
+            agent = await self._agents.get(agent_id)
+            run = ScriptRun(operation, agent_id, self._runtimes.get_warden(agent_id), self._build_seconds)
+            await self._run(run, agent, rebuild=operation.payload == model.REBUILD)
         except (AgentNotFound, ContainerNotRunning):
             return
 
-    async def _run(self, run: ScriptRun, agent: Agent, *, anew: bool) -> None:
+    async def _run(self, run: ScriptRun, agent: Agent, *, rebuild: bool) -> None:
         try:
-            scripts = await manifest.read(run.warden, urlsplit(self._origin(agent.id)).netloc)
-            environment = (await self._equip(agent)).environment
-            given = {name: value.reveal() for name, value in environment.items()}
-            await run.all(scripts, given, anew=anew)
+            scripts = await manifest.read_manifest(run.warden, urlsplit(self._origin(agent.id)).netloc)
+            environment = (await self._load_inputs(agent)).environment
+            variables = {name: value.reveal() for name, value in environment.items()}
+            await run.run(scripts, variables, rebuild=rebuild)
         except ContainerNotRunning:
             raise
-        except InvalidManifest as bad:
-            await run.fail(bad.message)
+        except InvalidManifest as error:
+            await run.fail(error.message)
         except Problem as problem:
-            _log.warning("an agent's scripts could not be run", agent=agent.id, reason=problem.message)
+            _log.warning("scripts.run_failed", agent=agent.id, reason=problem.message)
             await run.fail(problem.message)
 
     async def _processes(self, agent_id: str) -> Mapping[str, ProcessStatus] | None:
         try:
-            return await self._reach.get_warden(agent_id).processes()
+            return await self._runtimes.get_warden(agent_id).processes()
         except Problem:
             return None

@@ -1,4 +1,4 @@
-"""The table of scripts and every line of SQL about it."""
+"""SQL of scripts."""
 
 from dataclasses import asdict, fields
 from typing import Any
@@ -25,14 +25,14 @@ _s = agent_scripts.c
 _FIELDS = [_s[field.name] for field in fields(ScriptStatus)]
 
 
-def of_agent(connection: Connection, agent_id: str) -> dict[str, ScriptStatus]:
-    """By name; one that is not configured has no row."""
+def list_scripts(connection: Connection, agent_id: str) -> dict[str, ScriptStatus]:
+    """Return the configured scripts by name."""
     rows = connection.execute(sa.select(_s.script, *_FIELDS).where(_s.agent_id == agent_id)).mappings()
     return {row["script"]: _script(dict(row)) for row in rows}
 
 
-def save(connection: Connection, agent_id: str, name: str, script: ScriptStatus) -> bool:
-    """Whether it is saved: an agent that is gone has no row to belong to."""
+def save_script(connection: Connection, agent_id: str, name: str, script: ScriptStatus) -> bool:
+    """Save a script; return False if the agent no longer exists."""
     if script.state is ScriptState.NOT_CONFIGURED:
         connection.execute(agent_scripts.delete().where(_s.agent_id == agent_id, _s.script == name))
         return True

@@ -1,1 +1,1 @@
-"""Secrets and variables of a tenant, and which agents have them."""
+"""Secrets and variables of a tenant, attached to agents."""

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v0", tags=["secrets"])
 
 @router.get("/secrets", response_model_exclude_unset=True)
 async def list_secrets(caller: TenantCaller, secrets: Service) -> schemas.SecretList:
-    """The tenant's secrets and variables by name; values of variables only."""
+    """List the tenant's secrets and variables by name, with the values of variables."""
     return schemas.secret_list(*await secrets.list(caller.tenant_id))
 
 
@@ -25,7 +25,7 @@ async def list_secrets(caller: TenantCaller, secrets: Service) -> schemas.Secret
 async def create_secret(
     caller: TenantCaller, body: schemas.CreateSecretRequest, secrets: Service
 ) -> schemas.SecretResponse:
-    """Keep a secret, or with `type` `variable` something that may be read again."""
+    """Create a secret, or a variable (`type`), whose value can be read again."""
     return schemas.secret_response(await secrets.create(caller.tenant_id, body.name, body.value, body.type))
 
 
@@ -33,20 +33,20 @@ async def create_secret(
 async def update_secret(
     caller: ServiceCaller, secret_id: SecretId, body: schemas.UpdateSecretRequest, secrets: Service
 ) -> schemas.SecretResponse:
-    """Give a secret another value."""
+    """Replace the value of a secret."""
     return schemas.secret_response(await secrets.update(caller.tenant_id, secret_id, body.value))
 
 
 @router.delete("/secrets/{id}")
 async def delete_secret(caller: ServiceCaller, secret_id: SecretId, secrets: Service) -> schemas.SecretActionResponse:
-    """Delete a secret that no agent has."""
+    """Delete a secret that is attached to no agent."""
     await secrets.delete(caller.tenant_id, secret_id)
     return schemas.SecretActionResponse()
 
 
 @router.get("/agents/{agentId}/secrets")
 async def list_attached(_: AgentCaller, agent_id: AgentId, secrets: Service) -> schemas.AgentSecretList:
-    """The secrets of an agent, and whether it uses their current values."""
+    """List the secrets of an agent, and whether it uses their current values."""
     return schemas.agent_secret_list(await secrets.list_attached(agent_id))
 
 
@@ -54,7 +54,7 @@ async def list_attached(_: AgentCaller, agent_id: AgentId, secrets: Service) -> 
 async def attach_secrets(
     caller: AgentCaller, agent_id: AgentId, body: schemas.AttachSecretsRequest, secrets: Service
 ) -> schemas.AttachSecretsResponse:
-    """Give an agent secrets; its gateway gets them at its next start."""
+    """Attach secrets to an agent; its gateway receives them at its next start."""
     return schemas.AttachSecretsResponse(attached=await secrets.attach(caller.tenant_id, agent_id, body.secret_ids))
 
 
@@ -62,6 +62,6 @@ async def attach_secrets(
 async def detach_secret(
     _: AgentCaller, agent_id: AgentId, secret_id: AttachedId, secrets: Service
 ) -> schemas.SecretActionResponse:
-    """Take a secret from an agent."""
+    """Detach a secret from an agent."""
     await secrets.detach(agent_id, secret_id)
     return schemas.SecretActionResponse()

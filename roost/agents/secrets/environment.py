@@ -1,4 +1,4 @@
-"""What reaches an agent of its secrets: the environment of its gateway and its commands; and what its logs hide."""
+"""The environment that an agent's programs get from its secrets, and the values that its logs mask."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ class SecretEnvironment:
         self._sealer = SecretSealer(sealer)
 
     async def get_environment(self, agent_id: str) -> GatewayEnvironment:
-        """What the agent's programs get when they are started now. Raises UnreadableSecret."""
+        """Return the environment for a gateway that starts now. Raises UnreadableSecret."""
         rows = [row for row in await self._rows(agent_id) if model.reaches_agent(row.secret.name)]
         return GatewayEnvironment(
             values={row.secret.name: self._sealer.open(row) for row in rows},
@@ -25,22 +25,24 @@ class SecretEnvironment:
         )
 
     async def get_values(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
-        """`environment` for what runs but once. Raises UnreadableSecret."""
+        """Return the values for a single command. Raises UnreadableSecret."""
         return (await self.get_environment(agent_id)).values
 
-    async def mark_synced(self, agent_id: str, given: GatewayEnvironment) -> None:
-        """The agent's gateway has come up with this environment."""
-        if given.versions:
-            await self._db.write(lambda connection: store.set_synced_versions(connection, agent_id, given.versions))
+    async def mark_synced(self, agent_id: str, environment: GatewayEnvironment) -> None:
+        """Record that the agent's gateway has started with this environment."""
+        if environment.versions:
+            await self._db.write(
+                lambda connection: store.set_synced_versions(connection, agent_id, environment.versions)
+            )
 
     async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
-        """The values of the agent's secrets, which nobody is to read in its logs; those of variables are no secret."""
+        """List the secret values that the agent's logs mask; values of variables are not masked."""
         found: list[Sensitive[str]] = []
         for row in await self._rows(agent_id):
             if row.secret.kind is SecretKind.SECRET:
                 try:
                     found.append(self._sealer.open(row))
-                except UnreadableSecret:  # told already, and nobody can have printed it
+                except UnreadableSecret:  # logged already, and no process can have printed it
                     continue
         return found
 

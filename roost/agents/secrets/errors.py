@@ -1,10 +1,10 @@
-"""What can go wrong with secrets (contract, Errors)."""
+"""Errors of secrets (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidSecret(Problem):
-    """A name or a value that cannot be one; the message says why and never repeats a value."""
+    """The name or the value is invalid; the message gives the reason and never the value."""
 
     kind = ProblemKind.INVALID
     message = "Invalid secret"
@@ -33,21 +33,21 @@ class SecretAttached(Problem):
 
 
 class SecretNotFound(Problem):
-    """There is none of that id, or it is another tenant's, or not on this agent: the answer does not tell which."""
+    """Unknown id, secret of another tenant, or not attached; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "Secret not found"
 
 
 class SecretsNotConfigured(Problem):
-    """There is no key to seal with that belongs to this deployment."""
+    """The key-encryption key is missing or belongs to another deployment."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "Secrets not configured"
 
 
 class UnreadableSecret(Problem):
-    """The stored value is damaged, was moved between rows, or is sealed with a key that is not here."""
+    """The stored value is damaged, was moved between rows, or is sealed with an unknown key."""
 
     kind = ProblemKind.FAILED
     message = "A secret could not be opened"

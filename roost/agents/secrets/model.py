@@ -1,4 +1,4 @@
-"""Secrets and variables: what they are called, how large they may be, and which of them exclude each other."""
+"""Secrets and variables: rules for names, sizes and conflicts."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,19 +16,19 @@ NAME_LIMIT = 128
 VALUE_LIMIT = 64 * 1024
 SECRET_LIMIT: Mapping[Plan, int] = {Plan.FREE: 10, Plan.PAID: 100}
 AGENT_BYTES_LIMIT = 128 * 1024
-"""Bytes that all secrets of one agent may have together: they have to fit into the environment of a program."""
+"""Maximum bytes of all secrets of one agent, which have to fit into the environment of a program."""
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 class SecretKind(StrEnum):
     SECRET = "secret"  # noqa: S105 - the word of the contract, not a password
-    VARIABLE = "variable"  # its value may be read again
+    VARIABLE = "variable"  # its value can be read again
 
 
 @dataclass(frozen=True)
 class Secret:
-    """`version` counts the values that it has had."""
+    """A secret or variable; `version` counts its values."""
 
     id: str
     tenant_id: str
@@ -41,7 +41,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class SecretWithAgents:
-    """A secret of a tenant with the names of the agents that have it, by id; `value` is a variable's alone."""
+    """A secret with the names of its agents by id; only a variable has `value`."""
 
     secret: Secret
     agents: Mapping[str, str]
@@ -50,7 +50,7 @@ class SecretWithAgents:
 
 @dataclass(frozen=True)
 class AttachedSecret:
-    """A secret of an agent; `synced` when what the agent uses at this moment is its current value."""
+    """A secret of an agent; `synced` while the agent uses its current value."""
 
     secret: Secret
     synced: bool
@@ -58,8 +58,10 @@ class AttachedSecret:
 
 @dataclass(frozen=True)
 class ProviderKey:
-    """A credential of a model provider that an agent has. `name` is the secret's (`OPENAI_API_KEY`), `provider` the id
-    in `providers.py`, `base_url` the value of an attached `<PROVIDER>_BASE_URL`: what a tenant wrote, not checked.
+    """An agent's credential for a model provider.
+
+    `name` is the secret's name (`OPENAI_API_KEY`), `provider` the id in `providers.py`, `base_url` the unchecked value
+    of an attached `<PROVIDER>_BASE_URL`.
     """
 
     provider: str
@@ -70,14 +72,14 @@ class ProviderKey:
 
 @dataclass(frozen=True)
 class GatewayEnvironment:
-    """What a gateway gets at a start, and which versions these are: secret id -> version."""
+    """Environment of a gateway, and the versions of its secrets: secret id -> version."""
 
     values: Mapping[str, Sensitive[str]]
     versions: Mapping[str, int]
 
 
 def validate_secret_name(name: str) -> str:
-    """Raises InvalidSecret for what is no name of a variable, or one that steers programs or the platform."""
+    """Return the name. Raises InvalidSecret if it is malformed or reserved."""
     if not name:
         raise InvalidSecret("Secret name is required")
     if len(name) > NAME_LIMIT:
@@ -90,10 +92,10 @@ def validate_secret_name(name: str) -> str:
 
 
 def validate_secret_value(value: str) -> Sensitive[str]:
-    """Raises InvalidSecret when it is empty, or longer than 64 KiB in UTF-8."""
+    """Return the value. Raises InvalidSecret if it is empty or longer than 64 KiB in UTF-8."""
     if not value:
         raise InvalidSecret("Secret value is required")
-    if "\0" in value:  # no environment can hold it
+    if "\0" in value:  # environment variables cannot contain NUL
         raise InvalidSecret("Secret value must not contain NUL")
     if len(value.encode()) > VALUE_LIMIT:
         raise InvalidSecret(f"Secret value must be at most {VALUE_LIMIT // 1024} KiB")
@@ -101,14 +103,14 @@ def validate_secret_value(value: str) -> Sensitive[str]:
 
 
 def check_conflicts(names: Iterable[str]) -> None:
-    """Raises ConflictingSecrets when two of an agent's secrets are credentials of one provider."""
+    """Check that no two names are credentials of one provider. Raises ConflictingSecrets."""
     providers = [provider.id for name in names if (provider := PROVIDER_OF.get(name))]
     if len(providers) != len(set(providers)):
         raise ConflictingSecrets
 
 
 def provider_keys(values: Mapping[str, Sensitive[str]]) -> Sequence[ProviderKey]:
-    """The credentials of model providers among an agent's secrets, by name."""
+    """Return the credentials of model providers among an agent's secrets, by name."""
     return [
         ProviderKey(provider.id, name, values[name], _first(values, provider.base_urls))
         for provider in PROVIDERS
@@ -119,13 +121,13 @@ def provider_keys(values: Mapping[str, Sensitive[str]]) -> Sequence[ProviderKey]
 
 
 def check_size(values: Mapping[str, int]) -> None:
-    """Raises InvalidSecret when an agent's secrets, name -> bytes, are too much for an environment."""
+    """Check the total size of an agent's secrets, name -> bytes. Raises InvalidSecret."""
     if sum(len(name) + size for name, size in values.items()) > AGENT_BYTES_LIMIT:
-        raise InvalidSecret(f"An agent's secrets can have at most {AGENT_BYTES_LIMIT // 1024} KiB together")
+        raise InvalidSecret(f"An agent's secrets can have at most {AGENT_BYTES_LIMIT // 1024} KiB in total")
 
 
 def reaches_agent(name: str) -> bool:
-    """Whether it is put into the agent's environment: credentials of model providers stay on the host."""
+    """Return whether the secret enters the agent's environment; model providers' credentials stay on the host."""
     return name not in HOST_ONLY_NAMES and not is_reserved_name(name)
 
 

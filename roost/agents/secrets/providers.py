@@ -1,8 +1,8 @@
-"""Providers and the names under which their credentials are known. Data; the rules stand in `model.py`.
+"""Providers and the names of their credentials: data for the rules in `model.py`.
 
-One row is one provider: two names of it on one agent are a conflict, because nobody could tell which one counts.
-Credentials of a model provider stay on the host, where the model gateway uses them. `GH_TOKEN` and `GITHUB_TOKEN` are
-in no row: they are general credentials that happen to open a model service as well.
+Two names of one provider on one agent are a conflict, because it would be ambiguous which one to use. Credentials of a
+model provider stay on the host, where the model gateway uses them. `GH_TOKEN` and `GITHUB_TOKEN` are in no row: they
+are general credentials that also work for a model service.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProviderSecretNames:
-    """`names` in the order in which they count; `models` tells whether it serves chat models."""
+    """Names of a provider's credentials in order of precedence; `models` says whether it serves chat models."""
 
     id: str
     names: Sequence[str]
@@ -20,7 +20,7 @@ class ProviderSecretNames:
 
     @property
     def base_urls(self) -> Sequence[str]:
-        """The variables that give the provider another address: `OPENAI_BASE_URL` beside `OPENAI_API_KEY`."""
+        """Names of variables that override the provider's address: `OPENAI_BASE_URL` for `OPENAI_API_KEY`."""
         return list(dict.fromkeys(f"{_KIND.sub('', name)}_BASE_URL" for name in self.names))
 
 
@@ -73,4 +73,4 @@ PROVIDER_OF: Mapping[str, ProviderSecretNames] = {name: provider for provider in
 HOST_ONLY_NAMES: frozenset[str] = frozenset(
     name for provider in PROVIDERS if provider.models for name in (*provider.names, *provider.base_urls)
 )
-"""The names that stay on the host: an agent's container does not get them."""
+"""Names that stay on the host and never enter an agent's container."""

@@ -1,12 +1,12 @@
-"""Names that no secret may have: they change how programs load, where they look, or how the platform works. Data.
+"""Reserved names: variables that change how programs load, search paths, or the platform.
 
-What is set in an agent's environment is set for every program that runs there, the engine's own among them.
+An agent's environment applies to every program in its container, the engine's own included.
 """
 
 from typing import Final
 
 ALLOWED: Final = frozenset({"NODE_AUTH_TOKEN"})
-"""Exceptions to the prefixes below: a registry's token, not a switch."""
+"""Exceptions to the prefixes below: a registry's token, not an option."""
 
 SUFFIXES: Final = ("_PROXY",)
 
@@ -15,7 +15,7 @@ PREFIXES: Final = (
     *("BASH_", "NODE_", "NPM_CONFIG_", "PYTHON", "PERL5", "PERL_", "RUBY", "BUNDLE_", "LUA_"),  # interpreters
     *("SSL_CERT_", "GIT_CONFIG", "GIT_SSL_", "GIT_TRACE", "GIT_PROXY_"),
     *("ROOST_", "OPENCLAW_", "CLAWDBOT_", "MOLTBOT_", "HERMES_", "API_SERVER_", "TERMINAL_"),  # platform and engines
-    "XDG_",  # where programs look for their settings
+    "XDG_",  # paths of programs' settings
 )
 
 NAMES: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Shapes of secrets; what the contract leaves open follows the reference service's clients."""
+"""API shapes of secrets; details that the contract leaves open follow the reference service's clients."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -67,7 +67,7 @@ class SecretAgentRecord(ApiSchema):
 
 
 class SecretListItem(SecretRecord):
-    """`value` is there for variables, and null for one that cannot be opened any more."""
+    """A listed secret; `value` is set for variables, and null if it can no longer be decrypted."""
 
     agents: Sequence[SecretAgentRecord]
     value: str | None = None

@@ -1,4 +1,4 @@
-"""Values of secrets, sealed and opened: each is bound to its tenant, its secret and its version."""
+"""Encryption of secrets' values, each bound to its tenant, its secret and its version."""
 
 from roost.agents.secrets import store
 from roost.agents.secrets.errors import SecretsNotConfigured, UnreadableSecret
@@ -15,21 +15,19 @@ class SecretSealer:
         self._sealer = sealer
 
     def seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
-        """Raises SecretsNotConfigured."""
+        """Encrypt a value. Raises SecretsNotConfigured."""
         try:
             return self._sealer.seal(value.reveal().encode(), _associated_data(secret))
         except SealingKeyMissing:
             raise SecretsNotConfigured from None
 
     def open(self, row: store.SecretRow) -> Sensitive[str]:
-        """Raises UnreadableSecret, and tells the operator: somebody may have changed the database."""
+        """Decrypt a value. Raises UnreadableSecret and logs it, since the database may have been tampered with."""
         try:
             return Sensitive(self._sealer.open(row.sealed, _associated_data(row.secret)).reveal().decode())
         except (UnsealFailed, UnicodeDecodeError):
-            _log.error("a stored secret does not open", secret=row.secret.id, tenant=row.secret.tenant_id)
-            raise UnreadableSecret(
-                f"The secret {row.secret.name} could not be opened; give it its value anew"
-            ) from None
+            _log.error("secret.unseal_failed", secret=row.secret.id, tenant=row.secret.tenant_id)
+            raise UnreadableSecret(f"The secret {row.secret.name} could not be opened; set its value again") from None
 
 
 def _associated_data(secret: Secret) -> str:

@@ -1,8 +1,8 @@
-"""Secrets and variables of a tenant, which agents have them, and what reaches an agent of them.
+"""Secrets and variables of a tenant, and the agents that they are attached to.
 
-A tenant's row is held while its secrets or their attachments change, so that limits, names and conflicts are exact
-under any number of parallel calls. Of values only a variable's are shown, to its owner; credentials of model providers
-go to the model gateway. What reaches the agent itself is `delivery.py`'s.
+The tenant's row is locked while its secrets or their attachments change, so that limits, names and conflicts are exact
+under any number of parallel calls. Owners can read the values of variables only; credentials of model providers go to
+the model gateway. `environment.py` delivers values to the agent itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,24 +32,24 @@ Listener = Callable[[str], None]
 
 
 class SecretService:
-    def __init__(self, db: Database, sealer: Sealer, roster: AgentRepository) -> None:
+    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository) -> None:
         self._db = db
         self._sealer = SecretSealer(sealer)
-        self._roster = roster
+        self._agents = agents
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """`listener(agent_id)` is called right after what the agent has was attached, detached or updated."""
+        """Call `listener(agent_id)` after each change of the agent's secrets."""
         self._listeners.append(listener)
 
     def notify_listeners(self, agent_id: str) -> None:
-        """Tell the subscribers, after the commit."""
+        """Notify the subscribers; call it after the commit."""
         for listener in self._listeners:
             listener(agent_id)
 
     async def list(self, tenant_id: str) -> tuple[Sequence[SecretWithAgents], int]:
-        """The tenant's secrets by name, and how many it may have."""
-        agents = {agent.id: agent.profile.name for agent in await self._roster.list(tenant_id)}
+        """List the tenant's secrets by name, and return its limit."""
+        agents = {agent.id: agent.profile.name for agent in await self._agents.list(tenant_id)}
         rows, pairs, tenant = await self._db.read(
             lambda connection: (
                 store.list_tenant_secrets(connection, tenant_id),
@@ -57,15 +57,15 @@ class SecretService:
                 tenants.get_tenant(connection, tenant_id),
             )
         )
-        having: dict[str, dict[str, str]] = {row.secret.id: {} for row in rows}
+        names: dict[str, dict[str, str]] = {row.secret.id: {} for row in rows}
         for secret_id, agent_id in pairs:
             if agent_id in agents:
-                having[secret_id][agent_id] = agents[agent_id]
-        listed = [SecretWithAgents(row.secret, having[row.secret.id], self._visible_value(row)) for row in rows]
-        return listed, model.SECRET_LIMIT[tenant.plan]
+                names[secret_id][agent_id] = agents[agent_id]
+        secrets = [SecretWithAgents(row.secret, names[row.secret.id], self._visible_value(row)) for row in rows]
+        return secrets, model.SECRET_LIMIT[tenant.plan]
 
     async def create(self, tenant_id: str, name: str, value: str, kind: SecretKind) -> Secret:
-        """Raises InvalidSecret, SecretLimitReached, DuplicateName, SecretsNotConfigured."""
+        """Create a secret. Raises InvalidSecret, SecretLimitReached, DuplicateSecretName, SecretsNotConfigured."""
         name, checked = model.validate_secret_name(name), model.validate_secret_value(value)
 
         def add(connection: Connection) -> Secret:
@@ -83,7 +83,7 @@ class SecretService:
         return await self._db.write(add)
 
     async def update(self, tenant_id: str, secret_id: str, value: str) -> Secret:
-        """A new value. Raises InvalidSecret, UnknownSecret, SecretsNotConfigured."""
+        """Replace the value. Raises InvalidSecret, SecretNotFound, SecretsNotConfigured."""
         checked = model.validate_secret_value(value)
 
         def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
@@ -102,7 +102,7 @@ class SecretService:
         return secret
 
     async def delete(self, tenant_id: str, secret_id: str) -> None:
-        """Raises UnknownSecret, SecretAttached."""
+        """Delete a secret. Raises SecretNotFound, SecretAttached."""
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
@@ -114,13 +114,16 @@ class SecretService:
         await self._db.write(remove)
 
     async def list_attached(self, agent_id: str) -> Sequence[AttachedSecret]:
-        """An agent's secrets by name. Raises AgentGone."""
-        running = (await self._roster.get(agent_id)).state is AgentState.RUNNING
+        """List an agent's secrets by name. Raises AgentNotFound."""
+        running = (await self._agents.get(agent_id)).state is AgentState.RUNNING
         rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
         return [AttachedSecret(row.secret, _is_synced(row, running=running)) for row in rows]
 
     async def attach(self, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
-        """How many were not there before. Raises UnknownSecret, ConflictingSecrets, InvalidSecret, AgentGone."""
+        """Attach secrets and return the number of new attachments.
+
+        Raises SecretNotFound, ConflictingSecrets, InvalidSecret, AgentNotFound.
+        """
         added = await self._db.write(
             lambda connection: self.attach_in_transaction(connection, tenant_id, agent_id, secret_ids)
         )
@@ -130,32 +133,32 @@ class SecretService:
     def attach_in_transaction(
         self, connection: Connection, tenant_id: str, agent_id: str, secret_ids: Sequence[str]
     ) -> int:
-        """`attach` inside the caller's transaction; call `changed` after the commit."""
+        """Attach secrets in the caller's transaction; call `notify_listeners` after the commit."""
         tenants.lock_tenant(connection, tenant_id)
-        self._roster.lock(connection, agent_id)
-        wanted = [self._get(connection, tenant_id, secret_id).id for secret_id in dict.fromkeys(secret_ids)]
-        there = {row.secret.id for row in store.list_agent_secrets(connection, agent_id)}
-        fresh = [secret_id for secret_id in wanted if secret_id not in there]
-        store.insert_attachments(connection, agent_id, fresh, clock.utc_now())
+        self._agents.lock(connection, agent_id)
+        requested = [self._get(connection, tenant_id, secret_id).id for secret_id in dict.fromkeys(secret_ids)]
+        attached = {row.secret.id for row in store.list_agent_secrets(connection, agent_id)}
+        new = [secret_id for secret_id in requested if secret_id not in attached]
+        store.insert_attachments(connection, agent_id, new, clock.utc_now())
         _check_agent_secrets(connection, agent_id)
-        return len(fresh)
+        return len(new)
 
     async def detach(self, agent_id: str, secret_id: str) -> None:
-        """Raises UnknownSecret when the agent does not have it."""
+        """Detach a secret. Raises SecretNotFound if it is not attached to the agent."""
         if not await self._db.write(lambda connection: store.delete_attachment(connection, agent_id, secret_id)):
             raise SecretNotFound
         self.notify_listeners(agent_id)
 
     @staticmethod
     def detach_all(connection: Connection, agent_id: str) -> None:
-        """Detach all from an agent that goes, inside the transaction that hides it."""
+        """Detach all secrets of an agent, in the transaction that marks the agent deleted."""
         store.delete_attachments(connection, agent_id)
 
     async def list_provider_keys(self, agent_id: str) -> Sequence[ProviderKey]:
-        """The credentials of model providers that the agent has. Raises UnreadableSecret."""
+        """List the agent's credentials of model providers. Raises UnreadableSecret."""
         rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
-        held = [row for row in rows if not model.reaches_agent(row.secret.name)]
-        return model.provider_keys({row.secret.name: self._sealer.open(row) for row in held})
+        host_only = [row for row in rows if not model.reaches_agent(row.secret.name)]
+        return model.provider_keys({row.secret.name: self._sealer.open(row) for row in host_only})
 
     def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
         if (secret := store.get_secret(connection, tenant_id, secret_id)) is None:
@@ -167,19 +170,19 @@ class SecretService:
             return None
         try:
             return self._sealer.open(row)
-        except UnreadableSecret:  # logged; the list has to be readable, or the row could not be found and mended
+        except UnreadableSecret:  # logged; the list stays readable, so that the owner can find and replace the value
             return None
 
 
 def _check_agent_secrets(connection: Connection, agent_id: str) -> None:
-    """Whether what an agent has now goes together. Raises ConflictingSecrets, InvalidSecret."""
+    """Check an agent's secrets against each other. Raises ConflictingSecrets, InvalidSecret."""
     sizes = {row.secret.name: len(row.sealed) - OVERHEAD for row in store.list_agent_secrets(connection, agent_id)}
     model.check_conflicts(sizes)
     model.check_size(sizes)
 
 
 def _is_synced(row: store.SecretRow, *, running: bool) -> bool:
-    """What stays on the host is in use at once; the rest when a gateway runs that was started with it."""
+    """Return whether the current value is in use: on the host at once, in the agent after a start of its gateway."""
     if not model.reaches_agent(row.secret.name):
         return True
     return running and row.synced_version == row.secret.version

@@ -1,4 +1,4 @@
-"""The tables of secrets and every line of SQL about them."""
+"""SQL of secrets and their attachments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ agent_secrets = sa.Table(
 
 @dataclass(frozen=True)
 class SecretRow:
-    """A secret with its envelope; `synced_version` is of the attachment through which it was found."""
+    """A secret with its envelope; `synced_version` belongs to the attachment through which it was found."""
 
     secret: Secret
     sealed: bytes
@@ -69,7 +69,7 @@ def get_secret(connection: Connection, tenant_id: str, secret_id: str) -> Secret
 
 
 def list_tenant_secrets(connection: Connection, tenant_id: str) -> list[SecretRow]:
-    """By name."""
+    """List the tenant's secrets by name."""
     query = secrets.select().where(secrets.c.tenant_id == tenant_id).order_by(secrets.c.name)
     return [SecretRow(_secret(row), row.sealed) for row in connection.execute(query)]
 
@@ -79,7 +79,7 @@ def list_names(connection: Connection, tenant_id: str) -> set[str]:
 
 
 def set_value(connection: Connection, secret: Secret, envelope: bytes) -> None:
-    """The new value, version and time of a secret."""
+    """Update the value, version and time of a secret."""
     query = secrets.update().where(secrets.c.id == secret.id)
     connection.execute(query.values(sealed=envelope, version=secret.version, updated_at=secret.updated_at))
 
@@ -89,7 +89,7 @@ def delete_secret(connection: Connection, secret_id: str) -> None:
 
 
 def list_agent_secrets(connection: Connection, agent_id: str) -> list[SecretRow]:
-    """By name."""
+    """List the agent's secrets by name."""
     joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
     query = sa.select(secrets, agent_secrets.c.synced_version).select_from(joined)
     rows = connection.execute(query.where(agent_secrets.c.agent_id == agent_id).order_by(secrets.c.name))
@@ -102,7 +102,7 @@ def list_agents(connection: Connection, secret_id: str) -> list[str]:
 
 
 def list_attachments(connection: Connection, tenant_id: str) -> list[tuple[str, str]]:
-    """Pairs of secret and agent."""
+    """List (secret id, agent id) pairs of the tenant."""
     joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
     query = sa.select(agent_secrets.c.secret_id, agent_secrets.c.agent_id).select_from(joined)
     return [(row.secret_id, row.agent_id) for row in connection.execute(query.where(secrets.c.tenant_id == tenant_id))]
@@ -123,7 +123,7 @@ def delete_attachments(connection: Connection, agent_id: str) -> None:
 
 
 def set_synced_versions(connection: Connection, agent_id: str, versions: Mapping[str, int]) -> None:
-    """What the agent's gateway has got: secret id -> version."""
+    """Record the versions that the agent's gateway uses: secret id -> version."""
     for secret_id, version in versions.items():
         query = agent_secrets.update().where(
             agent_secrets.c.agent_id == agent_id, agent_secrets.c.secret_id == secret_id

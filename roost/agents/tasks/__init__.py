@@ -1,1 +1,1 @@
-"""Scheduled tasks of an agent, kept and run by its engine."""
+"""Scheduled tasks of an agent, stored and run by its engine."""

@@ -22,7 +22,7 @@ async def list_tasks(
     tasks: Service,
     with_disabled: Annotated[bool, Query(alias="includeDisabled")] = True,
 ) -> schemas.TaskList:
-    """The agent's tasks, oldest first."""
+    """List the agent's tasks, oldest first."""
     return schemas.task_list(await tasks.list(agent_id, with_disabled=with_disabled))
 
 
@@ -30,13 +30,13 @@ async def list_tasks(
 async def create_task(
     _: AgentCaller, agent_id: AgentId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
-    """Schedule a task: what the agent is told, and when."""
+    """Schedule a task: a prompt for the agent, and when to send it."""
     return schemas.task_change_response(await tasks.create(agent_id, body.to_fields()))
 
 
 @router.get("/{jobId}")
 async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.TaskDetail:
-    """One task, with its next and its last run."""
+    """Show one task with its next and its last run."""
     return schemas.TaskDetail(task=schemas.task_record(await tasks.get(agent_id, job_id)))
 
 
@@ -44,7 +44,7 @@ async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Ser
 async def update_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
-    """Change what is given of a task."""
+    """Change the given fields of a task."""
     return schemas.task_change_response(await tasks.update(agent_id, job_id, body.to_fields()))
 
 
@@ -57,7 +57,7 @@ async def delete_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: S
 
 @router.post("/{jobId}/run")
 async def run_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service) -> schemas.RunTaskResponse:
-    """Run a task now, beside its schedule; answers when it has begun. 409 while it is running."""
+    """Run a task now, in addition to its schedule; respond once it has started. 409 while it is running."""
     await tasks.run(agent_id, job_id)
     return schemas.RunTaskResponse(job_id=job_id)
 
@@ -66,7 +66,7 @@ async def run_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Serv
 async def toggle_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service, body: schemas.ToggleTaskRequest | None = None
 ) -> schemas.TaskChangeResponse:
-    """Turn a task on or off; without a body, to the other side."""
+    """Enable or disable a task; without a body, toggle it."""
     return schemas.task_change_response(await tasks.toggle(agent_id, job_id, body.enabled if body else None))
 
 
@@ -78,5 +78,5 @@ async def list_runs(
     tasks: Service,
     limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_DEFAULT,
 ) -> schemas.TaskRunList:
-    """A task's runs, newest first."""
+    """List a task's runs, newest first."""
     return schemas.task_run_list(await tasks.list_runs(agent_id, job_id, limit))

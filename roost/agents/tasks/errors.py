@@ -1,10 +1,10 @@
-"""What can go wrong with tasks (contract, Errors)."""
+"""Errors of tasks (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class InvalidTaskParameters(Problem):
-    """Name, schedule or payload are missing or malformed, or the agent's engine has nothing for what they ask."""
+    """A name, schedule or payload is missing, malformed or not supported by the agent's engine."""
 
     kind = ProblemKind.INVALID
     message = "Invalid parameters"
@@ -21,7 +21,7 @@ class TaskNotFound(Problem):
 
 
 class TaskAlreadyRunning(Problem):
-    """One run of a task at a time."""
+    """A task has at most one run at a time."""
 
     kind = ProblemKind.CONFLICT
     message = "Task is running"

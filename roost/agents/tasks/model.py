@@ -1,6 +1,6 @@
-"""Limits of tasks, and what makes one from what a person sends. Everything malformed is InvalidParameters.
+"""Limits of tasks, and parsing of the fields that a client sends. Malformed fields raise InvalidTaskParameters.
 
-Fields come with their names in snake case, and are otherwise as they were sent.
+Names of fields are in snake case; values are as the client sent them.
 """
 
 import re
@@ -33,24 +33,24 @@ Fields = Mapping[str, Any]
 
 
 def parse_new_task(fields: Fields) -> TaskSpec:
-    """A new task. An event goes to the agent's main session, a turn gets a session of its own."""
-    asked = parse_task_change(fields)
-    if asked.name is None or asked.schedule is None or asked.payload is None:
+    """Parse a new task. By default an event goes to the main session, a turn to an isolated one."""
+    change = parse_task_change(fields)
+    if change.name is None or change.schedule is None or change.payload is None:
         raise InvalidTaskParameters
     return TaskSpec(
-        name=asked.name,
-        schedule=asked.schedule,
-        payload=asked.payload,
-        description=asked.description,
-        enabled=asked.enabled is not False,
-        delivery=asked.delivery or TaskDelivery(),
-        session_target=asked.session_target or _session_of(asked.payload),
-        wake_mode=asked.wake_mode or "now",
+        name=change.name,
+        schedule=change.schedule,
+        payload=change.payload,
+        description=change.description,
+        enabled=change.enabled is not False,
+        delivery=change.delivery or TaskDelivery(),
+        session_target=change.session_target or _session_of(change.payload),
+        wake_mode=change.wake_mode or "now",
     )
 
 
 def parse_task_change(fields: Fields) -> TaskChange:
-    """What of a task is to be different; null is as good as left out."""
+    """Parse the changes of a task; null means unchanged."""
     payload = _parse_optional(fields, "payload", _parse_payload)
     target: SessionTarget | None = _parse_optional(fields, "session_target", _choice_parser("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
@@ -69,30 +69,30 @@ def parse_task_change(fields: Fields) -> TaskChange:
 
 
 def validate_task_id(task_id: str) -> str:
-    """What no engine would have as an id is not there. Raises UnknownTask."""
+    """Return the id. Raises TaskNotFound if it does not have the format of an id."""
     if not _ID.fullmatch(task_id):
         raise TaskNotFound
     return task_id
 
 
-def parse_boolean(found: object) -> bool | None:
-    if found is not None and not isinstance(found, bool):
+def parse_boolean(value: object) -> bool | None:
+    if value is not None and not isinstance(value, bool):
         raise InvalidTaskParameters
-    return found
+    return value
 
 
-def _parse_schedule(found: object) -> Schedule:
+def _parse_schedule(value: object) -> Schedule:
     try:
-        return schedules.parse_schedule(found)
+        return schedules.parse_schedule(value)
     except schedules.InvalidSchedule:
         raise InvalidTaskParameters from None
 
 
-def _parse_payload(found: object) -> TaskPayload:
-    """A text alone is what the agent is told."""
-    if isinstance(found, str):
-        return TaskPayload(AGENT_TURN, _text_parser(TEXT_LIMIT)(found))
-    fields = _parse_object(found)
+def _parse_payload(value: object) -> TaskPayload:
+    """Parse a payload; a plain string is the message of an agent turn."""
+    if isinstance(value, str):
+        return TaskPayload(AGENT_TURN, _text_parser(TEXT_LIMIT)(value))
+    fields = _parse_object(value)
     kind = fields.get("kind", AGENT_TURN)
     if kind == SYSTEM_EVENT:
         return TaskPayload(SYSTEM_EVENT, _text_parser(TEXT_LIMIT)(fields.get("text")))
@@ -107,8 +107,8 @@ def _parse_payload(found: object) -> TaskPayload:
     )
 
 
-def _parse_delivery(found: object) -> TaskDelivery:
-    fields = _parse_object(found)
+def _parse_delivery(value: object) -> TaskDelivery:
+    fields = _parse_object(value)
     mode = fields.get("mode", "none")
     to = _parse_optional(fields, "to", _text_parser(TEXT_LIMIT))
     if mode == "webhook" and not (to or "").startswith(("http://", "https://")):
@@ -124,35 +124,35 @@ def _session_of(payload: TaskPayload) -> SessionTarget:
 
 
 def _parse_optional(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
-    found = fields.get(name)
-    return None if found is None else read(found)
+    value = fields.get(name)
+    return None if value is None else read(value)
 
 
-def _parse_object(found: object) -> Fields:
-    if not isinstance(found, dict):
+def _parse_object(value: object) -> Fields:
+    if not isinstance(value, dict):
         raise InvalidTaskParameters
-    return cast("Fields", found)
+    return cast("Fields", value)
 
 
 def _text_parser(limit: int) -> Callable[[object], str]:
-    def read(found: object) -> str:
-        if not isinstance(found, str) or not found.strip() or len(found) > limit or not is_storable(found):
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or len(value) > limit or not is_storable(value):
             raise InvalidTaskParameters
-        return found.strip()
+        return value.strip()
 
     return read
 
 
 def _choice_parser(*words: Any) -> Callable[[object], Any]:
-    def read(found: object) -> Any:
-        if found not in words:
+    def read(value: object) -> Any:
+        if value not in words:
             raise InvalidTaskParameters
-        return found
+        return value
 
     return read
 
 
-def _parse_timeout(found: object) -> int:
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= TIMEOUT_LIMIT:
+def _parse_timeout(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= TIMEOUT_LIMIT:
         raise InvalidTaskParameters
-    return found
+    return value

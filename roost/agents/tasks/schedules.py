@@ -1,7 +1,7 @@
-"""When a task is due: the forms in which people say it, and which of them can be.
+"""Parsing and validation of task schedules.
 
-`0 9 * * 1-5`, the same with a zone behind it (`0 9 * * * Europe/Berlin`), `@daily`, `every 10m`, a time such as
-`2027-01-31T09:00:00Z` (without a zone it is UTC); or the structured form with `kind` `at`, `every` or `cron`.
+Accepts cron expressions (`0 9 * * 1-5`), optionally followed by a time zone (`0 9 * * * Europe/Berlin`), `@daily`,
+`every 10m`, a time such as `2027-01-31T09:00:00Z` (UTC by default), or an object with `kind` `at`, `every` or `cron`.
 """
 
 import re
@@ -35,17 +35,17 @@ _NICKNAMES = {
 }
 
 
-class InvalidSchedule(ValueError):  # noqa: N818 - what is said of a schedule
-    """It is no schedule, or one that is never due, is over, is too far away, or comes more often than once a minute."""
+class InvalidSchedule(ValueError):  # noqa: N818 - describes the schedule
+    """The schedule is malformed, never due, over, too far ahead, or more frequent than once a minute."""
 
 
-def parse_schedule(found: object) -> Schedule:
-    """Raises Impossible."""
-    if isinstance(found, str):
-        return _parse_text(found.strip())
-    if not isinstance(found, dict):
+def parse_schedule(value: object) -> Schedule:
+    """Parse a schedule from a string or an object. Raises InvalidSchedule."""
+    if isinstance(value, str):
+        return _parse_text(value.strip())
+    if not isinstance(value, dict):
         raise InvalidSchedule
-    fields = cast("Mapping[str, Any]", found)
+    fields = cast("Mapping[str, Any]", value)
     match fields.get("kind"):
         case "at":
             return _parse_time(fields.get("at"))
@@ -65,9 +65,9 @@ def _parse_text(text: str) -> Schedule:
     return _parse_cron(text, None, None)
 
 
-def _parse_time(found: object) -> OneTimeSchedule:
+def _parse_time(value: object) -> OneTimeSchedule:
     try:
-        at = datetime.fromisoformat(found) if isinstance(found, str) and len(found) <= 40 else None
+        at = datetime.fromisoformat(value) if isinstance(value, str) and len(value) <= 40 else None
         at = None if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidSchedule from None
@@ -76,12 +76,12 @@ def _parse_time(found: object) -> OneTimeSchedule:
     return OneTimeSchedule(at)
 
 
-def _parse_interval(found: object) -> IntervalSchedule:
-    if isinstance(found, bool) or not isinstance(found, int):
+def _parse_interval(value: object) -> IntervalSchedule:
+    if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidSchedule
-    if not MIN_INTERVAL / timedelta(milliseconds=1) <= found <= MAX_AHEAD / timedelta(milliseconds=1):
+    if not MIN_INTERVAL / timedelta(milliseconds=1) <= value <= MAX_AHEAD / timedelta(milliseconds=1):
         raise InvalidSchedule
-    return IntervalSchedule(found)
+    return IntervalSchedule(value)
 
 
 def _parse_cron(expr: object, tz: object, stagger: object) -> CronSchedule:
@@ -115,9 +115,9 @@ def _parse_zone(tz: str) -> str:
         raise InvalidSchedule from None
 
 
-def _parse_stagger(found: object) -> int:
-    if found is None:
+def _parse_stagger(value: object) -> int:
+    if value is None:
         return 0
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= STAGGER_LIMIT_MS:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= STAGGER_LIMIT_MS:
         raise InvalidSchedule
-    return found
+    return value

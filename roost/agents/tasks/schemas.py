@@ -1,4 +1,4 @@
-"""Shapes of tasks (contract: Tasks). What comes in is judged by `model.py`: one message stands for all."""
+"""API shapes of tasks (contract: Tasks). `model.py` validates requests, so that all errors have one message."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from roost.drivers.engine.abilities.tasks import (
 )
 from roost.web.schemas import ApiSchema, Moment
 
-_HUMP = re.compile(r"(?<=[a-z])[A-Z]")
+_CAMEL_BOUNDARY = re.compile(r"(?<=[a-z])[A-Z]")
 _TEXT = {"type": "string"}
 _SCHEDULE = {
     "type": "object",
@@ -64,8 +64,8 @@ class TaskRequest(ApiSchema):
     wake_mode: Annotated[Any, WithJsonSchema({"enum": ["now", "next-heartbeat"]})] = None
 
     def to_fields(self) -> dict[str, Any]:
-        """What was sent, with the names of all fields in snake case."""
-        return {name: _snake(value) for name, value in self.model_dump().items()}
+        """Return the request's fields with names in snake case."""
+        return {name: _snake_case(value) for name, value in self.model_dump().items()}
 
 
 class ToggleTaskRequest(ApiSchema):
@@ -98,7 +98,7 @@ class TaskDeliveryRecord(ApiSchema):
 
 
 class TaskRecord(ApiSchema):
-    """A task; `id` and `jobId` are the same. What the agent made itself may have a schedule or payload of null."""
+    """A task; `id` and `jobId` are equal. Tasks that the agent created may have a null schedule or payload."""
 
     id: str
     job_id: str
@@ -119,7 +119,7 @@ class TaskRecord(ApiSchema):
 
 
 class TaskList(ApiSchema):
-    """`jobs` are the same tasks, under the name that engines have for them."""
+    """A list of tasks; `jobs` has the same tasks under the engines' name."""
 
     tasks: Sequence[TaskRecord]
     jobs: Sequence[TaskRecord]
@@ -142,7 +142,7 @@ class DeleteTaskResponse(ApiSchema):
 
 
 class RunTaskResponse(ApiSchema):
-    """It has begun; `runs` tells how it ends."""
+    """The run has started; its outcome appears in the list of runs."""
 
     success: bool = True
     job_id: str
@@ -159,17 +159,17 @@ class TaskRunRecord(ApiSchema):
 
 
 class TaskRunList(ApiSchema):
-    """Newest first; `entries` are the same."""
+    """Runs, newest first; `entries` has the same runs."""
 
     runs: Sequence[TaskRunRecord]
     entries: Sequence[TaskRunRecord]
 
 
-def _snake(found: Any) -> Any:
-    if not isinstance(found, dict):
-        return found
-    named = cast("dict[str, Any]", found)
-    return {_HUMP.sub(lambda hump: f"_{hump[0].lower()}", name): value for name, value in named.items()}
+def _snake_case(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    return {_CAMEL_BOUNDARY.sub(lambda letter: f"_{letter[0].lower()}", name): item for name, item in fields.items()}
 
 
 def task_list(tasks: Sequence[Task]) -> TaskList:
@@ -187,13 +187,13 @@ def task_run_list(runs: Sequence[TaskRun]) -> TaskRunList:
 
 
 def task_record(task: Task) -> TaskRecord:
-    shaped: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "job_id": task.id,
         "schedule": None if task.schedule is None else _schedule(task.schedule),
         "payload": None if task.payload is None else _payload(task.payload),
         "delivery": TaskDeliveryRecord(**vars(task.delivery)),
     }
-    return TaskRecord(**{**vars(task), **shaped})
+    return TaskRecord(**{**vars(task), **fields})
 
 
 def _schedule(schedule: Schedule) -> ScheduleRecord:
@@ -203,5 +203,5 @@ def _schedule(schedule: Schedule) -> ScheduleRecord:
 
 def _payload(payload: TaskPayload) -> PayloadRecord:
     fields = dict(vars(payload))
-    told = fields.pop("text")
-    return PayloadRecord(**fields, **{"message" if payload.kind == AGENT_TURN else "text": told})
+    text = fields.pop("text")
+    return PayloadRecord(**fields, **{"message" if payload.kind == AGENT_TURN else "text": text})

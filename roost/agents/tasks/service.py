@@ -1,6 +1,6 @@
-"""Tasks of an agent, kept and run by its engine: the rules that all engines share, and their failures in our words.
+"""Tasks of an agent, stored and run by its engine: common rules and errors of all engines.
 
-What is done to the tasks of one agent is done one at a time, so that the limit is exact and one task has one run.
+Changes of one agent's tasks are serialized, so that the limit is exact and each task has at most one run.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _FAILURES = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, Warden
 
 @dataclass(frozen=True)
 class _TaskEngine:
-    """The ability of one agent's engine, with the way to it."""
+    """The task ability of one agent's engine, bound to the agent."""
 
     tasks: ability.TaskAbility
     context: AgentContext
@@ -52,17 +52,17 @@ class _TaskEngine:
 
 
 class TaskService:
-    def __init__(self, reach: AgentRuntimes) -> None:
-        self._reach = reach
+    def __init__(self, runtimes: AgentRuntimes) -> None:
+        self._runtimes = runtimes
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def list(self, agent_id: str, *, with_disabled: bool = True) -> Sequence[Task]:
-        """Oldest first. Raises AgentGone, ListFailed."""
+        """List tasks, oldest first. Raises AgentNotFound, TaskListFailed."""
         async with self._engine(agent_id, TaskListFailed) as engine:
             return [task for task in await engine.list() if task.enabled or with_disabled]
 
     async def create(self, agent_id: str, fields: model.Fields) -> Task:
-        """Raises InvalidParameters, TaskLimitReached, AgentGone, CreateFailed."""
+        """Create a task. Raises InvalidTaskParameters, TaskLimitReached, AgentNotFound, TaskCreateFailed."""
         spec = model.parse_new_task(fields)
         async with self._exclusive_engine(agent_id, TaskCreateFailed) as engine:
             if len(await engine.list()) >= model.TASK_LIMIT:
@@ -70,76 +70,73 @@ class TaskService:
             return await engine.tasks.create(engine.context, spec)
 
     async def get(self, agent_id: str, task_id: str) -> Task:
-        """Raises UnknownTask, AgentGone, EngineFailed."""
+        """Return one task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.get(model.validate_task_id(task_id))
 
     async def update(self, agent_id: str, task_id: str, fields: model.Fields) -> Task:
-        """Change what is given. Raises InvalidParameters, UnknownTask, AgentGone, EngineFailed."""
+        """Change the given fields. Raises InvalidTaskParameters, TaskNotFound, AgentNotFound, EngineFailed."""
         change = model.parse_task_change(fields)
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
             return await engine.update(model.validate_task_id(task_id), change)
 
     async def toggle(self, agent_id: str, task_id: str, enabled: object = None) -> Task:
-        """Turn it on or off; to the other side when that is not said. Raises as `update` does."""
-        enabled = model.parse_boolean(enabled)
+        """Enable or disable a task; None toggles it. Raises the errors of `update`."""
+        target = model.parse_boolean(enabled)
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
             now = await engine.get(model.validate_task_id(task_id))
-            if enabled is now.enabled:
+            if target is now.enabled:
                 return now
             return await engine.update(task_id, TaskChange(enabled=not now.enabled))
 
     async def delete(self, agent_id: str, task_id: str) -> None:
-        """Raises UnknownTask, AgentGone, EngineFailed."""
+        """Delete a task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
             await engine.tasks.delete(engine.context, model.validate_task_id(task_id))
 
     async def run(self, agent_id: str, task_id: str) -> None:
-        """Have it run now; returns when that is under way.
-
-        Raises TaskIsRunning, UnknownTask, AgentGone, EngineFailed.
-        """
+        """Start a run now. Raises TaskAlreadyRunning, TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
             if (await engine.get(model.validate_task_id(task_id))).running:
                 raise TaskAlreadyRunning
             await engine.tasks.run(engine.context, task_id)
 
     async def list_runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
-        """Newest first. Raises UnknownTask, AgentGone, EngineFailed."""
+        """List runs, newest first. Raises TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.tasks.runs(engine.context, model.validate_task_id(task_id), limit)
 
     @asynccontextmanager
     async def _exclusive_engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
-        """The engine, when nobody else is at the agent's tasks."""
-        turn = self._locks.setdefault(agent_id, asyncio.Lock())
+        """Return the engine while holding the lock of the agent's tasks."""
+        lock = self._locks.setdefault(agent_id, asyncio.Lock())
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                await turn.acquire()
+                await lock.acquire()
         except TimeoutError:
             raise failure from None
         try:
             async with self._engine(agent_id, failure) as engine:
                 yield engine
         finally:
-            turn.release()
+            lock.release()
 
     @asynccontextmanager
     async def _engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
-        """The engine for one thing that is asked of it; what it does not do in time has failed."""
-        engine, inside = await self._reach.get_context(agent_id)
+        """Return the engine for one request, with a time limit; raise `failure` if it fails."""
+        engine, context = await self._runtimes.get_context(agent_id)
         if engine.tasks is None:
             raise TasksUnsupported
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                yield _TaskEngine(engine.tasks, inside)
+                yield _TaskEngine(engine.tasks, context)
         except ability.EngineTaskNotFound:
             raise TaskNotFound from None
         except ability.EngineTaskRefused as refused:
-            _log.info("task refused", agent=agent_id, engine=engine.id, reason=refused.message)
+            _log.info("task.refused", agent=agent_id, engine=engine.id, reason=refused.message)
             raise InvalidTaskParameters from None
         except ability.EngineTaskRunning:
             raise TaskAlreadyRunning from None
         except _FAILURES as error:
-            _log.warning("the engine did not do it", agent=agent_id, engine=engine.id, error=str(error))
+            _log.warning("task.request_failed", agent=agent_id, engine=engine.id, error=str(error))
             raise failure from None

@@ -1,1 +1,1 @@
-"""The versions of engines that agents can run, and how a missing one gets here."""
+"""Versions of engines, and installation of missing ones."""

@@ -1,4 +1,4 @@
-"""Versions over HTTP: what there is, and whether there is something newer. Changing is a story of the lifecycle."""
+"""Versions over HTTP: lists and update checks; the lifecycle slice changes an agent's version."""
 
 from typing import Annotated
 
@@ -15,17 +15,17 @@ router = APIRouter(prefix="/v0", tags=["agents"])
 
 @router.get("/available-agent-versions")
 async def list_versions(_: ServiceCaller, versions: Service) -> schemas.AvailableVersions:
-    """The versions of each engine, and the one that a new agent gets."""
-    return schemas.available(await versions.of_new_agents())
+    """List the versions of each engine, and the default for a new agent."""
+    return schemas.available_versions(await versions.list_for_new_agents())
 
 
 @router.get("/agents/{agentId}/available-agent-versions")
 async def list_agent_versions(_: AgentCaller, agent_id: AgentId, versions: Service) -> schemas.AvailableVersions:
-    """The versions that the agent can be restarted at or updated to; pre-releases are left out."""
-    return schemas.available(await versions.of_agent(agent_id))
+    """List the releases that the agent can be restarted with or updated to."""
+    return schemas.available_versions(await versions.list_for_agent(agent_id))
 
 
 @router.get("/agents/{agentId}/update")
 async def check_update(_: AgentCaller, agent_id: AgentId, versions: Service) -> schemas.UpdateCheck:
-    """Whether there is a newer version of the agent's engine."""
-    return schemas.checked(await versions.check(agent_id))
+    """Check for a newer version of the agent's engine."""
+    return schemas.update_check(await versions.check_update(agent_id))

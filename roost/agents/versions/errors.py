@@ -1,4 +1,4 @@
-"""What can go wrong with versions (contract, Errors)."""
+"""Errors of versions (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -11,19 +11,19 @@ class InvalidEngineVersion(Problem):
 
 
 class VersionRegistryUnavailable(Problem):
-    """A version that is not installed, while the registry that would know it gives no answer."""
+    """The version is not installed, and its registry does not respond."""
 
     kind = ProblemKind.UNAVAILABLE
-    message = "That version is not installed here, and the registry that has it cannot be asked"
+    message = "That version is not installed, and its registry does not respond"
 
 
 class TooManyEngineVersions(Problem):
     kind = ProblemKind.FORBIDDEN
-    message = "Too many versions of this engine are installed here; an operator can remove one"
+    message = "Too many versions of this engine are installed; an operator can remove one"
 
 
 class VersionInstallFailed(Problem):
-    """An install failed; what its programs said is for the operator's log and not for agents."""
+    """An install failed; its output goes to the operator's log only."""
 
     kind = ProblemKind.FAILED
     message = "That version could not be installed; the server's log says why"

@@ -1,13 +1,13 @@
-"""What counts as a version, how many there may be, and what is told of them."""
+"""Format, order and limits of engine versions."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 VERSIONS_LIMIT = 5
-"""Versions of one engine on this machine, beyond which agents bring no more here; operators may."""
+"""Maximum number of versions of one engine that agents can install; operators can install more."""
 INSTALL_SECONDS = 900.0
-"""What an install may take before whoever asked for it is told that it failed; it may end well afterwards."""
+"""Time limit of an install for its callers; the install itself may still succeed later."""
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,63}")
 _RELEASE = re.compile(r"\d+(\.\d+)*(-\d+)?")
@@ -15,7 +15,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)*(-\d+)?")
 
 @dataclass(frozen=True)
 class VersionChoices:
-    """The versions that an agent can be restarted at, newest first; of its engine, and of each that is here."""
+    """Versions that an agent can be restarted with, newest first: of its engine, and of each installed engine."""
 
     engine: str
     current: str
@@ -25,7 +25,7 @@ class VersionChoices:
 
 @dataclass(frozen=True)
 class VersionCheck:
-    """`latest` is never older than `current`."""
+    """Current and latest version; `latest` is never older than `current`."""
 
     current: str
     latest: str
@@ -35,11 +35,11 @@ def is_version(text: str) -> bool:
     return _VERSION.fullmatch(text) is not None
 
 
-def releases(versions: Sequence[str]) -> Sequence[str]:
-    """Without pre-releases and repetitions, newest first."""
-    return sorted({version for version in versions if _RELEASE.fullmatch(version)}, key=order, reverse=True)
+def sort_releases(versions: Sequence[str]) -> Sequence[str]:
+    """Remove pre-releases and duplicates, and sort newest first."""
+    return sorted({version for version in versions if _RELEASE.fullmatch(version)}, key=version_key, reverse=True)
 
 
-def order(version: str) -> list[int]:
-    """What releases are compared by."""
+def version_key(version: str) -> list[int]:
+    """Return the sort key of a release."""
     return [int(number[:18]) for number in re.findall(r"\d+", version)]

@@ -1,4 +1,4 @@
-"""What the registries offer: asked aside, at most every ten minutes for each engine, and never waited for long."""
+"""Versions in the engines' registries, fetched in the background and cached for ten minutes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine
 
-_KEPT, _KEPT_FAILURE = 600.0, 60.0
-_PATIENCE = 20.0
+_TTL_SECONDS, _FAILURE_TTL_SECONDS = 600.0, 60.0
+_TIMEOUT_SECONDS = 20.0
 _log = log.get_logger("versions")
 
 
 @dataclass(frozen=True)
 class _CachedVersions:
-    """`versions` is None when the registry never answered; `until` is on the monotonic clock."""
+    """Cached versions, None if the registry never responded; `until` is monotonic time."""
 
     versions: Sequence[str] | None
     until: float
@@ -24,28 +24,28 @@ class _CachedVersions:
 
 class EngineVersionRegistry:
     def __init__(self) -> None:
-        self._answers: dict[str, _CachedVersions] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._cache: dict[str, _CachedVersions] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def offered(self, engine: Engine) -> Sequence[str] | None:
-        """The versions, newest first, perhaps ten minutes old; None when the registry has given no answer yet."""
-        answer = self._answers.get(engine.id)
-        if answer is None or answer.until < clock.monotonic_seconds():
-            if engine.id not in self._asking:
-                self._asking[engine.id] = asyncio.create_task(self._ask(engine))
-            await asyncio.wait({self._asking[engine.id]}, timeout=_PATIENCE)
-            answer = self._answers.get(engine.id)
-        return answer.versions if answer else None
+    async def list_versions(self, engine: Engine) -> Sequence[str] | None:
+        """List versions, newest first and up to ten minutes old; None if the registry has not responded yet."""
+        cached = self._cache.get(engine.id)
+        if cached is None or cached.until < clock.monotonic_seconds():
+            if engine.id not in self._tasks:
+                self._tasks[engine.id] = asyncio.create_task(self._fetch(engine))
+            await asyncio.wait({self._tasks[engine.id]}, timeout=_TIMEOUT_SECONDS)
+            cached = self._cache.get(engine.id)
+        return cached.versions if cached else None
 
-    async def _ask(self, engine: Engine) -> None:
+    async def _fetch(self, engine: Engine) -> None:
         try:
             versions = tuple(await run_in_daemon_thread(engine.available))
-            self._answers[engine.id] = _CachedVersions(versions, clock.monotonic_seconds() + _KEPT)
+            self._cache[engine.id] = _CachedVersions(versions, clock.monotonic_seconds() + _TTL_SECONDS)
         except Problem as problem:
-            _log.warning("a registry cannot be asked for versions", engine=engine.id, reason=problem.message)
-            former = self._answers.get(engine.id)
-            self._answers[engine.id] = _CachedVersions(
-                former.versions if former else None, clock.monotonic_seconds() + _KEPT_FAILURE
+            _log.warning("version_registry.fetch_failed", engine=engine.id, reason=problem.message)
+            previous = self._cache.get(engine.id)
+            self._cache[engine.id] = _CachedVersions(
+                previous.versions if previous else None, clock.monotonic_seconds() + _FAILURE_TTL_SECONDS
             )
         finally:
-            del self._asking[engine.id]
+            del self._tasks[engine.id]

@@ -1,4 +1,4 @@
-"""Shapes of versions, as the reference service's clients know them."""
+"""API shapes of versions, as the reference service's clients expect them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ class UpdateCheck(ApiSchema):
     update_available: bool
 
 
-def available(choices: VersionChoices) -> AvailableVersions:
+def available_versions(choices: VersionChoices) -> AvailableVersions:
     return AvailableVersions(
         current_version=choices.current,
         available_versions=choices.versions,
@@ -29,6 +29,6 @@ def available(choices: VersionChoices) -> AvailableVersions:
     )
 
 
-def checked(check: VersionCheck) -> UpdateCheck:
-    newer = model.order(check.latest) > model.order(check.current)
+def update_check(check: VersionCheck) -> UpdateCheck:
+    newer = model.version_key(check.latest) > model.version_key(check.current)
     return UpdateCheck(current_version=check.current, latest_version=check.latest, update_available=newer)

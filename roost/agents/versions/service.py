@@ -1,6 +1,6 @@
-"""Versions: which there are for an agent, and the install of one that is asked for and not here.
+"""Versions of engines: lists for agents, and installation of missing versions.
 
-It refuses to install what the registry does not offer, and more versions than the machine should hold.
+It rejects versions that are not in the registry, and more versions than the limit.
 """
 
 import asyncio
@@ -23,55 +23,55 @@ from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 
 Prepare = Callable[[Engine, str, Progress], Awaitable[None]]
-"""What has to be done once after an install, so that the version starts fast."""
+"""Prepares a new version once after its install, so that it starts fast."""
 
 _log = log.get_logger("versions")
-_LOG_EVERY = 5.0
+_LOG_INTERVAL_SECONDS = 5.0
 
 
 class VersionService:
-    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, prepare: Prepare) -> None:
-        self._roster = roster
-        self._reach = reach
+    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, prepare: Prepare) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
         self._prepare = prepare
         self._registry = EngineVersionRegistry()
         self._installing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def of_agent(self, agent_id: str) -> VersionChoices:
-        """Raises AgentGone."""
-        agent = await self._roster.get(agent_id)
-        return await self._choices(self._reach.get_engine(agent.engine), agent.engine_version)
+    async def list_for_agent(self, agent_id: str) -> VersionChoices:
+        """List the versions for an agent. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
+        return await self._get_choices(self._runtimes.get_engine(agent.engine), agent.engine_version)
 
-    async def of_new_agents(self) -> VersionChoices:
-        """For an agent that is made without a wish. Raises EngineMissing."""
-        if not (offered := self._reach.list_engines()):
+    async def list_for_new_agents(self) -> VersionChoices:
+        """List the versions for a new agent, with its default. Raises EngineNotInstalled."""
+        if not (offered := self._runtimes.list_engines()):
             raise EngineNotInstalled
         installed = offered[0].installed()
         default = offered[0].default_version
-        return await self._choices(offered[0], default if default in installed else installed[0])
+        return await self._get_choices(offered[0], default if default in installed else installed[0])
 
-    async def check(self, agent_id: str) -> VersionCheck:
-        """Raises AgentGone."""
-        agent = await self._roster.get(agent_id)
+    async def check_update(self, agent_id: str) -> VersionCheck:
+        """Check for a newer release. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
         return VersionCheck(
-            agent.engine_version, await self.latest(self._reach.get_engine(agent.engine), agent.engine_version)
+            agent.engine_version, await self.find_latest(self._runtimes.get_engine(agent.engine), agent.engine_version)
         )
 
-    async def latest(self, engine: Engine, current: str) -> str:
-        """The newest release that there is, or `current` if that is newer."""
-        return max([current, *await self._known(engine)], key=model.order)
+    async def find_latest(self, engine: Engine, current: str) -> str:
+        """Return the newest release, or `current` if that is newer."""
+        return max([current, *await self._list_releases(engine)], key=model.version_key)
 
     async def require(self, engine: Engine, version: str) -> None:
-        """That there is such a version, here or to be installed, an old one that is here among them.
+        """Check that a version is installed or can be installed.
 
-        Raises InvalidVersion, UnknownVersions, TooManyVersions.
+        Raises InvalidEngineVersion, VersionRegistryUnavailable, TooManyEngineVersions.
         """
         installed = engine.installed()
         if version in installed:
             return
         if not model.is_version(version):
             raise InvalidEngineVersion
-        offered = await self._registry.offered(engine)
+        offered = await self._registry.list_versions(engine)
         if offered is None:
             raise VersionRegistryUnavailable
         if version not in offered:
@@ -80,7 +80,7 @@ class VersionService:
             raise TooManyEngineVersions
 
     async def install(self, engine: Engine, version: str) -> None:
-        """Returns once it is here; all who ask for the same version share one install. Raises NotInstalled."""
+        """Install a version; concurrent calls share one install. Raises VersionInstallFailed."""
         if version in engine.installed():
             return
         key = (engine.id, version)
@@ -92,35 +92,35 @@ class VersionService:
             raise VersionInstallFailed from None
 
     async def _install(self, engine: Engine, version: str) -> None:
-        progress = _telling(engine, version)
+        progress = _progress_logger(engine, version)
         try:
             await run_in_daemon_thread(lambda: engine.install(version, progress))
             await self._prepare(engine, version, progress)
         except Problem as problem:
-            _log.error("install failed", engine=engine.id, version=version, reason=problem.message)
+            _log.error("version.install_failed", engine=engine.id, version=version, reason=problem.message)
             raise VersionInstallFailed from problem
         finally:
             del self._installing[engine.id, version]
-        _log.info("installed", engine=engine.id, version=version)
+        _log.info("version.installed", engine=engine.id, version=version)
 
-    async def _choices(self, engine: Engine, current: str) -> VersionChoices:
-        here = self._reach.list_engines()
-        known = await asyncio.gather(*(self._known(one) for one in here))
-        per_engine = {one.id: versions for one, versions in zip(here, known, strict=True)}
+    async def _get_choices(self, engine: Engine, current: str) -> VersionChoices:
+        engines = self._runtimes.list_engines()
+        releases = await asyncio.gather(*(self._list_releases(one) for one in engines))
+        per_engine = {one.id: versions for one, versions in zip(engines, releases, strict=True)}
         return VersionChoices(engine.id, current, per_engine.get(engine.id, ()), per_engine)
 
-    async def _known(self, engine: Engine) -> Sequence[str]:
-        return model.releases([*engine.installed(), *(await self._registry.offered(engine) or ())])
+    async def _list_releases(self, engine: Engine) -> Sequence[str]:
+        return model.sort_releases([*engine.installed(), *(await self._registry.list_versions(engine) or ())])
 
 
-def _telling(engine: Engine, version: str) -> Progress:
-    """Progress as lines of the log, one every few seconds."""
-    told = -_LOG_EVERY
+def _progress_logger(engine: Engine, version: str) -> Progress:
+    """Return a callback that logs progress every few seconds."""
+    last = -_LOG_INTERVAL_SECONDS
 
-    def progress(what: str, done: float | None) -> None:
-        nonlocal told
-        if clock.monotonic_seconds() - told >= _LOG_EVERY:
-            told = clock.monotonic_seconds()
-            _log.info("installing", engine=engine.id, version=version, step=what, done=done)
+    def progress(step: str, done: float | None) -> None:
+        nonlocal last
+        if clock.monotonic_seconds() - last >= _LOG_INTERVAL_SECONDS:
+            last = clock.monotonic_seconds()
+            _log.info("version.install_progressed", engine=engine.id, version=version, step=step, done=done)
 
     return progress

@@ -1,8 +1,8 @@
-"""`await db.read(fn)` and `await db.write(fn)`: run a synchronous function of a connection in one transaction.
+"""Transactions: `await db.read(fn)` and `await db.write(fn)` run a synchronous function of a connection in one.
 
 SQLite: reads run inline (WAL readers never wait for the writer), all writes run on one writer thread under
-`BEGIN IMMEDIATE`, so a transaction never fails half-way for a lock. PostgreSQL: both run in a small pool of threads.
-On both, a read sees one snapshot and cannot write. The functions must be short and must not do I/O of their own.
+`BEGIN IMMEDIATE`, so that a transaction never fails midway because of a lock. PostgreSQL: both run in a small thread
+pool. On both, a read sees one snapshot and cannot write. The functions must be short and do no other I/O.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _POSTGRES_THREADS = 8
 _DEADLOCK, _DISK_FULL = "40P01", "53100"
 _FULL_OR_BROKEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _PRAGMAS = (
-    "case_sensitive_like=ON",  # as PostgreSQL has it
+    "case_sensitive_like=ON",  # as in PostgreSQL
     "busy_timeout=5000",
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -50,22 +50,22 @@ _log = log.get_logger("database")
 
 
 class DatabaseWriteFailed(ServiceUnavailable):
-    """The disk is full, or broken. Nothing of the transaction is there; what was there before can be read."""
+    """The disk is full or broken. The transaction was rolled back; reads still work."""
 
     message = "The database cannot be written"
 
 
 class Database:
-    """One database. Create it, `roost.migrations.upgrade_database`, use it, `close` it."""
+    """A database. Create it, run `roost.migrations.upgrade_database`, use it, `close` it."""
 
     def __init__(self, url: str) -> None:
-        """`url` is `sqlite:///PATH` or `postgresql://...`."""
+        """Open the database at `sqlite:///PATH` or `postgresql://...`."""
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if self.is_sqlite:
             self.writer = _sqlite(parsed, _PRAGMAS, begin="BEGIN IMMEDIATE")
             self._reader = _sqlite(parsed, (*_PRAGMAS, "query_only=ON"), begin="BEGIN")
-            self._idle = deque[Connection]()  # for reads: to check one out of a pool takes longer than most of them
+            self._idle = deque[Connection]()  # for reads: a checkout from a pool takes longer than most of them
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="db-writer")
         else:
             self.writer = _postgres(parsed)
@@ -74,20 +74,20 @@ class Database:
         self._listeners: list[Callable[[frozenset[str]], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
-        """The result of `fn(connection)` inside one read transaction."""
+        """Run `fn(connection)` in one read transaction and return its result."""
         return self._read_here(fn) if self.is_sqlite else await self._in_thread(self._reader, fn)
 
     async def read_long(self, fn: Callable[[Connection], T]) -> T:
-        """`read` for what goes over many rows: in a thread on SQLite too, so that nobody waits for it."""
+        """Run a read of many rows in a thread, so that it does not block the event loop."""
         if self.is_sqlite:
             return await asyncio.to_thread(_transact, self._reader, fn)
         return await self.read(fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
-        """The result of `fn(connection)` inside one transaction; committed and on disk when this returns.
+        """Run `fn(connection)` in one write transaction and return its result once it is committed to disk.
 
-        `fn` can run again (after a deadlock on PostgreSQL): it must not change anything but the database. A caller
-        that is cancelled while it waits does not stop the transaction. Raises CannotWrite.
+        `fn` may run again after a deadlock on PostgreSQL, so it must change nothing but the database. Cancelling the
+        caller does not stop the transaction. Raises DatabaseWriteFailed.
         """
         topics = set[str]()
 
@@ -108,7 +108,7 @@ class Database:
         return lambda: self._listeners.remove(listener)
 
     def run(self, fn: Callable[[Connection], T]) -> T:
-        """`write` for callers without an event loop (the command line)."""
+        """Run `fn(connection)` in one write transaction without an event loop (for the command line)."""
         return self._threads.submit(_transact, self.writer, fn).result()
 
     async def ping(self) -> None:
@@ -122,7 +122,7 @@ class Database:
         self._reader.dispose()
 
     def _read_here(self, fn: Callable[[Connection], T]) -> T:
-        """One connection is enough, but for programs with a loop in several threads."""
+        """Read on the calling thread; several connections exist only with loops in several threads."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -148,16 +148,16 @@ def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> 
         with engine.begin() as connection:
             return fn(connection)
     except OperationalError as error:
-        if _is_refused(error):
-            _log.error("the database cannot be written", reason=str(error.orig))
+        if _is_full_or_broken(error):
+            _log.error("database.write_failed", reason=str(error.orig))
             raise DatabaseWriteFailed from None
         if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
     return _transact(engine, fn, tries - 1)
 
 
-def _is_refused(error: OperationalError) -> bool:
-    """Whether the disk refused it. SQLite tells of some writes that found no room as of any failed one."""
+def _is_full_or_broken(error: OperationalError) -> bool:
+    """Return whether the error means that the disk is full or broken; SQLite reports some full disks as I/O errors."""
     code = getattr(error.orig, "sqlite_errorcode", 0)
     return code & 0xFF in _FULL_OR_BROKEN or getattr(error.orig, "sqlstate", None) == _DISK_FULL
 
@@ -174,17 +174,17 @@ def _postgres(url: URL) -> Engine:
 
 def _sqlite(url: URL, pragmas: tuple[str, ...], begin: str) -> Engine:
     if not url.database or url.database == ":memory:":
-        raise ValueError("a SQLite database needs a file")
+        raise ValueError(f"a SQLite database needs a file, got {url.database!r}")
     Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"check_same_thread": False})
 
     def connect(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin where we say, not where the module guesses
+        connection.isolation_level = None  # disables implicit transactions of the sqlite3 module
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}").close()
 
     def start(connection: Connection) -> None:
-        driver: Any = connection.connection.dbapi_connection  # as short as it can be: it is done for every read
+        driver: Any = connection.connection.dbapi_connection  # bypasses SQLAlchemy, because every read runs this
         driver.execute(begin).close()
 
     event.listen(engine, "connect", connect)

@@ -1,4 +1,4 @@
-"""Inserts that may come second: a row that is there already is an answer, not a failure. And inserts of many rows."""
+"""Inserts that tolerate existing rows, and bulk inserts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 
 def insert_or_ignore(connection: Connection, insert: Executable) -> bool:
-    """Whether the row was inserted: not when a constraint is against it. The transaction goes on either way."""
+    """Insert a row unless a constraint forbids it; return whether it was inserted."""
     try:
         with connection.begin_nested():
             connection.execute(insert)
@@ -18,7 +18,7 @@ def insert_or_ignore(connection: Connection, insert: Executable) -> bool:
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows with a value for each column, as the driver takes it: SQLAlchemy would take longer for each than they do."""
+    """Insert rows with driver values for every column, much faster than through SQLAlchemy."""
     if not rows:
         return
     quoted = connection.dialect.identifier_preparer.quote

@@ -1,4 +1,4 @@
-"""Lists by creation, as `roost.core.page_cursor` makes pages of them."""
+"""Paging of lists by creation time with `roost.core.page_cursor`."""
 
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,9 @@ def page_by_creation(
     *,
     ascending: bool = False,
 ) -> sa.Select[Any]:
-    """The query's rows beyond `after`, the newest first unless they are `ascending`."""
+    """Restrict a query to the rows after `after`, newest first unless `ascending`."""
     if after is not None:
         key = sa.tuple_(created_at, row_id)
-        there = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
-        query = query.where(key > there if ascending else key < there)
+        position = sa.tuple_(sa.literal(after.created_at, UtcTime), sa.literal(after.id))
+        query = query.where(key > position if ascending else key < position)
     return query.order_by(created_at, row_id) if ascending else query.order_by(created_at.desc(), row_id.desc())

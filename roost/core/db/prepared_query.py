@@ -1,7 +1,7 @@
-"""A query that is asked all the time: compiled once, and on SQLite handed to the driver as it is.
+"""Frequent queries, compiled once and on SQLite passed to the driver directly.
 
-SQLAlchemy takes longer to hand a small query over than SQLite takes to answer it. What goes in and what comes out is
-the driver's own: numbers, text and bytes; whoever needs more of a column than that asks the usual way.
+SQLAlchemy takes longer to submit a small query than SQLite takes to run it. Parameters and results are the driver's
+types: numbers, text and bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class PreparedQuery:
         self._constants: Mapping[str, Any] = compiled.params
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any] | None:
-        """The first row, its columns in the order of the query."""
+        """Return the first row with its columns in the order of the query, or None."""
         if connection.dialect.name != "sqlite":
             return connection.execute(self._query, values).first()
         driver: Any = connection.connection.dbapi_connection
@@ -27,4 +27,4 @@ class PreparedQuery:
         try:
             return cursor.fetchone()
         finally:
-            cursor.close()  # it would hold the snapshot
+            cursor.close()  # an open cursor would keep the snapshot

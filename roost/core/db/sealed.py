@@ -1,6 +1,6 @@
-"""Columns of sealed values. Each says where its envelopes belong, so that all can be found and sealed anew.
+"""Columns of sealed values, with the associated data of their envelopes, so that all can be resealed.
 
-This room owns the walk over every such column of the deployment, whichever room's table it is in.
+This module iterates over all such columns of the deployment, in the tables of all slices.
 """
 
 from collections.abc import Mapping
@@ -14,39 +14,39 @@ from roost.core.db.database import metadata
 from roost.core.seal import KEY_ID, Sealer, UnsealFailed
 
 Column = sa.Column[Any]
-_PLACE = "place"
+_ASSOCIATED_DATA = "associated_data"
 _PAGE = 500
 
 
 @dataclass(frozen=True)
 class ResealResult:
-    """One page of work: how many were `renewed`, how many could not be opened (`lost`), whether there is `more`."""
+    """Result for one page: counts of `renewed` and unopenable (`lost`) envelopes; `more` pages may follow."""
 
     renewed: int
     lost: int
     more: bool
 
 
-def sealed_column(name: str, place: str) -> sa.Column[bytes]:
-    """A column of envelopes; `place` has names of the row's columns in braces: `gateway_tokens/{agent_id}`."""
-    return sa.Column(name, sa.LargeBinary, nullable=False, info={_PLACE: place})
+def sealed_column(name: str, associated_data: str) -> sa.Column[bytes]:
+    """Declare a column of envelopes; `associated_data` names columns in braces: `gateway_tokens/{agent_id}`."""
+    return sa.Column(name, sa.LargeBinary, nullable=False, info={_ASSOCIATED_DATA: associated_data})
 
 
 def sealed_columns() -> list[Column]:
-    """Every sealed column of the tables that have been declared."""
-    return [column for table in metadata.sorted_tables for column in table.columns if _PLACE in column.info]
+    """List the sealed columns of all declared tables."""
+    return [column for table in metadata.sorted_tables for column in table.columns if _ASSOCIATED_DATA in column.info]
 
 
 def key_ids(connection: Connection) -> set[bytes]:
-    """The ids of all keys that something in the database is sealed with."""
+    """Return the ids of all keys in use in the database."""
     found = (connection.execute(sa.select(_key_id(column)).distinct()).scalars() for column in sealed_columns())
     return {bytes(one) for ones in found for one in ones}
 
 
 def lock_sealed_writes(connection: Connection) -> None:
-    """Wait for the transactions that are writing sealed values, and hold up new ones until this one ends.
+    """Wait for transactions that write sealed values, and block new ones until this one ends.
 
-    On SQLite a transaction that writes is alone anyway.
+    On SQLite, write transactions are exclusive anyway.
     """
     if connection.dialect.name == "postgresql":
         tables = ", ".join(sorted({f'"{column.table.name}"' for column in sealed_columns()}))
@@ -54,9 +54,9 @@ def lock_sealed_writes(connection: Connection) -> None:
 
 
 def reseal_page(connection: Connection, sealer: Sealer, column: Column, skip: int = 0) -> ResealResult:
-    """Seal one page of a column anew that is not under the sealer's newest key; `skip` those that nothing opens.
+    """Reseal one page of a column with the sealer's newest key, after `skip` unopenable envelopes.
 
-    A value that is replaced meanwhile stays as it is then.
+    A value that is replaced meanwhile is left unchanged.
     """
     table, key = column.table, list(column.table.primary_key.columns)
     newest = sealer.key_id
@@ -64,14 +64,14 @@ def reseal_page(connection: Connection, sealer: Sealer, column: Column, skip: in
     rows = connection.execute(outdated).mappings().all()
     lost = 0
     for row in rows:
-        place = str(column.info[_PLACE]).format_map(_texts(row))
+        associated_data = str(column.info[_ASSOCIATED_DATA]).format_map(_texts(row))
         try:
-            fresh = sealer.seal(sealer.open(row[column.name], place).reveal(), place)
+            resealed = sealer.seal(sealer.open(row[column.name], associated_data).reveal(), associated_data)
         except UnsealFailed:
             lost += 1
             continue
         same = [one == row[one.name] for one in (*key, column)]
-        connection.execute(table.update().where(*same).values({column.name: fresh}))
+        connection.execute(table.update().where(*same).values({column.name: resealed}))
     return ResealResult(len(rows) - lost, lost, len(rows) == _PAGE)
 
 

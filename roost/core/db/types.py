@@ -1,4 +1,4 @@
-"""Column types that mean the same on SQLite and PostgreSQL."""
+"""Column types with the same meaning on SQLite and PostgreSQL."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,9 +13,9 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment, stored as whole microseconds since 1970 UTC: sorts, compares and indexes the same everywhere.
+    """A time, stored as microseconds since 1970 UTC, which sorts and compares equally on all databases.
 
-    Refuses a time without a zone: it would mean another moment on every machine.
+    Rejects a time without a zone, whose meaning depends on the machine.
     """
 
     impl = BigInteger
@@ -25,7 +25,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a stored time needs a time zone")
+            raise ValueError(f"a stored time needs a time zone, got {value!r}")
         return (value - _EPOCH) // _MICROSECOND
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
@@ -33,7 +33,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value, stored as text; None is NULL.
+    """A JSON value stored as text; None is NULL.
 
     ASCII with escapes, because JSON strings can hold what UTF-8 columns cannot (NUL, lone surrogates).
     """

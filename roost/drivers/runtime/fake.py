@@ -58,7 +58,7 @@ class FakeRuntime(Runtime):
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def probe(self) -> Capabilities:
-        agent_id = f"probe-{ids.host_label()}"
+        agent_id = f"probe-{ids.new_host_label()}"
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self.start(ContainerSpec(agent_id))

@@ -173,7 +173,7 @@ def _begin(connection: Connection, tenant_id: str) -> None:
     """Give the tenant its first gateway; not one who had any before and wanted none."""
     tenants.lock_tenant(connection, tenant_id)
     if store.count(connection, tenant_id, deleted=True) == 0:
-        store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.host_label(), clock.utc_now()))
+        store.add(connection, StorageGateway(ids.new_id(), tenant_id, ids.new_host_label(), clock.utc_now()))
 
 
 def _mine(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:

@@ -15,7 +15,7 @@ from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuth
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts.model import subject
+from roost.agents.scripts.model import operation_subject
 from roost.agents.secrets.service import SecretService
 from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
@@ -134,7 +134,7 @@ class House:
 
     async def quiet(self, agent: Agent) -> None:
         """Returns once the agent's scripts are neither run nor to be run."""
-        await until(lambda: self.db.read(lambda c: not work.busy(c, subject(agent.id))))
+        await until(lambda: self.db.read(lambda c: not work.busy(c, operation_subject(agent.id))))
 
     async def gateway_pid(self, agent: Agent) -> int | None:
         return (await self.services.details.process(agent))[1]

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.logs.model import LogFilter, LogLevel, LogMessage, read
+from roost.agents.logs.model import LogFilter, LogLevel, LogMessage, parse_line
 from roost.drivers.runtime.warden_client import LogLine
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def said(text: str, source: str = "gateway") -> tuple[str, str, str]:
-    message = read(LogLine(NOW, source, text))
+    message = parse_line(LogLine(NOW, source, text))
     assert message.timestamp == NOW
     return message.level.value, message.source, message.message
 
@@ -105,4 +105,4 @@ def test_scripts_have_a_source_of_their_own(process: str, source: str) -> None:
     ],
 )
 def test_what_a_reader_wants(wanted: LogFilter, admitted: bool) -> None:
-    assert wanted.admits(LogMessage(NOW, LogLevel.WARN, "gateway/ws", "x")) is admitted
+    assert wanted.matches(LogMessage(NOW, LogLevel.WARN, "gateway/ws", "x")) is admitted

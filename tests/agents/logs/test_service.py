@@ -10,7 +10,7 @@ import pytest
 
 from roost.agents.logs.errors import TooManyLogReaders
 from roost.agents.logs.model import LogFilter, LogLevel, LogMessage
-from roost.agents.logs.service import READERS, LogService
+from roost.agents.logs.service import MAX_READERS, LogService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
@@ -180,7 +180,7 @@ async def test_a_stream_ends_with_its_agent(rig: Rig) -> None:
 
 async def test_so_many_follow_and_no_more(rig: Rig) -> None:
     with ExitStack() as streams:
-        for _ in range(READERS):
+        for _ in range(MAX_READERS):
             streams.enter_context(rig.logs.follow(rig.agent.id))
         with pytest.raises(TooManyLogReaders):
             streams.enter_context(rig.logs.follow(rig.agent.id))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from roost.agents.models.agent_catalogs import MOST_PROVIDERS, AgentCatalogs
+from roost.agents.models.agent_catalogs import MAX_PROVIDERS, AgentCatalogs
 from roost.agents.models.catalog import ModelCatalog
 from roost.agents.models.errors import UnknownModel
 from roost.agents.models.listing import ModelListing
@@ -51,20 +51,20 @@ def bringing() -> Bringing:
 @pytest.fixture
 async def own(bringing: Bringing) -> AsyncIterator[AgentCatalogs]:
     deployment = ModelCatalog([ModelListing(Puppet("near", ["n"]))])
-    made = AgentCatalogs(AgentProviders(bringing.settings, bringing.connect), deployment, most=3)
+    made = AgentCatalogs(AgentProviders(bringing.settings, bringing.connect), deployment, max_agents=3)
     yield made
     await made.close()
 
 
 async def ids(own: AgentCatalogs, agent_id: str) -> Sequence[str]:
-    async with own.held(agent_id) as catalogue:
-        return (await catalogue.offer()).ids
+    async with own.open_catalog(agent_id) as catalogue:
+        return (await catalogue.get_offer()).ids
 
 
 async def test_one_agents_providers_are_no_other_agents(own: AgentCatalogs) -> None:
     assert await ids(own, "a") == ["m", "mine/m", "near/n"]
     assert await ids(own, "b") == ["n", "near/n"]
-    async with own.held("b") as catalogue:
+    async with own.open_catalog("b") as catalogue:
         with pytest.raises(UnknownModel):
             await catalogue.find("mine/m")
 
@@ -90,8 +90,8 @@ async def test_after_a_change_the_next_request_begins_anew_and_the_old_connectio
 async def test_a_request_that_runs_keeps_its_connection_until_it_is_over(
     own: AgentCatalogs, bringing: Bringing
 ) -> None:
-    async with own.held("a"):
-        async with own.held("a"):
+    async with own.open_catalog("a"):
+        async with own.open_catalog("a"):
             own.forget("a")
         await ids(own, "a")
         assert not bringing.made[0][1].closed
@@ -119,14 +119,14 @@ async def test_only_so_many_agents_are_kept(own: AgentCatalogs, bringing: Bringi
 
 
 async def test_only_so_many_providers_of_an_agent_count(own: AgentCatalogs, bringing: Bringing) -> None:
-    bringing.has["a"] = [f"p{number}" for number in range(MOST_PROVIDERS + 5)]
+    bringing.has["a"] = [f"p{number}" for number in range(MAX_PROVIDERS + 5)]
     await ids(own, "a")
-    assert len(bringing.made) == MOST_PROVIDERS
+    assert len(bringing.made) == MAX_PROVIDERS
 
 
 async def test_at_the_end_all_is_closed_even_what_runs(own: AgentCatalogs, bringing: Bringing) -> None:
     bringing.has["b"] = ["mine"]
-    async with own.held("a"), own.held("b"):
+    async with own.open_catalog("a"), own.open_catalog("b"):
         own.forget("b")
         await own.close()
         await own.close()

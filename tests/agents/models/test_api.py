@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from roost.agents.models.model import AT_ONCE, LARGEST_BODY
+from roost.agents.models.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS
 from roost.core.db import Database
 from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
 from roost.drivers.model.scripted import ScriptedUpstream
@@ -26,7 +26,7 @@ class Rig:
 
     async def idle(self) -> None:
         """No request holds a slot any more."""
-        await until(lambda: self.house.gateway.running == {})
+        await until(lambda: self.house.gateway.running_requests == {})
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def rig(database: Database) -> AsyncIterator[Rig]:
             for base, h in ((url, headers), (relay_url, {}))
         ]
         yield Rig(house, puppet, *clients)
-        await until(lambda: house.gateway.running == {})
+        await until(lambda: house.gateway.running_requests == {})
 
 
 def _events(text: str) -> list[Any]:
@@ -174,13 +174,13 @@ async def test_a_body_that_is_no_request_is_refused(rig: Rig, body: bytes, messa
 
 
 async def test_a_body_has_its_limits(rig: Rig) -> None:
-    long = json.dumps({**BODY, "x": "y" * LARGEST_BODY}).encode()
+    long = json.dumps({**BODY, "x": "y" * MAX_BODY_BYTES}).encode()
     many = json.dumps({**BODY, "x": [0] * MOST}).encode()
     for body in (long, many):
         answer = await rig.client.post(CHAT, content=body)
         assert answer.status_code == 413
         assert _openai(answer)["message"] == "Request body too large"
-    large = json.dumps({**BODY, "x": "y" * (LARGEST_BODY - 1000)}).encode()
+    large = json.dumps({**BODY, "x": "y" * (MAX_BODY_BYTES - 1000)}).encode()
     assert (await rig.client.post(CHAT, content=large)).status_code == 200
 
 
@@ -199,22 +199,22 @@ async def test_requests_count_for_who_made_them(rig: Rig) -> None:
     await rig.client.post(CHAT, json=BODY)
     await rig.client.post(CHAT, json=BODY, headers=token)
     await rig.relay.post(CHAT, json=STREAM)
-    usage = await rig.house.gateway.usage(rig.house.tenant_id)
+    usage = await rig.house.gateway.list_usage(rig.house.tenant_id)
     assert [(one.agent_id, one.requests) for one in usage] == [("", 1), ("agent-1", 2)]
 
 
 async def test_one_agent_has_only_so_many_requests_running(rig: Rig) -> None:
     rig.puppet.holds = True
     rig.puppet.chunks = []
-    running = [asyncio.ensure_future(rig.relay.post(CHAT, json=STREAM)) for _ in range(AT_ONCE)]
-    await until(lambda: rig.puppet.waiting == AT_ONCE)
+    running = [asyncio.ensure_future(rig.relay.post(CHAT, json=STREAM)) for _ in range(MAX_CONCURRENT_REQUESTS)]
+    await until(lambda: rig.puppet.waiting == MAX_CONCURRENT_REQUESTS)
     refused = await rig.relay.post(CHAT, json=STREAM)
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert _openai(refused)["type"] == "rate_limit_error"
     assert (await rig.relay.get("/v0/llm/v1/models")).status_code == 200
     other = asyncio.ensure_future(rig.client.post(CHAT, json=STREAM))
-    await until(lambda: rig.puppet.waiting == AT_ONCE + 1)
+    await until(lambda: rig.puppet.waiting == MAX_CONCURRENT_REQUESTS + 1)
     rig.puppet.holds = False
     assert {answer.status_code for answer in await asyncio.gather(*running, other)} == {200}
     assert (await rig.relay.post(CHAT, json=STREAM)).status_code == 200
@@ -237,7 +237,7 @@ async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(rig: 
     url = rig.relay.base_url
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
-    await until(lambda: rig.house.gateway.running == {"agent-1": 1})
+    await until(lambda: rig.house.gateway.running_requests == {"agent-1": 1})
     writer.close()
     await rig.idle()
     assert await reader.read() == b""

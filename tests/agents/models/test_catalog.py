@@ -6,7 +6,7 @@ import pytest
 from roost.agents.models.catalog import ModelCatalog
 from roost.agents.models.errors import UnknownModel
 from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import MOST_OFFERED, NONE_KNOWN, ModelInfo
+from roost.agents.models.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
 from roost.core import clock
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
 from tests.agents.models.house import Puppet
@@ -23,29 +23,29 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def shelf(*upstreams: Puppet, default: str | None = None, below: ModelCatalog | None = None) -> ModelCatalog:
-    return ModelCatalog([ModelListing(upstream) for upstream in upstreams], default, below=below)
+def make_catalog(*upstreams: Puppet, default: str | None = None, fallback: ModelCatalog | None = None) -> ModelCatalog:
+    return ModelCatalog([ModelListing(upstream) for upstream in upstreams], default, fallback=fallback)
 
 
 async def _ids(catalogue: ModelCatalog) -> Sequence[str]:
-    return (await catalogue.offer()).ids
+    return (await catalogue.get_offer()).ids
 
 
 async def test_the_default_upstreams_models_have_two_names() -> None:
-    catalogue = shelf(Puppet("near", ["a", "b"]), Puppet("far", ["b", "c/d"]))
+    catalogue = make_catalog(Puppet("near", ["a", "b"]), Puppet("far", ["b", "c/d"]))
     assert await _ids(catalogue) == ["a", "b", "near/a", "near/b", "far/b", "far/c/d"]
 
 
 async def test_the_default_may_be_any_upstream_and_any_of_its_models() -> None:
     near, far = Puppet("near", ["a", "b"]), Puppet("far", ["b", "c/d"])
-    assert (await _ids(shelf(near, far, default="far")))[:2] == ["b", "c/d"]
-    assert (await _ids(shelf(near, far, default="far/c/d")))[:2] == ["c/d", "b"]
-    assert (await shelf(near, far, default="far").offer()).models[0] == ModelInfo("b", "far")
+    assert (await _ids(make_catalog(near, far, default="far")))[:2] == ["b", "c/d"]
+    assert (await _ids(make_catalog(near, far, default="far/c/d")))[:2] == ["c/d", "b"]
+    assert (await make_catalog(near, far, default="far").get_offer()).models[0] == ModelInfo("b", "far")
 
 
 async def test_a_model_is_found_by_each_of_its_names() -> None:
     near, far = Puppet("near", ["a", "far/c"]), Puppet("far", ["a", "c"])
-    catalogue = shelf(near, far)
+    catalogue = make_catalog(near, far)
     assert await catalogue.find("a") == (near, "a")
     assert await catalogue.find("near/a") == (near, "a")
     assert await catalogue.find("near/far/c") == (near, "far/c")
@@ -55,14 +55,14 @@ async def test_a_model_is_found_by_each_of_its_names() -> None:
 
 @pytest.mark.parametrize("model", ["c", "x", "x/a", "far/x", "near/", "/a", "near", "A"])
 async def test_other_models_are_unknown(model: str) -> None:
-    catalogue = shelf(Puppet("near", ["a"]), Puppet("far", ["c"]))
+    catalogue = make_catalog(Puppet("near", ["a"]), Puppet("far", ["c"]))
     with pytest.raises(UnknownModel, match="does not exist"):
         await catalogue.find(model)
 
 
 async def test_upstreams_are_asked_once_in_a_while(hands: Clock) -> None:
     near = Puppet("near", ["a"])
-    catalogue = shelf(near)
+    catalogue = make_catalog(near)
     await asyncio.gather(*(catalogue.find("a") for _ in range(20)))
     assert near.asked == 1
     near.serves = ["b"]
@@ -74,7 +74,7 @@ async def test_upstreams_are_asked_once_in_a_while(hands: Clock) -> None:
 
 async def test_what_was_known_stays_when_an_upstream_goes(hands: Clock) -> None:
     near = Puppet("near", ["a"])
-    catalogue = shelf(near)
+    catalogue = make_catalog(near)
     await catalogue.find("a")
     near.serves = UpstreamUnavailable()
     hands.time += 31
@@ -93,7 +93,7 @@ async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_
 ) -> None:
     near, far = Puppet("near"), Puppet("far", ["a"])
     near.serves = problem
-    catalogue = shelf(near, far)
+    catalogue = make_catalog(near, far)
     for _ in range(3):
         with pytest.raises(UpstreamUnavailable, match=problem.message):
             await catalogue.find("a")
@@ -108,12 +108,12 @@ async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_
 def test_names_have_to_be_clear() -> None:
     for upstreams, default in [([], None), ([Puppet("a"), Puppet("a")], None), ([Puppet("a")], "b")]:
         with pytest.raises(ValueError, match="upstream"):
-            shelf(*upstreams, default=default)
+            make_catalog(*upstreams, default=default)
 
 
 async def test_an_agents_own_stand_above_the_deployments() -> None:
-    deployment = shelf(Puppet("near", ["a", "b"]), Puppet("far", ["c"]))
-    own = shelf(Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"]), below=deployment)
+    deployment = make_catalog(Puppet("near", ["a", "b"]), Puppet("far", ["c"]))
+    own = make_catalog(Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"]), fallback=deployment)
     assert await _ids(own) == ["m", "far/c", "mine/m", "mine/far/c", "near/a"]
     assert await _ids(deployment) == ["a", "b", "near/a", "near/b", "far/c"]
 
@@ -121,7 +121,7 @@ async def test_an_agents_own_stand_above_the_deployments() -> None:
 async def test_what_both_call_by_one_name_is_the_agents_own_and_the_rest_stays_reachable() -> None:
     near, far = Puppet("near", ["a", "b"]), Puppet("far", ["c"])
     mine, also = Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"])
-    own = shelf(mine, also, below=shelf(near, far))
+    own = make_catalog(mine, also, fallback=make_catalog(near, far))
     assert await own.find("near/a") == (also, "a")
     assert await own.find("far/c") == (mine, "far/c")
     assert await own.find("near/b") == (near, "b")
@@ -133,8 +133,8 @@ async def test_what_both_call_by_one_name_is_the_agents_own_and_the_rest_stays_r
 async def test_own_providers_that_do_not_tell_leave_the_deployments() -> None:
     mine, near = Puppet("mine"), Puppet("near", ["a"])
     mine.serves = UpstreamUnavailable("gone")
-    own = shelf(mine, below=shelf(near))
-    offer = await own.offer()
+    own = make_catalog(mine, fallback=make_catalog(near))
+    offer = await own.get_offer()
     assert (offer.ids, offer.complete) == (["near/a"], False)
     assert await own.find("near/a") == (near, "a")
     for model in ("mine/one", "one"):
@@ -144,9 +144,9 @@ async def test_own_providers_that_do_not_tell_leave_the_deployments() -> None:
 
 async def test_an_offer_is_never_empty_and_never_endless() -> None:
     near = Puppet("near", [f"m{number}" for number in range(3000)])
-    offer = await shelf(near).offer()
-    assert (len(offer.ids), len(offer.models), offer.complete) == (MOST_OFFERED, 6000, True)
+    offer = await make_catalog(near).get_offer()
+    assert (len(offer.ids), len(offer.models), offer.complete) == (MAX_OFFERED_MODELS, 6000, True)
     near = Puppet("near")
     near.serves = UpstreamUnavailable("gone")
-    offer = await shelf(near).offer()
-    assert (offer.ids, offer.complete) == ([NONE_KNOWN], False)
+    offer = await make_catalog(near).get_offer()
+    assert (offer.ids, offer.complete) == ([NO_MODEL], False)

@@ -10,7 +10,7 @@ from tests.agents.models.house import Puppet
 async def test_many_who_ask_at_once_make_one_question() -> None:
     near = Puppet("near", ["a"])
     listing = ModelListing(near)
-    assert await asyncio.gather(*(listing.models() for _ in range(20))) == [["a"]] * 20
+    assert await asyncio.gather(*(listing.get_models() for _ in range(20))) == [["a"]] * 20
     assert near.asked == 1
 
 
@@ -18,11 +18,11 @@ async def test_one_that_is_too_slow_counts_as_unavailable() -> None:
     near = Puppet("near", ["a"])
     near.stalls = True
     with pytest.raises(UpstreamUnavailable, match="near does not list its models in time"):
-        await ModelListing(near, patience=0.01).models()
+        await ModelListing(near, timeout=0.01).get_models()
 
 
 async def test_the_problem_tells_what_the_upstream_said() -> None:
     near = Puppet("near")
     near.serves = UpstreamRefused("no such page")
     with pytest.raises(UpstreamUnavailable, match="near does not list its models: no such page"):
-        await ModelListing(near).models()
+        await ModelListing(near).get_models()

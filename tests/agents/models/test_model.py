@@ -1,10 +1,10 @@
-from roost.agents.models.model import MOST_OFFERED, NONE_KNOWN, ModelInfo, ModelOffer, ModelUsage
+from roost.agents.models.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo, ModelOffer, ModelUsage
 
 
 def test_an_engine_is_told_of_one_model_at_least_and_of_so_many_at_most() -> None:
-    many = [ModelInfo(f"m{number}", "near") for number in range(MOST_OFFERED + 1)]
+    many = [ModelInfo(f"m{number}", "near") for number in range(MAX_OFFERED_MODELS + 1)]
     assert ModelOffer(many, complete=True).ids == [model.id for model in many[:-1]]
-    assert ModelOffer((), complete=False).ids == [NONE_KNOWN]
+    assert ModelOffer((), complete=False).ids == [NO_MODEL]
 
 
 def test_usages_of_one_key_add_up() -> None:

@@ -52,12 +52,12 @@ async def _all(answer: CompletionStream) -> Sequence[dict[str, Any]]:
 async def _counted(gateway: ModelGateway) -> list[tuple[Any, ...]]:
     return [
         (usage.agent_id, usage.model, usage.requests, usage.prompt_tokens, usage.completion_tokens)
-        for usage in await gateway.usage("t")
+        for usage in await gateway.list_usage("t")
     ]
 
 
 async def test_it_lists_and_shows_models(gateway: ModelGateway) -> None:
-    offer = await gateway.offer()
+    offer = await gateway.get_offer()
     assert offer.ids == ["one", "two", "puppet/one", "puppet/two"]
     assert offer.models[0] == ModelInfo("one", "puppet")
     assert await gateway.get("puppet/two") == ModelInfo("puppet/two", "puppet")
@@ -78,8 +78,8 @@ async def test_every_answer_is_counted_for_its_caller(gateway: ModelGateway, pup
     await _all(await gateway.stream(AGENT, _streamed("puppet/one")))
     await gateway.complete(TENANT, _request("two"))
     assert await _counted(gateway) == [("", "puppet/two", 1, 10, 3), ("a", "puppet/one", 2, 20, 6)]
-    assert await gateway.usage("t", "a") == [ModelUsage("t", "a", "puppet/one", _today(), 2, 20, 6)]
-    assert await gateway.usage("other") == []
+    assert await gateway.list_usage("t", "a") == [ModelUsage("t", "a", "puppet/one", _today(), 2, 20, 6)]
+    assert await gateway.list_usage("other") == []
 
 
 def _today() -> str:
@@ -92,9 +92,9 @@ async def test_days_are_counted_apart_and_old_ones_left_out(
     for moment in (datetime(2026, 1, 1, 23, 59, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC)):
         monkeypatch.setattr(clock, "utc_now", lambda moment=moment: moment)
         await gateway.complete(AGENT, _request())
-    assert [usage.day for usage in await gateway.usage("t")] == ["2026-01-31", "2026-01-01"]
+    assert [usage.day for usage in await gateway.list_usage("t")] == ["2026-01-31", "2026-01-01"]
     monkeypatch.setattr(clock, "utc_now", lambda: datetime(2026, 2, 1, tzinfo=UTC))
-    assert [usage.day for usage in await gateway.usage("t")] == ["2026-01-31"]
+    assert [usage.day for usage in await gateway.list_usage("t")] == ["2026-01-31"]
 
 
 async def test_usage_is_asked_for_but_shown_only_to_those_who_asked(gateway: ModelGateway, puppet: Puppet) -> None:
@@ -178,10 +178,10 @@ async def test_a_stop_writes_down_and_closes(database: Database, puppet: Puppet)
     await gateway.complete(AGENT, _request())
     await gateway.stop()
     assert puppet.closed == 1
-    assert len(await ModelGateway(database, [Puppet()]).usage("t")) == 1
+    assert len(await ModelGateway(database, [Puppet()]).list_usage("t")) == 1
 
 
 async def test_slots_are_per_agent_and_the_tenant_has_its_own(gateway: ModelGateway) -> None:
     other = Caller(CallerKind.GATEWAY, "t", agent_id="b")
-    with gateway.admit(AGENT) as slot, gateway.admit(TENANT), gateway.admit(other):
-        slot.hold(10)
+    with gateway.acquire_slot(AGENT) as slot, gateway.acquire_slot(TENANT), gateway.acquire_slot(other):
+        slot.reserve(10)

@@ -12,7 +12,7 @@ REQUEST = ChatRequest.model_validate({"model": "m", "messages": [{"role": "user"
 def _tokens(*answers: dict[str, Any]) -> tuple[int, int]:
     tally = TokenCount(REQUEST)
     for answer in answers:
-        tally.see(answer)
+        tally.add(answer)
     return tally.prompt_tokens, tally.completion_tokens
 
 

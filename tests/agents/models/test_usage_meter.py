@@ -25,7 +25,7 @@ def _usage(agent: str = "a", model: str = "m", day: str = DAY, tenant: str = "t"
 async def _written(
     database: Database, tenant: str = "t", agent: str | None = None, since: str = ""
 ) -> list[ModelUsage]:
-    return await database.read(lambda connection: store.usage(connection, tenant, agent, since))
+    return await database.read(lambda connection: store.list_usage(connection, tenant, agent, since))
 
 
 async def test_counts_add_up_in_memory_and_in_the_table(database: Database) -> None:

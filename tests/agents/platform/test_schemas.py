@@ -59,12 +59,12 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 def test_a_token_says_how_long_it_counts() -> None:
     issued = IssuedPlatformToken(Sensitive("token"), AT + timedelta(seconds=90.9))
-    told = schemas.token(issued, AT).model_dump(mode="json", by_alias=True)
+    told = schemas.platform_token_record(issued, AT).model_dump(mode="json", by_alias=True)
     assert told == {"token": "token", "expiresAt": "2026-11-21T10:31:18.255000Z", "expiresIn": 90}
 
 
 def test_how_it_is() -> None:
-    assert schemas.status(AGENT, "not_running", None).model_dump(mode="json", by_alias=True) == {
+    assert schemas.agent_status_record(AGENT, "not_running", None).model_dump(mode="json", by_alias=True) == {
         "agentId": "a",
         "status": "failed",
         "statusReason": "because",

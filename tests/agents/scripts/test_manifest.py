@@ -10,7 +10,7 @@ from roost.agents.scripts.manifest import ManifestScripts
 
 
 def parse(scripts: object) -> ManifestScripts:
-    return manifest.parse(json.dumps({"version": 1, "scripts": scripts}).encode(), "a.agents.localhost:8642")
+    return manifest.parse_manifest(json.dumps({"version": 1, "scripts": scripts}).encode(), "a.agents.localhost:8642")
 
 
 def test_both_scripts_with_the_host_filled_in() -> None:
@@ -48,14 +48,14 @@ def test_no_scripts(scripts: object) -> None:
         (b'{"scripts": {"build": "a\\u0000b"}}', "NUL"),
         (b'{"scripts": {"build": "\\ud800"}}', "not valid text"),
         (json.dumps({"scripts": {"start": "x" * 70_000}}).encode(), "longer than 64 KiB"),
-        (json.dumps({"scripts": {"start": manifest.HOST * 5_000}}).encode(), "longer than 64 KiB"),
+        (json.dumps({"scripts": {"start": manifest.HOST_PLACEHOLDER * 5_000}}).encode(), "longer than 64 KiB"),
     ],
     ids=range(16),
 )
 def test_what_is_no_manifest_has_a_reason(raw: bytes, reason: str) -> None:
     with pytest.raises(InvalidManifest, match=reason):
-        manifest.parse(raw, "a.agents.localhost:8642")
+        manifest.parse_manifest(raw, "a.agents.localhost:8642")
 
 
 def test_a_byte_order_mark_is_no_harm() -> None:
-    assert manifest.parse(b"\xef\xbb\xbf" + b'{"scripts": {"build": "a"}}', "h").build == "a"
+    assert manifest.parse_manifest(b"\xef\xbb\xbf" + b'{"scripts": {"build": "a"}}', "h").build == "a"

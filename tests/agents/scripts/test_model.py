@@ -21,16 +21,16 @@ def started(state: str, code: int | None = None) -> Mapping[str, ProcessStatus]:
     ("processes", "state", "reason"),
     [
         (started("running"), ScriptState.RUNNING, None),
-        (started("backoff", 3), ScriptState.FAILED, "It ended with code 3 and is started again"),
+        (started("backoff", 3), ScriptState.FAILED, "It ended with code 3 and is restarted"),
         (started("exited", 0), ScriptState.FAILED, "It ended with code 0"),
-        ({}, ScriptState.PENDING, "The agent's container was started anew"),
+        ({}, ScriptState.PENDING, "The agent's container was restarted"),
         (None, ScriptState.PENDING, "The agent is not running"),
     ],
 )
 def test_a_start_script_that_was_launched(
     processes: Mapping[str, ProcessStatus] | None, state: ScriptState, reason: str | None
 ) -> None:
-    seen = model.seen(START, RUNNING, processes)
+    seen = model.current_status(START, RUNNING, processes)
     assert (seen.state, seen.reason) == (state, reason)
 
 
@@ -38,14 +38,14 @@ def test_a_start_script_that_was_launched(
 def test_what_is_over_stays_as_it_was(state: ScriptState) -> None:
     for name in (BUILD, START):
         for processes in (None, started("running")):
-            assert model.seen(name, ScriptStatus(state), processes) == ScriptStatus(state)
+            assert model.current_status(name, ScriptStatus(state), processes) == ScriptStatus(state)
 
 
 def test_a_build_is_what_was_noted_while_there_is_a_box() -> None:
-    assert model.seen(BUILD, RUNNING, {}) == RUNNING
-    assert model.seen(BUILD, RUNNING, None).state is ScriptState.PENDING
+    assert model.current_status(BUILD, RUNNING, {}) == RUNNING
+    assert model.current_status(BUILD, RUNNING, None).state is ScriptState.PENDING
 
 
 def test_the_subject_leads_back_to_the_agent() -> None:
-    assert model.subject("a1") != "a1"
-    assert model.agent_of(model.subject("a1")) == "a1"
+    assert model.operation_subject("a1") != "a1"
+    assert model.subject_agent_id(model.operation_subject("a1")) == "a1"

@@ -20,18 +20,18 @@ PENDING, RUNNING, SUCCESS, FAILED = (
 )
 
 
-async def run(home: House, agent: Agent, manifest: object, *, anew: bool = True) -> Mapping[str, ScriptStatus]:
+async def run(home: House, agent: Agent, manifest: object, *, rebuild: bool = True) -> Mapping[str, ScriptStatus]:
     """Write the manifest, have its scripts run, and see how they are when the operation is over."""
     raw = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
     await home.warden(agent.id).write("manifest.json", raw)
-    return await again(home, agent, anew=anew)
+    return await again(home, agent, rebuild=rebuild)
 
 
-async def again(home: House, agent: Agent, *, anew: bool) -> Mapping[str, ScriptStatus]:
-    await home.db.write(lambda connection: home.services.scripts.enqueue(connection, agent.id, anew=anew))
+async def again(home: House, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
+    await home.db.write(lambda connection: home.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
     home.queue.wake()
     await home.quiet(agent)
-    return await home.services.scripts.show(agent.id)
+    return await home.services.scripts.list(agent.id)
 
 
 async def said(home: House, agent: Agent, source: str) -> list[str]:
@@ -58,15 +58,15 @@ async def test_build_and_then_start(home: House) -> None:
 async def test_a_build_is_done_once_for_a_manifest(home: House) -> None:
     agent = await home.settled()
     manifest = scripts("echo x >> builds", "exec sleep 1000")
-    await run(home, agent, manifest, anew=False)
+    await run(home, agent, manifest, rebuild=False)
     first = (await home.warden(agent.id).processes())["start"].pid
     await home.services.restart(agent.id)
     await home.quiet(agent)
     assert await home.warden(agent.id).read("builds", limit=10) == b"x\n"
     assert (await home.warden(agent.id).processes())["start"].pid != first  # what it is given may have changed
-    await run(home, agent, {**manifest, "changed": True}, anew=False)
+    await run(home, agent, {**manifest, "changed": True}, rebuild=False)
     assert await home.warden(agent.id).read("builds", limit=10) == b"x\nx\n"
-    await again(home, agent, anew=True)
+    await again(home, agent, rebuild=True)
     assert await home.warden(agent.id).read("builds", limit=10) == b"x\nx\nx\n"
 
 
@@ -93,7 +93,7 @@ async def test_a_start_script_that_ends_is_told_and_started_again(home: House) -
     agent = await home.settled()
     await run(home, agent, scripts(start="exit 5"))
     await until(lambda: _failed(home, agent))
-    seen = await home.services.scripts.show(agent.id)
+    seen = await home.services.scripts.list(agent.id)
     assert seen["start"].exit_code == 5
     assert seen["build"].state is ScriptState.NOT_CONFIGURED
 
@@ -102,7 +102,7 @@ async def test_a_manifest_that_goes_takes_its_scripts_along(home: House) -> None
     agent = await home.settled()
     await run(home, agent, scripts("true", "exec sleep 1000"))
     await home.warden(agent.id).exec(["rm", "manifest.json"])
-    seen = await again(home, agent, anew=False)
+    seen = await again(home, agent, rebuild=False)
     assert {script.state for script in seen.values()} == {ScriptState.NOT_CONFIGURED}
     assert (await home.warden(agent.id).processes())["start"].state == "exited"
 
@@ -123,7 +123,7 @@ async def test_a_manifest_that_goes_takes_its_scripts_along(home: House) -> None
 async def test_a_manifest_that_means_harm_is_a_reason(home: House, make: str, reason: str) -> None:
     agent = await home.settled()
     assert (await home.warden(agent.id).exec(["sh", "-c", f"rm -rf manifest.json; {make}"])).exit_code == 0
-    seen = await again(home, agent, anew=True)
+    seen = await again(home, agent, rebuild=True)
     assert {script.state for script in seen.values()} == {FAILED}
     assert reason in (seen["build"].reason or "")
 
@@ -141,7 +141,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
             assert (await second.warden(agent.id).processes())["build"].pid == pid
             await second.warden(agent.id).write("go", b"")
             await second.quiet(agent)
-            seen = await second.services.scripts.show(agent.id)
+            seen = await second.services.scripts.list(agent.id)
             assert (seen["build"].state, seen["start"].state) == (SUCCESS, RUNNING)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
@@ -158,13 +158,13 @@ async def test_a_build_that_ended_while_the_server_was_away(database: Database, 
         await until(lambda: _over(first, agent))
         async with house(database, folder) as second:
             await second.quiet(agent)
-            seen = await second.services.scripts.show(agent.id)
+            seen = await second.services.scripts.list(agent.id)
             assert (seen["build"].state, seen["build"].exit_code) == (FAILED, 9)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
 
 async def _is(home: House, agent: Agent, name: str, state: ScriptState) -> bool:
-    return (await home.services.scripts.show(agent.id))[name].state is state
+    return (await home.services.scripts.list(agent.id))[name].state is state
 
 
 async def _failed(home: House, agent: Agent) -> bool:

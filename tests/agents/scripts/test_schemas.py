@@ -8,7 +8,7 @@ AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 
 def test_both_scripts_are_told_and_no_digest() -> None:
     build = ScriptStatus(ScriptState.FAILED, "It ended with code 2", 2, "digest", AT, AT)
-    told = ScriptListRecord.of({BUILD: build, START: ScriptStatus()}).model_dump(mode="json", by_alias=True)
+    told = ScriptListRecord.from_scripts({BUILD: build, START: ScriptStatus()}).model_dump(mode="json", by_alias=True)
     assert told == {
         "build": {
             "state": "failed",

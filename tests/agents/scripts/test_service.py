@@ -7,7 +7,7 @@ import pytest
 
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.scripts.errors import ScriptLaunchFailed
-from roost.agents.scripts.model import RUN, ScriptState, subject
+from roost.agents.scripts.model import OPERATION_KIND, ScriptState, operation_subject
 from roost.work import OperationState, add
 from tests.agents.lifecycle.house import House, until
 
@@ -19,20 +19,20 @@ def manifest(build: str, start: str) -> bytes:
 async def test_nothing_is_configured_at_first(home: House) -> None:
     agent = await home.settled()
     await home.quiet(agent)
-    assert {one.state for one in (await home.services.scripts.show(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
+    assert {one.state for one in (await home.services.scripts.list(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
 
 
 async def test_a_start_of_the_agent_runs_them(home: House) -> None:
     agent = await home.settled()
     await home.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
     await home.runtime.stop(agent.id, grace=0)
-    assert (await home.services.scripts.show(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
+    assert (await home.services.scripts.list(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
     await home.services.restart(agent.id)
     await home.quiet(agent)
-    seen = await home.services.scripts.show(agent.id)
+    seen = await home.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
     await home.runtime.stop(agent.id, grace=0)
-    seen = await home.services.scripts.show(agent.id)
+    seen = await home.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.PENDING)
 
 
@@ -44,7 +44,7 @@ async def test_a_retry_ends_the_build_that_runs(home: House) -> None:
     await home.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
     await home.services.scripts.retry(agent.id)
     await home.quiet(agent)
-    seen = await home.services.scripts.show(agent.id)
+    seen = await home.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
 
 
@@ -72,10 +72,10 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> Non
     await until(lambda: _builds(home, agent.id))
     await home.services.delete.delete(agent.id)
     await home.quiet(agent)
-    run = await home.db.write(lambda connection: add(connection, RUN, subject("nobody")).id)
+    run = await home.db.write(lambda connection: add(connection, OPERATION_KIND, operation_subject("nobody")).id)
     home.queue.wake()
     assert (await home.queue.wait(run, 10)).state is OperationState.DONE
 
 
 async def _builds(home: House, agent_id: str) -> bool:
-    return (await home.services.scripts.show(agent_id))["build"].state is ScriptState.RUNNING
+    return (await home.services.scripts.list(agent_id))["build"].state is ScriptState.RUNNING

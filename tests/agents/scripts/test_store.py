@@ -32,18 +32,18 @@ def agent(database: Database, roster: AgentRepository) -> Agent:
 
 
 def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent) -> None:
-    assert database.run(lambda c: store.of_agent(c, agent.id)) == {}
+    assert database.run(lambda c: store.list_scripts(c, agent.id)) == {}
     running = ScriptStatus(ScriptState.RUNNING, started_at=clock.utc_now())
     for script in (ScriptStatus(ScriptState.PENDING), running, DONE):
-        assert database.run(lambda c, script=script: store.save(c, agent.id, BUILD, script))
-        assert database.run(lambda c: store.of_agent(c, agent.id)) == {BUILD: script}
-    assert database.run(lambda c: store.save(c, agent.id, START, running))
-    assert database.run(lambda c: store.save(c, agent.id, BUILD, ScriptStatus()))
-    assert database.run(lambda c: store.of_agent(c, agent.id)) == {START: running}
+        assert database.run(lambda c, script=script: store.save_script(c, agent.id, BUILD, script))
+        assert database.run(lambda c: store.list_scripts(c, agent.id)) == {BUILD: script}
+    assert database.run(lambda c: store.save_script(c, agent.id, START, running))
+    assert database.run(lambda c: store.save_script(c, agent.id, BUILD, ScriptStatus()))
+    assert database.run(lambda c: store.list_scripts(c, agent.id)) == {START: running}
 
 
 def test_an_agent_that_goes_takes_its_scripts_along(database: Database, roster: AgentRepository, agent: Agent) -> None:
-    database.run(lambda c: store.save(c, agent.id, BUILD, DONE))
+    database.run(lambda c: store.save_script(c, agent.id, BUILD, DONE))
     database.run(lambda c: roster.purge(c, agent.id))
-    assert database.run(lambda c: store.of_agent(c, agent.id)) == {}
-    assert database.run(lambda c: store.save(c, agent.id, BUILD, DONE)) is False
+    assert database.run(lambda c: store.list_scripts(c, agent.id)) == {}
+    assert database.run(lambda c: store.save_script(c, agent.id, BUILD, DONE)) is False

@@ -80,7 +80,7 @@ def test_the_rest_goes_together() -> None:
 
 def test_all_of_an_agent_has_a_bound() -> None:
     model.check_size({"A": 65_536, "B": 65_534})
-    with pytest.raises(InvalidSecret, match="128 KiB together"):
+    with pytest.raises(InvalidSecret, match="128 KiB in total"):
         model.check_size({"A": 65_536, "B": 65_535})
 
 

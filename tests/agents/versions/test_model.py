@@ -3,7 +3,7 @@ from roost.agents.versions import model
 
 def test_releases_are_in_order_and_pre_releases_are_left_out() -> None:
     given = ["2026.9.6", "2026.10.1", "2026.9.6", "2026.9.7-beta.1", "2026.9.6-1", "1.0rc1", "0.19.0"]
-    assert list(model.releases(given)) == ["2026.10.1", "2026.9.6-1", "2026.9.6", "0.19.0"]
+    assert list(model.sort_releases(given)) == ["2026.10.1", "2026.9.6-1", "2026.9.6", "0.19.0"]
 
 
 def test_what_is_a_version() -> None:
@@ -12,4 +12,4 @@ def test_what_is_a_version() -> None:
 
 
 def test_numbers_of_any_length_are_compared() -> None:
-    assert model.order("1." + "9" * 10_000) > model.order("1.2")
+    assert model.version_key("1." + "9" * 10_000) > model.version_key("1.2")

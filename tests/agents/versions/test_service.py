@@ -57,23 +57,23 @@ def versions(home: House) -> VersionService:
 
 async def test_what_an_agent_can_be_restarted_at(home: House, versions: VersionService) -> None:
     agent = await home.create()
-    choices = await versions.of_agent(agent.id)
+    choices = await versions.list_for_agent(agent.id)
     assert (choices.engine, choices.current) == ("fake", "1.0.0")
     assert list(choices.versions) == ["1.1.0", BROKEN, "1.0.0"]
     assert choices.per_engine == {"fake": choices.versions}
-    assert await versions.check(agent.id) == VersionCheck("1.0.0", "1.1.0")
-    assert await versions.of_new_agents() == choices
+    assert await versions.check_update(agent.id) == VersionCheck("1.0.0", "1.1.0")
+    assert await versions.list_for_new_agents() == choices
 
 
 async def test_the_registry_is_asked_once_in_a_while(versions: VersionService, engine: Engine) -> None:
-    await asyncio.gather(*(versions.latest(engine, "1.0.0") for _ in range(20)))
-    await versions.latest(engine, "1.0.0")
+    await asyncio.gather(*(versions.find_latest(engine, "1.0.0") for _ in range(20)))
+    await versions.find_latest(engine, "1.0.0")
     assert engine.asked == 1
 
 
 async def test_without_a_registry_there_is_what_is_installed(versions: VersionService, engine: Engine) -> None:
     engine.away = True
-    assert await versions.latest(engine, "1.0.0") == "1.0.0"
+    assert await versions.find_latest(engine, "1.0.0") == "1.0.0"
     await versions.require(engine, "1.0.0")
     with pytest.raises(VersionRegistryUnavailable):
         await versions.require(engine, "1.1.0")
@@ -83,8 +83,8 @@ async def test_without_a_registry_there_is_what_is_installed(versions: VersionSe
 
 async def test_pre_releases_are_no_update(versions: VersionService, engine: Engine) -> None:
     engine.offered = ("2.0.0-beta.1", "1.1.0")
-    assert await versions.latest(engine, "1.0.0") == "1.1.0"
-    assert await versions.latest(engine, "1.2.0") == "1.2.0"
+    assert await versions.find_latest(engine, "1.0.0") == "1.1.0"
+    assert await versions.find_latest(engine, "1.2.0") == "1.2.0"
 
 
 async def test_more_versions_than_the_machine_should_hold(versions: VersionService, engine: Engine) -> None:

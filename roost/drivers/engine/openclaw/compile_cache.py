@@ -34,7 +34,7 @@ _ANSWER = (
 
 async def run(engine: Engine, version: str, runtime: Runtime) -> bytes:
     """The cache as a tar. The container and all that it wrote are gone afterwards. Raises Problem."""
-    agent_id = f"bake-{ids.host_label()}"
+    agent_id = f"bake-{ids.new_host_label()}"
     spec = ContainerSpec(agent_id, engine.require(version), relays={_MODEL_PORT: "api"})
     warden = WardenClient(functools.partial(runtime.connect, agent_id))
     try:

@@ -54,7 +54,7 @@ print(json.dumps({
 
 async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
     """Never raises, and takes at most 10 s and the removal of the container."""
-    agent_id = f"probe-{ids.host_label(10)}"
+    agent_id = f"probe-{ids.new_host_label(10)}"
     try:
         async with asyncio.timeout(_SECONDS):
             container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))

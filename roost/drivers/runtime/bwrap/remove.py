@@ -22,7 +22,7 @@ def remove_tree(path: Path) -> None:
         path.unlink()
         return
     try:
-        prefix = ids.host_label()
+        prefix = ids.new_host_label()
         moved = 0
         while names := os.listdir(top):  # noqa: PTH208 - a descriptor, not a path
             for name in names:
