@@ -16,7 +16,7 @@ from roost.agents.lifecycle.start import StartWorkflow
 from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts.model import BUILD, OPERATION_KIND
+from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.service import SecretService
 from roost.agents.versions.service import Prepare, VersionService
@@ -58,7 +58,7 @@ def build_lifecycle_services(
     limits: ContainerLimits,
     trust: TrustedAuthorities,
     reconcile_seconds: float = 5.0,
-    build_seconds: float = BUILD,
+    build_seconds: float = BUILD_TIMEOUT_SECONDS,
 ) -> LifecycleServices:
     """Build the workflows and register their operations."""
     starter = GatewayStarter(repository, runtimes, origin, startup_inputs)

@@ -61,18 +61,18 @@ class StorageServices:
 def build_storage_services(core: CoreServices, blobs: BlobStore) -> StorageServices:
     settings, db, addresses = core.settings, core.db, core.addresses
     content = ContentService(db, blobs)
-    content.scrubber.describe_holders = damage.describe
+    content.scrubber.describe_holders = damage.describe_holders
     _measure_content(content, core.metrics)
     files = FileService(db, {Plan.FREE: settings.storage_free, Plan.PAID: settings.storage_paid})
     uploads = UploadService(db, content, files, {Plan.FREE: settings.upload_free, Plan.PAID: settings.upload_paid})
     sender = create_http_sender(core.dialer.policy, core.transports)
     webhooks = WebhookService(db, core.sealer, sender)
-    files.watch(webhooks.notice)
+    files.add_listener(webhooks.notice)
     gateways = StorageGatewayService(db, addresses.gateway_origin)
     hit_counter = GatewayHitCounter(db, settings.analytics_days)
     public = create_network(settings, core.dialer, core.transports)
     largest = max(settings.upload_free, settings.upload_paid)
-    PinRetrieval(db, core.operations, content, files, public, uploads.limit, largest)
+    PinRetrieval(db, core.operations, content, files, public, uploads.size_limit, largest)
     signatures, swaps = SignatureService(db), SwapService(db, gateways)
     signed_urls = SignedUrlService(db, core.sealer, addresses.uploads_url)
     return StorageServices(

@@ -30,7 +30,7 @@ from roost.cli.upload_form import MultipartForm, find_files, form_fields, parse_
 from roost.core import clock
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import PROFILES, V1, named
+from roost.storage.unixfs.profile import PROFILES, V1, get_profile
 
 
 def _existing_path(path: str) -> Path:
@@ -95,7 +95,12 @@ def upload(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Upload a file, or a folder with everything in it."""
-    fields = {"network": network_name(public), "cid_version": named(profile).name, "name": name, "group_id": group}
+    fields = {
+        "network": network_name(public),
+        "cid_version": get_profile(profile).name,
+        "name": name,
+        "group_id": group,
+    }
     files = find_files(path)
     form = MultipartForm(form_fields(fields | {"keyvalues": parse_keyvalues(keyvalue or [])}), files)
     server = load_session(data).storage_session()
@@ -165,7 +170,7 @@ def get(
 def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.TABLE) -> None:
     """Compute the CID of a file or folder without a server."""
     files = find_files(path)
-    rules = named(profile)
+    rules = get_profile(profile)
     with _progress_bar("Reading", sum(file.size for file in files)) as advance:
         tree = local_cid.import_files(files, rules, advance)
     if output is OutputFormat.TABLE:

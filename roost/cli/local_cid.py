@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from roost.cli.upload_form import LocalFile, read_content
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import ImportProfile
 
@@ -37,4 +37,6 @@ def _import_node(node: "DagTree | _FolderNode", profile: ImportProfile) -> DagTr
     if isinstance(node, DagTree):
         return node
     children = {name: _import_node(child, profile) for name, child in node.items()}
-    return folder(profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in children.items()))
+    return build_folder(
+        profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in children.items())
+    )

@@ -48,13 +48,13 @@ async def _find_damaged(
 ) -> Sequence[Mapping[str, Any]]:
     from roost.storage.content.reader import ContentReader
     from roost.storage.content.scrub import ContentScrubber
-    from roost.storage.files.damage import damaged
+    from roost.storage.files.damage import damaged_files
 
     try:
         if not known:
             scrub = ContentScrubber(db, ContentReader(db, blobs), rate * _MIB if rate else float("inf"))
             await _read_all(scrub)
-        return [_damaged_row(db, file) async for file in damaged(db)]
+        return [_damaged_row(db, file) async for file in damaged_files(db)]
     finally:
         await blobs.close()
 

@@ -10,7 +10,7 @@ from roost.cli.output import ExitCode, exit_with_error
 from roost.core import ids
 from roost.core.sanitize import is_storable
 from roost.storage.uploads.errors import InvalidUpload
-from roost.storage.uploads.upload_paths import path_of
+from roost.storage.uploads.upload_paths import parse_upload_path
 
 _CHUNK_BYTES = 1024 * 1024
 _NOT_UPLOADABLE = "is neither a file nor a folder"
@@ -110,7 +110,7 @@ def _check_name(file: LocalFile) -> None:
     if not is_storable(file.name):
         exit_with_error(f"{file.path}: the name is not UTF-8 text.", ExitCode.USAGE)
     try:
-        path_of(file.name)
+        parse_upload_path(file.name)
     except InvalidUpload as error:
         exit_with_error(f"{file.path}: {error.message}", ExitCode.USAGE)
 

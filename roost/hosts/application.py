@@ -57,7 +57,7 @@ def application(
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
-    app.include_router(tus.openings)  # before forms, which come to the same path
+    app.include_router(tus.creation_router)  # before forms, which come to the same path
     app.include_router(tus.router)
     app.include_router(links.router)
     app.include_router(uploads.router)

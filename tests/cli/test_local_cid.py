@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from roost.cli import local_cid, upload_form
-from roost.storage.unixfs.dagpb import UnixfsKind, decode
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.dagpb import UnixfsKind, decode_node
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
 
@@ -40,8 +40,8 @@ def test_a_folder(tmp_path: Path, profile: ImportProfile) -> None:
     (tmp_path / "top" / "in").mkdir(parents=True)
     for name, data in (("a", b"a"), ("in/b", BIG), ("in/\u00fc", b"")):
         (tmp_path / "top" / name).write_bytes(data)
-    inner = folder(profile, [entry("b", imported(profile, BIG)), entry("\u00fc", imported(profile, b""))])
-    outer = folder(profile, [entry("a", imported(profile, b"a")), entry("in", inner)])
+    inner = build_folder(profile, [entry("b", imported(profile, BIG)), entry("\u00fc", imported(profile, b""))])
+    outer = build_folder(profile, [entry("a", imported(profile, b"a")), entry("in", inner)])
     found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), profile, lambda _: None)
     assert (found.cid, found.size, found.tsize) == (outer.cid, outer.size, outer.tsize)
 
@@ -50,7 +50,7 @@ def test_a_folder_without_files_in_it_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "top" / "empty").mkdir(parents=True)
     (tmp_path / "top" / "a").write_bytes(b"a")
     found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), PROFILES["v1"], lambda _: None)
-    assert [link.name for link in decode(found.nodes[-1].data).links] == ["a"]
+    assert [link.name for link in decode_node(found.nodes[-1].data).links] == ["a"]
 
 
 def test_a_large_folder_is_sharded(tmp_path: Path) -> None:
@@ -58,4 +58,4 @@ def test_a_large_folder_is_sharded(tmp_path: Path) -> None:
     for number in range(1500):
         (tmp_path / "top" / f"{number:05}{'n' * 150}").touch()
     found = local_cid.import_files(upload_form.find_files(tmp_path / "top"), PROFILES["v1"], lambda _: None)
-    assert decode(found.nodes[-1].data).unixfs.kind is UnixfsKind.SHARD
+    assert decode_node(found.nodes[-1].data).unixfs.kind is UnixfsKind.SHARD

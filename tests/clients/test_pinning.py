@@ -13,7 +13,7 @@ from tests.storage.cars import blocks_of
 FOLDER = Path(__file__).parent / "pinning"
 NAMES = Path(__file__).parent / "names.mjs"
 CARS = {
-    str(tree.cid): b"".join(car.written([tree.cid], blocks))
+    str(tree.cid): b"".join(car.write_car([tree.cid], blocks))
     for tree, blocks in (blocks_of((V0, V1)[number % 2], f"file {number}".encode()) for number in range(9))
 }
 
@@ -28,7 +28,7 @@ async def test_journey(tmp_path: Path) -> None:
                 "ROOST_KEY": house.key(),
                 "ROOST_OTHER": house.key("others"),
                 "ROOST_CIDS": ",".join(CARS),
-                "ROOST_NOWHERE": str(Cid.of(RAW, b"nobody has it")),
+                "ROOST_NOWHERE": str(Cid.for_block(RAW, b"nobody has it")),
             }
             options = ("--no-warnings", "--import", str(NAMES))
             printed = await node.run(FOLDER / "journey.mjs", tmp_path / "client", packages, environment, *options)

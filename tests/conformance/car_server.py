@@ -89,8 +89,8 @@ class CarServer:
                 async for piece in _blocks_without_end():
                     yield piece
             case Manner.HUGE_BLOCK:
-                root = car.header([Cid.parse(_wanted(target))])
-                yield _head("200 OK", _CAR, 2**60) + root + varint.encode(2**40)
+                root = car.encode_header([Cid.parse(_wanted(target))])
+                yield _head("200 OK", _CAR, 2**60) + root + varint.encode_varint(2**40)
                 async for piece in _blocks_without_end():
                     yield piece
             case Manner.HONEST:
@@ -123,8 +123,8 @@ async def _blocks_without_end() -> AsyncIterator[bytes]:
     number = 0
     while True:
         block = number.to_bytes(65_536, "big")
-        cid = Cid.of(RAW, block)
-        yield car.frame(cid, len(block)) + block
+        cid = Cid.for_block(RAW, block)
+        yield car.encode_frame(cid, len(block)) + block
         number += 1
         await asyncio.sleep(0)
 

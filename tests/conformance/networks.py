@@ -20,7 +20,7 @@ CAR = bytes(range(256)) * 1000
 ELSEWHERE = "/dns4/peer.example/tcp/4001/p2p/12D3KooWA"
 NOWHERE = "http://127.0.0.1:9"
 FOLDER, BLOCKS = house_of_files(V1)
-FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
+FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
 
 
 def trustless(*urls: str, idle: float = 5.0) -> TrustlessNetwork:

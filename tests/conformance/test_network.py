@@ -148,15 +148,15 @@ async def test_a_reader_that_is_cancelled_hangs_up(made: Callable[..., PublicNet
 
 def _file_of(child: Cid, times: int, size: int) -> tuple[Cid, bytes]:
     """A file that is the same child again and again."""
-    node = dagpb.encode(
+    node = dagpb.encode_node(
         [PBLink(child, "", size)] * times, UnixfsData(UnixfsKind.FILE, size=size * times, sizes=[size] * times)
     )
-    return Cid.of(DAG_PB, node), node
+    return Cid.for_block(DAG_PB, node), node
 
 
 def _tower(levels: int, times: int) -> tuple[Cid, Blocks]:
     """A file that many levels high."""
-    blocks: Blocks = [(Cid.of(RAW, b"x"), b"x")]
+    blocks: Blocks = [(Cid.for_block(RAW, b"x"), b"x")]
     for level in range(levels):
         blocks.append(_file_of(blocks[-1][0], times, times**level))
     return blocks[-1][0], blocks
@@ -164,11 +164,13 @@ def _tower(levels: int, times: int) -> tuple[Cid, Blocks]:
 
 def _circle() -> tuple[Cid, Blocks]:
     """A folder in itself, as far as one can be: the block that would close the circle has another's CID."""
-    inner = dagpb.encode([], UnixfsData(UnixfsKind.DIRECTORY))
-    outer = dagpb.encode([PBLink(Cid.of(DAG_PB, inner), "in", len(inner))], UnixfsData(UnixfsKind.DIRECTORY))
-    root = Cid.of(DAG_PB, outer)
-    back = dagpb.encode([PBLink(root, "out", len(outer))], UnixfsData(UnixfsKind.DIRECTORY))
-    return root, [(root, outer), (Cid.of(DAG_PB, inner), back)]
+    inner = dagpb.encode_node([], UnixfsData(UnixfsKind.DIRECTORY))
+    outer = dagpb.encode_node(
+        [PBLink(Cid.for_block(DAG_PB, inner), "in", len(inner))], UnixfsData(UnixfsKind.DIRECTORY)
+    )
+    root = Cid.for_block(DAG_PB, outer)
+    back = dagpb.encode_node([PBLink(root, "out", len(outer))], UnixfsData(UnixfsKind.DIRECTORY))
+    return root, [(root, outer), (Cid.for_block(DAG_PB, inner), back)]
 
 
 LIES: dict[str, tuple[tuple[Cid, Blocks], Manner, PinState]] = {
@@ -199,7 +201,7 @@ async def test_lies_become_nothing(
     root, blocks = content
     place, patience = house(database, tmp_path), 0.5 if manner is Manner.DRIPS else 60.0
     async with (
-        gateway({str(root): b"".join(car.written([root], blocks))}, manner) as server,
+        gateway({str(root): b"".join(car.write_car([root], blocks))}, manner) as server,
         counter(database, place, network=made(server.url), patience=patience) as desk,
     ):
         pin = await desk.pin(root)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2 as httpx
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures.model import milliseconds
+from roost.storage.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.server import Running
 from tests.storage.signatures.test_ethereum import account, sign_typed
@@ -73,7 +73,7 @@ async def settled(house: Running, tenant: str) -> Estate:
     ids["host"] = (await post(f"{gateway}/hosts", host="app.example"))["id"]
     await post(f"/v3/gateways/plugins/{ids['gateway']}", plugin_id=2)
     await post(f"/v3/files/public/swap/{public.cid}", "PUT", swap_cid=other.cid)
-    signature = sign_typed(account(), private.cid, milliseconds(private.created_at))
+    signature = sign_typed(account(), private.cid, format_milliseconds(private.created_at))
     await post(f"/v3/files/private/signature/{private.cid}", signature=signature, address=account().address)
     ids["pin"] = (await post(QUEUE, cid=NOWHERE, name="pin"))["id"]
     made = await estate.api.post("/v3/pinata/keys", json={"keyName": "second", "permissions": {"admin": True}})

@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures.model import milliseconds
+from roost.storage.signatures.model import format_milliseconds
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
@@ -74,7 +74,7 @@ async def test_networks_that_are_none(house: Running, api: httpx.AsyncClient, ne
     assert (await api.get(f"/v3/files/public/{file.id}")).status_code == 200
 
 
-GOOD = Cid.of(RAW, b"there")
+GOOD = Cid.for_block(RAW, b"there")
 CIDS = {
     "empty": "%20",
     "word": "nonsense",
@@ -82,8 +82,8 @@ CIDS = {
     "longer": f"{GOOD}a",
     "mixed": str(GOOD)[:20] + str(GOOD)[20:].upper(),
     "no alphabet": str(GOOD)[1:],
-    "version 0 in small letters": str(Cid.of(DAG_PB, b"there", 0)).lower(),
-    "version 0 with an alphabet": f"z{Cid.of(DAG_PB, b'there', 0)}",
+    "version 0 in small letters": str(Cid.for_block(DAG_PB, b"there", 0)).lower(),
+    "version 0 with an alphabet": f"z{Cid.for_block(DAG_PB, b'there', 0)}",
     "version 2": "b" + "aidq" + str(GOOD)[5:],
     "identity": str(Cid(1, RAW, IDENTITY, b"there")),
     "another hash": str(Cid(1, RAW, 0x13, bytes(64))),
@@ -118,14 +118,14 @@ async def private(house: Running) -> tuple[str, str, str]:
     """A private file of three blocks, the CID of one of them, and of the same file by its version 0."""
     file = await keep(house, "content", ContentNetwork.PRIVATE, SECRET)
     old = await keep(house, "content", ContentNetwork.PRIVATE, SECRET, V0)
-    return file.cid, str(Cid.of(RAW, SECRET[:262_144])), old.cid
+    return file.cid, str(Cid.for_block(RAW, SECRET[:262_144])), old.cid
 
 
 async def test_private_content_has_no_public_address(house: Running, private: tuple[str, str, str]) -> None:
     """By path, by an origin of its own, in every form, in parts, to its owner too: no answer tells it from none."""
     name, visitor = await gateway_of(house, house.key("content"))
     _, others = await gateway_of(house, house.key("another"))
-    nowhere = str(Cid.of(DAG_PB, b"nowhere"))
+    nowhere = str(Cid.for_block(DAG_PB, b"nowhere"))
     for form, headers, method in itertools.product(FORMS, HEADERS, ("GET", "HEAD")):
         absent = await visitor.request(method, f"/ipfs/{nowhere}{form}", headers=headers)
         for client, cid in ((visitor, private[0]), (visitor, private[1]), (visitor, private[2]), (others, private[0])):
@@ -150,10 +150,10 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
     """Who knows a private CID, or a block's, cannot have it served by naming it in a folder or a CAR of his own."""
     villain = house.client(house.key("villain"), "uploads.localhost")
     for cid in private:
-        node = dagpb.encode([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
-        root = Cid.of(DAG_PB, node)
+        node = dagpb.encode_node([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
+        root = Cid.for_block(DAG_PB, node)
         for roots, blocks in (([root], [(root, node)]), ([Cid.parse(cid)], [])):
-            content = b"".join(car.written(roots, blocks))
+            content = b"".join(car.write_car(roots, blocks))
             form = {"network": "public", "car": "true"}
             answer = await villain.post("/v3/files", data=form, files={"file": ("a.car", content)})
             assert answer.status_code == 400, answer.text
@@ -214,7 +214,7 @@ async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
                 assert await _fails(client, f"{target}{form}", content), form
             for asked in ("bytes=299999-300001", "bytes=0-1,300000-300001", "bytes=262144-"):
                 assert await _fails(client, target, content, asked), asked
-        leaf = Cid.of(RAW, content[262_144 : 2 * 262_144])
+        leaf = Cid.for_block(RAW, content[262_144 : 2 * 262_144])
         assert (await visitor.get(f"/ipfs/{leaf}?format=raw")).status_code == 500
         part = await visitor.get(f"/ipfs/{file.cid}", headers={"Range": "bytes=600000-600009"})
         assert (part.status_code, part.content) == (206, content[600_000:600_010])
@@ -284,9 +284,9 @@ async def test_no_page_runs_on_a_shared_origin(house: Running, api: httpx.AsyncC
 async def test_signatures_that_sign_nothing_here(house: Running, api: httpx.AsyncClient) -> None:
     file = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign")
     other = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign too")
-    me, date = account().address, milliseconds(file.created_at)
+    me, date = account().address, format_milliseconds(file.created_at)
     good = sign_typed(account(), file.cid, date)
-    of_another = sign_typed(account(), other.cid, milliseconds(other.created_at))
+    of_another = sign_typed(account(), other.cid, format_milliseconds(other.created_at))
     raw = bytes.fromhex(good.removeprefix("0x"))
     order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
     high = raw[:32] + (order - int.from_bytes(raw[32:64], "big")).to_bytes(32, "big") + bytes([55 - raw[64]])

@@ -15,11 +15,11 @@ from tests.server import Running, running
 from tests.storage.cars import blocks_of
 
 CARS = {
-    str(tree.cid): b"".join(car.written([tree.cid], blocks))
+    str(tree.cid): b"".join(car.write_car([tree.cid], blocks))
     for tree, blocks in (blocks_of(V1, f"file {number} ".encode() * 1000) for number in range(3))
 }
 HERE, MORE, THIRD = CARS
-NOWHERE = str(Cid.of(0x55, b"nobody has it"))
+NOWHERE = str(Cid.for_block(0x55, b"nobody has it"))
 PATH = "/v3/files/public/pin_by_cid"
 
 
@@ -120,7 +120,7 @@ async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, house: 
 
 
 async def test_what_comes_to_nothing_is_told(api: httpx.AsyncClient) -> None:
-    invalid = await ask(api, cid=str(Cid.of(DAG_CBOR, b"x")))
+    invalid = await ask(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
     bad = await ask(api, cid=HERE, host_nodes=["peer.example"])
     await until(api, invalid["id"], "invalid_object")
     await until(api, bad["id"], "bad_host_node")

@@ -17,12 +17,12 @@ from tests.storage.cars import blocks_of
 
 TREE, BLOCKS = blocks_of(V0, b"pinned from elsewhere")
 CID = str(TREE.cid)
-NOWHERE = str(Cid.of(RAW, b"nobody has it"))
+NOWHERE = str(Cid.for_block(RAW, b"nobody has it"))
 
 
 @pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
-    async with gateway({CID: b"".join(car.written([TREE.cid], BLOCKS))}) as server:
+    async with gateway({CID: b"".join(car.write_car([TREE.cid], BLOCKS))}) as server:
         yield server
 
 
@@ -80,7 +80,7 @@ async def test_replaced(api: httpx.AsyncClient) -> None:
 
 
 async def test_what_failed_says_why(api: httpx.AsyncClient) -> None:
-    made = await add(api, cid=str(Cid.of(DAG_CBOR, b"x")))
+    made = await add(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
     failed = await until(api, made["requestid"], "failed")
     assert failed["info"] == {"status_details": "invalid_object"}
     assert await ids(api, status="failed") == [made["requestid"]]

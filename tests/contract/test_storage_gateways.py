@@ -7,7 +7,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures.model import milliseconds
+from roost.storage.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.server import Running
 from tests.storage.signatures.test_ethereum import account, sign_typed
@@ -170,7 +170,7 @@ async def test_swaps(house: Running, api: httpx.AsyncClient, foreign: httpx.Asyn
 async def test_signatures(house: Running, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
     file = await keep(house, tenant, ContentNetwork.PRIVATE, b"signed")
     path = f"/v3/files/private/signature/{file.cid}"
-    body = {"signature": sign_typed(account(), file.cid, milliseconds(file.created_at)), "address": ME}
+    body = {"signature": sign_typed(account(), file.cid, format_milliseconds(file.created_at)), "address": ME}
     assert refused(await api.get(path)) == 404
     added = await api.post(path, json=body)
     assert told(added) == (200, {"data": {"cid": file.cid, "signature": body["signature"]}})

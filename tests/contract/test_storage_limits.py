@@ -71,7 +71,7 @@ async def test_forms_and_signed_addresses(api: httpx.AsyncClient) -> None:
     address = urlsplit((await api.post("/v3/files/sign", json=body)).json()["data"])
     refused(await send(api, content, f"{address.path}?{address.query}"))
     tree, blocks = blocks_of(V1, b"in a CAR" * 125)
-    refused(await send(api, b"".join(car.written([tree.cid], blocks)), car="true"))
+    refused(await send(api, b"".join(car.write_car([tree.cid], blocks)), car="true"))
     assert await usage(api) == (MOST - LEFT, MOST)
 
 

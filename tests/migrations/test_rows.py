@@ -195,7 +195,7 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
     assert [await ids(PRIVATE, keyvalues=pair) for pair in pairs] == [["f1"]] * len(pairs)
     assert await ids(PRIVATE, keyvalues={"said": "true"}) == []
     assert await ids(PUBLIC, keyvalues={"draft": True}) == ["f3"]
-    assert [file.id for file in (await files.pins(TENANT, PinFilter(), 10, 0))[0]] == ["f3", "f2", "f4", "f5"]
+    assert [file.id for file in (await files.list_pins(TENANT, PinFilter(), 10, 0))[0]] == ["f3", "f2", "f4", "f5"]
     assert (await files.get(TENANT, PRIVATE, "promised")).id == "f1"
     largest = await files.get(TENANT, PRIVATE, "f6")
     assert (largest.size, largest.created_at.microsecond) == (5_000_000_000, 123_453)
@@ -220,10 +220,10 @@ async def test_groups_are_listed_and_let_go(grown: Database) -> None:
 
 async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
     files = FileService(grown)
-    assert [(await files.capacity.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [wing.STORED, 0]
+    assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [wing.STORED, 0]
     await files.delete(TENANT, PRIVATE, "f6")
     await files.delete(OTHER, PRIVATE, "f7")
-    assert [(await files.capacity.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [2 * len(CONTENT) + len(SMALL), 0]
+    assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [2 * len(CONTENT) + len(SMALL), 0]
 
 
 async def test_gateways_admit_and_serve(grown: Database) -> None:
@@ -270,17 +270,19 @@ async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, 
     service = TusUploadService(grown, drafts, content, uploads, "http://uploads.localhost")
     transfer = await service.find("file-of-t1", wing.TRANSFER_TOKEN)
     assert (transfer.offset, transfer.length, transfer.cid) == (len(CONTENT) - 1, len(CONTENT), None)
-    kept = await grown.read(lambda connection: transfers.leaves(connection, "t1"))
+    kept = await grown.read(lambda connection: transfers.leaf_digests(connection, "t1"))
     assert kept == wing.tree(CONTENT).leaves[:32]
     assert (await service.find("file-of-t3", "3")).cid == CID
-    count, expected = await grown.read(lambda connection: transfers.unfinished(connection, TENANT, clock.utc_now()))
+    count, expected = await grown.read(
+        lambda connection: transfers.count_unfinished(connection, TENANT, clock.utc_now())
+    )
     assert (count, expected) == (2, len(CONTENT))
 
 
 async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None:
     sender: HttpSender = courier()
     service, files = WebhookService(grown, SEALER, sender), FileService(grown)
-    files.watch(service.notice)
+    files.add_listener(service.notice)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
     page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
     assert [(one.id, one.state) for one in page] == [

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
 
@@ -41,7 +41,7 @@ def entries(profile: ImportProfile, names: Names) -> list[DirectoryEntry]:
 
 
 def folder_cid(profile: ImportProfile, names: Names) -> Cid:
-    return folder(profile, entries(profile, names)).cid
+    return build_folder(profile, entries(profile, names)).cid
 
 
 def names_beside_the_threshold(profile: ImportProfile, by: int) -> Names:
@@ -64,7 +64,7 @@ def _weight(profile: ImportProfile, names: Names) -> int:
     found = entries(profile, names)
     if profile.shard_by_block:
         return len(
-            dagpb.encode([PBLink(one.cid, one.name, one.tsize) for one in found], UnixfsData(UnixfsKind.DIRECTORY))
+            dagpb.encode_node([PBLink(one.cid, one.name, one.tsize) for one in found], UnixfsData(UnixfsKind.DIRECTORY))
         )
     return sum(len(one.name) + len(bytes(one.cid)) for one in found)
 

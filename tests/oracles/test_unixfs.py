@@ -12,7 +12,7 @@ from pathlib import Path
 import aleph_cid
 import pytest
 
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 from tests import node
 from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, Names, content, file, folder_cid
@@ -69,8 +69,8 @@ def test_of_folders_in_folders(profile: ImportProfile, tmp_path: Path) -> None:
     inner: Names = {"größe.txt": 262_145, "empty": 0}
     _write_folder(tmp_path / "outer" / "inner", inner)
     _write(tmp_path / "outer" / "zero", 0)
-    inside, zero = folder(profile, [_entry(profile, *one) for one in inner.items()]), file(profile, 0)
-    ours = folder(
+    inside, zero = build_folder(profile, [_entry(profile, *one) for one in inner.items()]), file(profile, 0)
+    ours = build_folder(
         profile,
         [
             DirectoryEntry("inner", inside.cid, inside.size, inside.tsize),

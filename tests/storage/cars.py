@@ -7,7 +7,7 @@ from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.house import CONTENT, House, entry
@@ -25,7 +25,10 @@ def blocks_of(profile: ImportProfile, data: bytes) -> tuple[DagTree, Blocks]:
         leaf = data[number * profile.chunk : (number + 1) * profile.chunk]
         before, after = (b"", b"") if profile.raw else dagpb.leaf_frame(len(leaf))
         found.append(
-            (Cid.of(RAW if profile.raw else DAG_PB, before + leaf + after, profile.version), before + leaf + after)
+            (
+                Cid.for_block(RAW if profile.raw else DAG_PB, before + leaf + after, profile.version),
+                before + leaf + after,
+            )
         )
     return tree, found + [(node.cid, node.data) for node in tree.nodes]
 
@@ -34,8 +37,8 @@ def house_of_files(profile: ImportProfile, count: int = 2) -> tuple[Cid, Blocks]
     """`in/big`, and so many small files beside it."""
     big, blocks = blocks_of(profile, CONTENT)
     small, more = blocks_of(profile, b"small")
-    inner = folder(profile, [entry("big", big)])
-    outer = folder(profile, [entry("in", inner), *(entry(f"{n}".rjust(80, "n"), small) for n in range(count))])
+    inner = build_folder(profile, [entry("big", big)])
+    outer = build_folder(profile, [entry("in", inner), *(entry(f"{n}".rjust(80, "n"), small) for n in range(count))])
     nodes = [(node.cid, node.data) for node in (*inner.nodes, *outer.nodes)]
     return outer.cid, [*blocks, *more, *nodes]
 

@@ -118,7 +118,7 @@ class Clients:
     async def in_car(self) -> None:
         name = self._new("car")
         tree, blocks = blocks_of(V1, content_of(name))
-        data = b"".join(car.written([tree.cid], blocks))
+        data = b"".join(car.write_car([tree.cid], blocks))
         await self._sent(name, "/v3/files", [("file", (name, data))], {"network": "public", "car": "true"})
 
     async def in_parts(self) -> None:

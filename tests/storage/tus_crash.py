@@ -145,7 +145,7 @@ async def finish(place: Place, known: Sequence[Known]) -> None:
         await go_on(place, lambda _: None, chance, one)
     await check(place, known)
     for one in known:
-        await place.transfers.end(one.file_id, one.token)
+        await place.transfers.terminate(one.file_id, one.token)
 
 
 def main(folder: Path, rounds: int, seed: int) -> None:

@@ -21,9 +21,9 @@ class MimeTypes:
         if (known := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return known
-        if len(beginning) < min(mime_sniffing.HEAD, file.size or 0):  # a range may be shorter
+        if len(beginning) < min(mime_sniffing.SNIFFED_BYTES, file.size or 0):  # a range may be shorter
             beginning = await self._begin(scope, file)
-        beginning = beginning[: mime_sniffing.HEAD]
+        beginning = beginning[: mime_sniffing.SNIFFED_BYTES]
         found = mime_sniffing.mime_type(beginning, f"file.{extension}" if extension else "")
         self._known[key] = found
         if len(self._known) > _REMEMBERED:
@@ -31,7 +31,7 @@ class MimeTypes:
         return found
 
     async def _begin(self, scope: ContentScope, file: ContentStat) -> bytes:
-        pieces = self._reader.stream_file(scope, file, 0, mime_sniffing.HEAD)
+        pieces = self._reader.stream_file(scope, file, 0, mime_sniffing.SNIFFED_BYTES)
         try:
             return await anext(pieces, b"")
         finally:

@@ -87,7 +87,7 @@ class GatewayResolver:
         Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound.
         """
         gateway = await self._named(name)
-        await self._links.check(gateway.tenant_id, method, url)
+        await self._links.verify_download(gateway.tenant_id, method, url)
         scope = ContentScope(ContentNetwork.PRIVATE, gateway.tenant_id)
         return replace(await self._found(gateway, scope, cid, path, shared=False), lasting=False)
 

@@ -123,5 +123,5 @@ def _names(connection: Connection, batch: Iterable[Hit]) -> Names:
     return {
         (tenant_id, network, cid): name
         for (tenant_id, network), cids in asked.items()
-        for cid, name in files.names(connection, tenant_id, network, list(cids)).items()
+        for cid, name in files.file_names(connection, tenant_id, network, list(cids)).items()
     }

@@ -75,7 +75,7 @@ class AnalyticsParameters(StorageSchema):
 
     def _values(self) -> Iterator[tuple[AnalyticsDimension, Sequence[str]]]:
         if self.cid:
-            yield AnalyticsDimension.CID, [OTHER] if self.cid == OTHER else Cid.spelled(self.cid)
+            yield AnalyticsDimension.CID, [OTHER] if self.cid == OTHER else Cid.parse_spellings(self.cid)
         if self.file_name:
             yield AnalyticsDimension.FILE_NAME, [model.cleaned(self.file_name, LONGEST_NAME)]
         if self.user_agent:

@@ -40,7 +40,7 @@ async def check_authentication(_: StorageCaller) -> schemas.LegacyGreeting:
 @router.get("/v3/data/userPinnedDataTotal")
 async def get_total(caller: FilesReader, files: Files) -> schemas.UserPinnedDataTotal:
     """Return the number and the total size of public files."""
-    count, size = await files.total(caller.tenant_id, _PUBLIC)
+    count, size = await files.count_files(caller.tenant_id, _PUBLIC)
     return schemas.UserPinnedDataTotal(pin_count=count, pin_size_total=size, pin_size_with_replications_total=size)
 
 
@@ -49,7 +49,7 @@ async def list_public_files(
     caller: FilesReader, chosen: Annotated[schemas.PinListParameters, Query()], files: Files
 ) -> schemas.PinList:
     """List public files, deleted ones included, newest first."""
-    found, count = await files.pins(caller.tenant_id, chosen.filter(), chosen.page_limit, chosen.page_offset)
+    found, count = await files.list_pins(caller.tenant_id, chosen.filter(), chosen.page_limit, chosen.page_offset)
     return schemas.pin_list(found, count if chosen.include_count and chosen.includes_count else None)
 
 
@@ -57,7 +57,7 @@ async def list_public_files(
 async def pin_file(request: Request, caller: FilesWriter, uploads: Uploads) -> schemas.PinFileResponse:
     """Store a file or folder from a form."""
     async with uploads.begin(UploadRequestLimits(caller.tenant_id)) as upload:
-        fields = await multipart.receive(request.stream(), request.headers.get("content-type", ""), upload)
+        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
         file = await upload.finish(schemas.upload_metadata(fields.get("pinataMetadata"), fields.get("pinataOptions")))
     return schemas.pin_file_response(file)
 

@@ -18,7 +18,7 @@ from roost.storage.files.model import (
     KeyvalueCondition,
     Keyvalues,
     PinFilter,
-    written,
+    format_value,
 )
 from roost.storage.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
 from roost.storage.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
@@ -93,7 +93,7 @@ class PinListParameters(StorageSchema):
         """Raises InvalidCid, InvalidLegacyRequest, InvalidFileMetadata."""
         return PinFilter(
             status=self.status,
-            cid=Cid.spelled(self.cid) if self.cid else None,
+            cid=Cid.parse_spellings(self.cid) if self.cid else None,
             hash_contains=self.hash_contains,
             group_id=self.group_id,
             pinned=(self.pin_start, self.pin_end),
@@ -142,9 +142,9 @@ class HashMetadataRequest(StorageSchema):
 
     def apply(self, note: FileMetadata) -> FileMetadata:
         """Raises InvalidFileMetadata."""
-        name = note.name if self.name is None else metadata_parsing.name(self.name)
+        name = note.name if self.name is None else metadata_parsing.parse_name(self.name)
         return replace(
-            note, name=name, keyvalues=metadata_parsing.keyvalues({**note.keyvalues, **(self.keyvalues or {})})
+            note, name=name, keyvalues=metadata_parsing.parse_keyvalues({**note.keyvalues, **(self.keyvalues or {})})
         )
 
 
@@ -318,11 +318,11 @@ def upload_metadata(metadata: object, options: object) -> UploadMetadata:
     return UploadMetadata(
         network=ContentNetwork.PUBLIC,
         note=FileMetadata(
-            name=metadata_parsing.name(None if name is None else str(name)),
-            keyvalues=metadata_parsing.keyvalues(about.get("keyvalues") or {}),
-            group_id=metadata_parsing.group(str(group)) if group else None,
+            name=metadata_parsing.parse_name(None if name is None else str(name)),
+            keyvalues=metadata_parsing.parse_keyvalues(about.get("keyvalues") or {}),
+            group_id=metadata_parsing.parse_group_id(str(group)) if group else None,
         ),
-        profile=None if version is None else metadata_parsing.profile(str(version)),
+        profile=None if version is None else metadata_parsing.parse_profile(str(version)),
         wrap=how.get("wrapWithDirectory") in (True, "true"),
     )
 
@@ -344,13 +344,13 @@ def parse_conditions(text: str | None) -> list[KeyvalueCondition]:
 
 def _condition(key: str, operator: str, value: object, until: object) -> KeyvalueCondition:
     ours, negated = _OPERATORS[operator]
-    checked = metadata_parsing.keyvalues({key: value})
+    checked = metadata_parsing.parse_keyvalues({key: value})
     if key not in checked:
         raise InvalidLegacyRequest(f"{operator} needs a value")
     if operator in _TEXTUAL:
-        return KeyvalueCondition(key, ours, written(checked[key]), negated=negated)
+        return KeyvalueCondition(key, ours, format_value(checked[key]), negated=negated)
     low = _bound(checked[key])
-    high = _bound(metadata_parsing.keyvalues({key: until}).get(key, "")) if ours == "between" else low
+    high = _bound(metadata_parsing.parse_keyvalues({key: until}).get(key, "")) if ours == "between" else low
     if high == "" or type(high) is not type(low):
         raise InvalidLegacyRequest(f"{operator} needs a value and a secondValue of one kind")
     return KeyvalueCondition(key, ours, low, high, negated)
@@ -358,7 +358,7 @@ def _condition(key: str, operator: str, value: object, until: object) -> Keyvalu
 
 def _bound(value: str | float) -> str | float:
     try:
-        return written(value) if isinstance(value, str | bool) else float(value)
+        return format_value(value) if isinstance(value, str | bool) else float(value)
     except OverflowError:
         raise InvalidLegacyRequest from None
 

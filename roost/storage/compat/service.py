@@ -7,7 +7,7 @@ from roost.storage.compat.errors import PinNotFoundByCid
 from roost.storage.compat.json_parser_pool import JsonParserPool
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.files.service import FileService, named
+from roost.storage.files.service import FileService, find_by_cid
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
@@ -39,7 +39,7 @@ class LegacyPinService:
 
     async def _find(self, tenant_id: str, text: str) -> File:
         cid = Cid.parse(text)
-        file = await self._db.read(lambda connection: named(connection, tenant_id, ContentNetwork.PUBLIC, cid))
+        file = await self._db.read(lambda connection: find_by_cid(connection, tenant_id, ContentNetwork.PUBLIC, cid))
         if file is None:
             raise PinNotFoundByCid
         return file

@@ -70,7 +70,7 @@ async def export_car(
     """
     end = path[-1]
     walk = _DagWalk(reader, scope, DagScope.ENTITY if entity_bytes is not None else dag_scope, dups=dups)
-    yield car.header([end.cid])
+    yield car.encode_header([end.cid])
     for step in path:
         for cid in (*step.shard_path, *((step.cid,) if step is not end else ())):
             for piece in await walk.frame_block(cid):
@@ -133,7 +133,7 @@ class _DagWalk:
 
 def _frame_block(cid: Cid, block: bytes) -> Sequence[bytes]:
     """Return the CAR frame of a block; an identity CID needs none."""
-    return () if cid.hash == IDENTITY else (car.frame(cid, len(block)), block)
+    return () if cid.hash == IDENTITY else (car.encode_frame(cid, len(block)), block)
 
 
 def _links_in_range(node: PBNode, begin: int, end: int) -> Sequence[tuple[Cid, _Range]]:

@@ -119,7 +119,7 @@ class CarReceiver:
                 self._nodes[cid] = self._summarize_node(block.data)
 
     def _summarize_node(self, block: bytes) -> _NodeSummary:
-        node = dagpb.decode(block)
+        node = dagpb.decode_node(block)
         links = [link.cid.v1() for link in node.links]
         self._link_count += len(links)
         if self._link_count > MAX_LINKS:

@@ -26,7 +26,7 @@ from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import FANOUT, hash_name
-from roost.storage.unixfs.profile import named
+from roost.storage.unixfs.profile import get_profile
 
 _MAX_SHARD_DEPTH = 8  # each level uses one byte of the hash of a name
 _DIGEST_PAGE = 64  # chunks whose digests are fetched at a time
@@ -135,7 +135,7 @@ class ContentReader:
 
     async def _stream_chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
         """Stream the range chunk by chunk, each verified."""
-        profile = named(tree.profile)
+        profile = get_profile(tree.profile)
         first, last = begin // profile.chunk, -(-end // profile.chunk)
         for page in range(first, last, _DIGEST_PAGE):
             count = min(_DIGEST_PAGE, last - page)
@@ -150,7 +150,7 @@ class ContentReader:
             async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
                 digest = digests[number * DIGEST : (number + 1) * DIGEST]
                 framed = piece if profile.raw else _frame_leaf(piece)
-                if not Cid(1, RAW, SHA2_256, digest).names(framed):
+                if not Cid(1, RAW, SHA2_256, digest).matches(framed):
                     await self._report_damage(pack_id)
                 yield piece[max(0, begin - at) : end - at]
                 at += profile.chunk
@@ -218,7 +218,7 @@ class ContentReader:
     async def is_whole(self, found: BlockMatch) -> bool:
         """Return whether the stored bytes of a block match its CID. Raises BlobStoreFailed."""
         try:
-            return found.row.cid.names(await self._read_stored(found))
+            return found.row.cid.matches(await self._read_stored(found))
         except BlobNotFound:
             return False
 
@@ -230,7 +230,7 @@ class ContentReader:
             data = await self._read_stored(found)
         except BlobNotFound:
             await self._report_damage(found.pack_id)
-        if not found.row.cid.names(data):
+        if not found.row.cid.matches(data):
             await self._report_damage(found.pack_id)
         return data
 
@@ -254,7 +254,7 @@ class ContentReader:
 
 async def decode_node(block: bytes) -> PBNode:
     """Decode a node; a large one in a thread, because it takes up to 0.25 seconds. Raises MalformedContent."""
-    return dagpb.decode(block) if len(block) < _LARGE_BLOCK else await asyncio.to_thread(dagpb.decode, block)
+    return dagpb.decode_node(block) if len(block) < _LARGE_BLOCK else await asyncio.to_thread(dagpb.decode_node, block)
 
 
 class ShardBudget:

@@ -15,7 +15,7 @@ from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 from roost.storage.content.model import BlockLocation, BlockRow, Pack, TreeRow
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
-from roost.storage.unixfs.directory import DirectoryEntry, folder
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import ImportProfile
 
@@ -62,7 +62,7 @@ class ContentReceiver:
 
     def add_folder(self, entries: Iterable[DirectoryEntry]) -> DagTree:
         """Add a folder over entries of this pack. Raises InvalidEntryName, MalformedContent."""
-        tree = folder(self._profile, entries)
+        tree = build_folder(self._profile, entries)
         self._add_nodes(tree.nodes)
         return tree
 

@@ -1,1 +1,1 @@
-"""Files: what tenants uploaded or pinned, each a name for a CID."""
+"""Files: named CIDs that tenants uploaded or pinned."""

@@ -22,7 +22,7 @@ async def get_file(
     caller: FilesReader, file_id: FileId, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Return a file."""
-    return DataEnvelope(data=schemas.item(await files.get(caller.tenant_id, network, str(file_id))))
+    return DataEnvelope(data=schemas.file_item(await files.get(caller.tenant_id, network, str(file_id))))
 
 
 @router.put("/{network}/{id:uuid}")
@@ -34,7 +34,7 @@ async def update_file(
     network: ContentNetwork,
 ) -> DataEnvelope[schemas.FileItem]:
     """Change name, keyvalues and expiry of a file."""
-    return DataEnvelope(data=schemas.item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))
+    return DataEnvelope(data=schemas.file_item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))
 
 
 @router.delete("/{network}/{id:uuid}")
@@ -57,4 +57,4 @@ async def list_files(
     """List files, newest first; `keyvalues[key]=value` filters by a keyvalue."""
     wanted = chosen.filter(request.query_params)
     page, token = await files.list(caller.tenant_id, network, wanted, chosen.page_token, chosen.limit)
-    return DataEnvelope(data=schemas.listed(page, token))
+    return DataEnvelope(data=schemas.file_list(page, token))

@@ -1,4 +1,4 @@
-"""Which files are hurt where content is damaged."""
+"""Files whose content is damaged."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -9,30 +9,30 @@ from roost.storage.content import service as content
 from roost.storage.files import store
 from roost.storage.files.model import File, holder_of
 
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 
 
-async def damaged(db: Database) -> AsyncGenerator[File]:
-    """Every file, of all tenants, whose content is known to be damaged."""
+async def damaged_files(db: Database) -> AsyncGenerator[File]:
+    """Yield the files of all tenants whose content is known to be damaged."""
     after = ""
     while holders := await db.read(
-        lambda connection, after=after: content.holders_of_damaged(connection, after, _AT_ONCE)
+        lambda connection, after=after: content.holders_of_damaged(connection, after, _BATCH_SIZE)
     ):
         after = holders[-1]
-        for file in await db.read(lambda connection, holders=holders: store.holding(connection, holders)):
+        for file in await db.read(lambda connection, holders=holders: store.files_of_holders(connection, holders)):
             yield file
 
 
 def is_damaged(connection: Connection, file: File) -> bool:
-    """Whether its content is known to be damaged."""
+    """Return whether the content of a file is known to be damaged."""
     return content.is_damaged(connection, holder_of(file.id))
 
 
-def describe(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
-    """Holders of content in words for an operator."""
-    files = {holder_of(file.id): file for file in store.holding(connection, holders)}
-    return [_described(files[holder]) if holder in files else holder for holder in holders]
+def describe_holders(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
+    """Describe holders of content for an operator."""
+    files = {holder_of(file.id): file for file in store.files_of_holders(connection, holders)}
+    return [_describe_file(files[holder]) if holder in files else holder for holder in holders]
 
 
-def _described(file: File) -> str:
+def _describe_file(file: File) -> str:
     return f"file {file.id} {file.note.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

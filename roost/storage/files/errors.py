@@ -1,4 +1,4 @@
-"""What can go wrong with files, in the words that clients show."""
+"""Errors of files; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -9,7 +9,7 @@ class FileNotFound(Problem):
 
 
 class FileIdTaken(Problem):
-    """The promised id of a file counts once."""
+    """A reserved file id can be used once."""
 
     kind = ProblemKind.CONFLICT
     message = "The file was uploaded already"

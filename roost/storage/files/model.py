@@ -1,4 +1,4 @@
-"""A file of a tenant's: a name for a CID on one network, with what the tenant noted about it."""
+"""A file: a CID on one network of a tenant, with metadata."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ KEYVALUES_LIMIT = 10
 KEY_LIMIT = 255
 VALUE_LIMIT = 1024
 PAIR_BYTES = 2600
-"""Of a key and its value together: no more has room in an index of PostgreSQL."""
+"""Bytes of a key and its value together; an index row of PostgreSQL cannot be larger."""
 PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
 UNGROUPED = "null"
-"""The group of files that are in none, as list filters write it."""
+"""Value of the list filter for files without a group."""
 
 Keyvalues = Mapping[str, str | int | float | bool]
 
 
 class FileEvent(StrEnum):
-    """What happens to a file."""
+    """Change of a file."""
 
     ADDED = "file_added"
     UPDATED = "file_updated"
@@ -32,7 +32,7 @@ class FileEvent(StrEnum):
 
 @dataclass(frozen=True)
 class FileMetadata:
-    """What a tenant may say and change about a file."""
+    """Editable attributes of a file."""
 
     name: str | None = None
     keyvalues: Keyvalues = field(default_factory=dict[str, str | int | float | bool])
@@ -42,10 +42,10 @@ class FileMetadata:
 
 @dataclass(frozen=True)
 class File:
-    """`size` is the content's, in bytes; `number_of_files` is 1 but for folders, whose `mime_type` is `directory`.
+    """A file or folder of a tenant; `size` is in bytes. A folder has the `mime_type` `directory`.
 
-    created_at: when this tenant first had this CID on this network. Signatures speak of it: it never changes.
-    is_duplicate: whether the tenant had it already when it came this time.
+    created_at: time at which the tenant first had this CID on this network; signatures contain it, so it never changes.
+    is_duplicate: whether the tenant already had the content before this upload.
     """
 
     id: str
@@ -64,8 +64,9 @@ class File:
 
 @dataclass(frozen=True)
 class FileFilter:
-    """`name` is a part of the name; `group_id` may be UNGROUPED; `cid` are the spellings of one CID. `nothing`: files
-    that have no CID yet were asked for, and each has one.
+    """Filter of a file list. name: substring. group_id: may be UNGROUPED. cid: spellings of one CID.
+
+    nothing: match no file, for the filter `cidPending`, because every file has a CID.
     """
 
     name: str | None = None
@@ -78,14 +79,15 @@ class FileFilter:
 
     @property
     def is_search(self) -> bool:
-        """Whether many files may have to be looked at for a few."""
+        """Return whether the query may scan many files."""
         return bool(self.name or self.group_id or self.mime_type or self.keyvalues)
 
 
 @dataclass(frozen=True)
 class KeyvalueCondition:
-    """What a value has to be, or with `negated` must not: `operator` is eq, like or ilike, `%` standing for anything in
-    the last two; or gt, gte, lt, lte, or between (`until` is the other end), by number if `value` is one.
+    """Condition on a value. operator: eq, like, ilike (with `%` wildcards), gt, gte, lt, lte, between (up to `until`).
+
+    Comparisons are numeric if `value` is a number.
     """
 
     key: str
@@ -97,7 +99,7 @@ class KeyvalueCondition:
 
 @dataclass(frozen=True)
 class PinFilter:
-    """How the older API chooses public files, deleted ones too. Ranges include their ends; None leaves one open."""
+    """Filter of the pinning API over public and deleted files; ranges are inclusive, and None is an open end."""
 
     status: str = "all"
     cid: Sequence[str] | None = None
@@ -110,8 +112,8 @@ class PinFilter:
     conditions: Sequence[KeyvalueCondition] = ()
 
 
-def written(value: str | float) -> str:
-    """A value of a pair as filters compare it: truth is written as JSON and addresses write it."""
+def format_value(value: str | float) -> str:
+    """Format a value as filters compare it: booleans as in JSON and URLs."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -119,28 +121,28 @@ _HOLDER = "file/"
 
 
 def holder_of(file_id: str) -> str:
-    """By what name a file holds its content."""
+    """Return the holder name of a file."""
     return f"{_HOLDER}{file_id}"
 
 
-def held_by(holders: Sequence[str]) -> Sequence[str]:
-    """The ids of the files among holders of content."""
+def holder_file_ids(holders: Sequence[str]) -> Sequence[str]:
+    """Return the ids of the holders that are files."""
     return [holder.removeprefix(_HOLDER) for holder in holders if holder.startswith(_HOLDER)]
 
 
-def checked_keyvalues(given: Mapping[str, object]) -> Keyvalues:
-    """At most 10 pairs of a key and a text, number or truth value. Raises InvalidMetadata."""
+def check_keyvalues(given: Mapping[str, object]) -> Keyvalues:
+    """Validate at most 10 pairs with text, number or boolean values. Raises InvalidFileMetadata."""
     if len(given) > KEYVALUES_LIMIT:
         raise InvalidFileMetadata(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
     checked: dict[str, str | int | float | bool] = {}
     for key, value in given.items():
         if not 0 < len(key) <= KEY_LIMIT:
-            raise InvalidFileMetadata(f"keys of keyvalues have 1 to {KEY_LIMIT} characters")
+            raise InvalidFileMetadata(f"keys of keyvalues must have 1 to {KEY_LIMIT} characters")
         if not isinstance(value, str | int | float) or len(str(value)) > VALUE_LIMIT:
-            raise InvalidFileMetadata(f"keyvalues are texts or numbers of at most {VALUE_LIMIT} characters")
+            raise InvalidFileMetadata(f"keyvalues must be texts or numbers of at most {VALUE_LIMIT} characters")
         if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidFileMetadata("keyvalues are finite numbers")
+            raise InvalidFileMetadata("keyvalues must be finite numbers")
         if len(f"{key}{value}".encode()) > PAIR_BYTES:
-            raise InvalidFileMetadata(f"A key and its value may have {PAIR_BYTES} bytes")
+            raise InvalidFileMetadata(f"A key and its value must have at most {PAIR_BYTES} bytes together")
         checked[key] = value
     return checked

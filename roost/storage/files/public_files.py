@@ -1,4 +1,4 @@
-"""Public files of all tenants together: for what is told to the outside, where it does not matter whose they are."""
+"""Public files of all tenants together, for announcements to the public network."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from roost.storage.unixfs.cid import Cid
 
 
 def is_public(connection: Connection, cid: Cid) -> bool:
-    """Whether anybody has a public file of that CID, however it is written."""
-    return store.any_public(connection, [str(one) for one in cid.spellings()])
+    """Return whether any tenant has a public file of that CID, in any spelling."""
+    return store.has_public(connection, [str(one) for one in cid.spellings()])
 
 
 def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """The CIDs of public files as they are written, each once, those after one."""
+    """List the distinct CIDs of public files after one, as stored."""
     return store.public_cids(connection, after, limit)

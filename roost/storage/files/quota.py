@@ -1,4 +1,4 @@
-"""How much a tenant may keep by its plan, and how much it keeps: bytes of stored content, on both networks."""
+"""Storage quota of a tenant by its plan: bytes of stored content on both networks."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from roost.storage.content import service as content
 from roost.storage.files.errors import StorageQuotaExceeded
 
 Capacities = Mapping[Plan, int | None]
-"""Bytes that a tenant may keep, None being any number."""
+"""Bytes that a tenant may store; None is unlimited."""
 UNLIMITED: Capacities = dict.fromkeys(Plan)
 
 
@@ -22,7 +22,7 @@ class StorageQuota:
         self._capacities = capacities
 
     async def usage(self, tenant_id: str) -> tuple[int, int | None]:
-        """How many bytes the tenant keeps, and how many it may; None for any number."""
+        """Return the stored bytes of the tenant and its limit; None is unlimited."""
 
         def read(connection: Connection) -> tuple[int, int | None]:
             plan = tenants.get_tenant(connection, tenant_id).plan
@@ -30,13 +30,13 @@ class StorageQuota:
 
         return await self._db.read(read)
 
-    def room(self, connection: Connection, tenant: Tenant) -> int | None:
-        """How many more bytes the tenant may keep, less than none where it keeps too many; None for any number."""
+    def remaining_bytes(self, connection: Connection, tenant: Tenant) -> int | None:
+        """Return the remaining bytes, negative over the quota; None is unlimited."""
         most = self._capacities[tenant.plan]
         return None if most is None else most - content.stored_bytes(connection, tenant.id)
 
     def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
-        """That what is kept and `more` bytes are not too many; exact while the tenant is held. Raises StorageFull."""
-        room = self.room(connection, tenant)
-        if room is not None and more > room:
+        """Check room for `more` bytes; exact while the tenant is locked. Raises StorageQuotaExceeded."""
+        remaining = self.remaining_bytes(connection, tenant)
+        if remaining is not None and more > remaining:
             raise StorageQuotaExceeded

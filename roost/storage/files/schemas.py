@@ -16,7 +16,7 @@ from roost.web.schemas import Moment, StorageSchema, Text
 
 
 class FileFields(StorageSchema):
-    """`size` is the content's, in bytes; `number_of_files` is 1 but for folders."""
+    """Common fields of file records; `size` is in bytes, `number_of_files` is 1 except for folders."""
 
     id: str
     user_id: str
@@ -32,8 +32,8 @@ class FileFields(StorageSchema):
     expires_at: Moment | None
 
     @classmethod
-    def of(cls, file: File, **more: Any) -> Self:
-        """more: the fields that the kind of answer has beside these."""
+    def from_file(cls, file: File, **more: Any) -> Self:
+        """Build the record of a file. more: additional fields of the subclass."""
         return cls(
             id=file.id,
             user_id=file.tenant_id,
@@ -59,7 +59,7 @@ def _upper(text: object) -> object:
 
 
 class FileListParameters(StorageSchema):
-    """The filters of a list, but for keyvalues, whose names are the caller's."""
+    """Query parameters of a file list, except keyvalues, whose names are free."""
 
     limit: int = PAGE_DEFAULT
     name: Text | None = None
@@ -72,36 +72,38 @@ class FileListParameters(StorageSchema):
     metadata: str | None = None
 
     def filter(self, query: Mapping[str, str]) -> FileFilter:
-        """Raises InvalidCid, InvalidMetadata."""
+        """Build the filter. Raises InvalidCid, InvalidFileMetadata."""
         pairs = {found[1]: value for key, value in query.items() if (found := _PAIR.fullmatch(key))}
         return FileFilter(
             name=self.name or None,
             group_id=self.group or None,
             mime_type=self.mime_type or None,
-            cid=Cid.spelled(self.cid) if self.cid else None,
-            keyvalues=metadata_parsing.keyvalues({**pairs, **metadata_parsing.keyvalues(self.metadata or "")}),
+            cid=Cid.parse_spellings(self.cid) if self.cid else None,
+            keyvalues=metadata_parsing.parse_keyvalues(
+                {**pairs, **metadata_parsing.parse_keyvalues(self.metadata or "")}
+            ),
             ascending=self.order == "ASC",
             nothing=self.cid_pending,
         )
 
 
 class UpdateFileRequest(StorageSchema):
-    """What is given is changed; a null among keyvalues takes that one away."""
+    """Only given fields change; a null value removes a key."""
 
     name: Text | None = None
     keyvalues: dict[str, str | int | float | bool | None] | None = None
     expires_at: int | None = None
 
     def apply(self, note: FileMetadata) -> FileMetadata:
-        """Raises InvalidMetadata, NothingToChange."""
+        """Apply the update. Raises InvalidFileMetadata, EmptyFileUpdate."""
         if not self.model_fields_set & {"name", "keyvalues", "expires_at"}:
             raise EmptyFileUpdate
         if self.name is not None:
-            note = replace(note, name=metadata_parsing.name(self.name))
+            note = replace(note, name=metadata_parsing.parse_name(self.name))
         if self.keyvalues is not None:
-            note = replace(note, keyvalues=metadata_parsing.keyvalues({**note.keyvalues, **self.keyvalues}))
+            note = replace(note, keyvalues=metadata_parsing.parse_keyvalues({**note.keyvalues, **self.keyvalues}))
         if "expires_at" in self.model_fields_set:
-            note = replace(note, expires_at=metadata_parsing.expiry(self.expires_at))
+            note = replace(note, expires_at=metadata_parsing.parse_expiry(self.expires_at))
         return note
 
 
@@ -116,9 +118,9 @@ class FileList(StorageSchema):
     next_page_token: str | None
 
 
-def item(file: File) -> FileItem:
-    return FileItem.of(file, updated_at=file.updated_at)
+def file_item(file: File) -> FileItem:
+    return FileItem.from_file(file, updated_at=file.updated_at)
 
 
-def listed(files: Sequence[File], token: str | None) -> FileList:
-    return FileList(files=[item(file) for file in files], next_page_token=token)
+def file_list(files: Sequence[File], token: str | None) -> FileList:
+    return FileList(files=[file_item(file) for file in files], next_page_token=token)

@@ -1,4 +1,4 @@
-"""Files: add, find, list, note, delete. A file holds its pack as long as it is there."""
+"""Add, find, list, update and delete files. A file holds its pack until it is deleted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, F
 from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
 from roost.storage.unixfs.cid import Cid
 
-_EXPIRED_AT_ONCE = 200
-_NAMES_AT_ONCE = 500
+_EXPIRE_BATCH = 200
+_NAME_BATCH = 500
 
-Watch = Callable[[Connection, FileEvent, File, File | None], None]
-"""Told of a change inside its transaction: the file as it is now, and what it was before an update."""
+FileListener = Callable[[Connection, FileEvent, File, File | None], None]
+"""Called in the transaction of a change with the file, and for an update with the previous file."""
 
 
 @dataclass(frozen=True)
 class NewFile:
-    """What came, before it is a file."""
+    """Received content before it becomes a file."""
 
     tenant_id: str
     network: ContentNetwork
@@ -36,8 +36,8 @@ class NewFile:
     note: FileMetadata
     number_of_files: int = 1
 
-    def file(self, file_id: str) -> File:
-        """What it is when it is the first one of its content."""
+    def to_file(self, file_id: str) -> File:
+        """Build the file for content that the tenant does not have yet."""
         now = clock.utc_now()
         return File(
             id=file_id,
@@ -56,82 +56,88 @@ class NewFile:
 class FileService:
     def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
         self._db = db
-        self.capacity = StorageQuota(db, capacities)
-        self._watches: list[Watch] = []
+        self.quota = StorageQuota(db, capacities)
+        self._listeners: list[FileListener] = []
 
-    def watch(self, watch: Watch) -> None:
-        """Tell `watch` of every change from now on. What it raises undoes the change."""
-        self._watches.append(watch)
+    def add_listener(self, listener: FileListener) -> None:
+        """Call `listener` on every change; its exceptions undo the change."""
+        self._listeners.append(listener)
 
-    def add(self, connection: Connection, arrival: NewFile, pack_id: str, file_id: str | None = None) -> File:
-        """The file of that arrival, holding its pack, inside the transaction that publishes the pack.
+    def add(self, connection: Connection, new_file: NewFile, pack_id: str, file_id: str | None = None) -> File:
+        """Add a file that holds its pack, in the transaction that publishes the pack.
 
-        A CID that the tenant has on that network already is that file, told as a duplicate; the new pack is then
-        nobody's, and goes, unless what there was is damaged: then the file has the new one from now on. It stands for
-        `file_id` too, which was promised: an id leads to one file for ever. Raises FileThere, StorageFull.
+        If the tenant has the CID on that network, return the existing file as a duplicate. The new pack then replaces
+        its pack only if that is damaged, and `file_id` becomes an alias of the existing file.
+        Raises FileIdTaken, StorageQuotaExceeded.
         """
         tenant = tenants.lock_tenant(
-            connection, arrival.tenant_id
-        )  # the same content may come twice at once; its group stays
-        present = store.by_cid(connection, arrival.tenant_id, arrival.network, arrival.cid)
-        if file_id is not None and (standing := store.stands_for(connection, file_id)) is not None:
+            connection, new_file.tenant_id
+        )  # serializes uploads of the same content; keeps the group
+        present = store.find_by_cid(connection, new_file.tenant_id, new_file.network, new_file.cid)
+        if file_id is not None and (standing := store.resolve_file_id(connection, file_id)) is not None:
             if present is None or present.id != standing:
                 raise FileIdTaken
         elif file_id is not None and present is not None:
-            store.keep_promise(connection, file_id, present.id)
+            store.insert_alias(connection, file_id, present.id)
         if present is not None:
             if content.replace_damaged(
                 connection, PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
             ):
-                self.capacity.check(connection, tenant)
+                self.quota.check(connection, tenant)
             return replace(present, is_duplicate=True)
-        file = arrival.file(file_id or ids.new_id())
-        store.add(connection, file)
+        file = new_file.to_file(file_id or ids.new_id())
+        store.insert_file(connection, file)
         content.hold_pack(connection, PackReference(pack_id, holder_of(file.id), file.tenant_id, file.network))
-        self.capacity.check(connection, tenant)
-        self._tell(connection, FileEvent.ADDED, file)
+        self.quota.check(connection, tenant)
+        self._notify(connection, FileEvent.ADDED, file)
         return file
 
     async def get(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:
-        """Raises FileMissing."""
-        return await self._db.read(lambda connection: found(connection, tenant_id, network, file_id))
+        """Raise FileNotFound if the tenant has no such file."""
+        return await self._db.read(lambda connection: get_file(connection, tenant_id, network, file_id))
 
     async def list(
-        self, tenant_id: str, network: ContentNetwork, chosen: FileFilter, token: str | None, limit: int
+        self, tenant_id: str, network: ContentNetwork, filters: FileFilter, token: str | None, limit: int
     ) -> tuple[Sequence[File], str | None]:
-        """A page, and the token of the next if there may be one. Raises InvalidPage."""
+        """Return a page of files and the token of the next page. Raises InvalidPage."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        read = self._db.read_long if chosen.is_search else self._db.read
-        rows = await read(lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1))
+        read = self._db.read_long if filters.is_search else self._db.read
+        rows = await read(
+            lambda connection: store.list_files(connection, tenant_id, network, filters, after, limit + 1)
+        )
         return page_cursor.split_page(rows, limit)
 
-    async def pins(self, tenant_id: str, chosen: PinFilter, limit: int, offset: int) -> tuple[Sequence[File], int]:
-        """Public files, deleted ones too, newest first, and how many the filter lets through."""
-        return await self._db.read_long(lambda connection: store.pins(connection, tenant_id, chosen, limit, offset))
+    async def list_pins(
+        self, tenant_id: str, filters: PinFilter, limit: int, offset: int
+    ) -> tuple[Sequence[File], int]:
+        """List public files, including deleted ones, newest first, and the total number of matches."""
+        return await self._db.read_long(
+            lambda connection: store.list_pins(connection, tenant_id, filters, limit, offset)
+        )
 
-    async def total(self, tenant_id: str, network: ContentNetwork) -> tuple[int, int]:
-        """How many files there are, and their bytes."""
-        return await self._db.read_long(lambda connection: store.count(connection, tenant_id, network, FileFilter()))
+    async def count_files(self, tenant_id: str, network: ContentNetwork) -> tuple[int, int]:
+        """Return the number of files and their bytes."""
+        return await self._db.read_long(
+            lambda connection: store.count_files(connection, tenant_id, network, FileFilter())
+        )
 
-    async def note(self, tenant_id: str, network: ContentNetwork, file_id: str, note: FileMetadata) -> File:
-        """The file with another note. Raises FileMissing."""
+    async def set_metadata(self, tenant_id: str, network: ContentNetwork, file_id: str, note: FileMetadata) -> File:
+        """Replace the metadata of a file. Raises FileNotFound."""
         return await self.change(tenant_id, network, file_id, lambda _: note)
 
     async def change(
         self, tenant_id: str, network: ContentNetwork, file_id: str, to: Callable[[FileMetadata], FileMetadata]
     ) -> File:
-        """The file with the note that `to` makes of the one it has. Raises FileMissing, and what `to` raises."""
+        """Update the metadata of a file with `to`. Raises FileNotFound and the errors of `to`."""
 
         def change(connection: Connection) -> File:
-            tenants.lock_tenant(
-                connection, tenant_id
-            )  # nobody else changes it, its group or whether it is there meanwhile
-            file = found(connection, tenant_id, network, file_id)
+            tenants.lock_tenant(connection, tenant_id)  # serializes changes of the file and its group
+            file = get_file(connection, tenant_id, network, file_id)
             note, now = to(file.note), clock.utc_now()
-            store.set_note(connection, file.id, note, now)
+            store.set_metadata(connection, file.id, note, now)
             changed = replace(file, note=note, updated_at=now)
-            self._tell(connection, FileEvent.UPDATED, changed, file)
+            self._notify(connection, FileEvent.UPDATED, changed, file)
             return changed
 
         return await self._db.write(change)
@@ -141,77 +147,76 @@ class FileService:
         now = clock.utc_now()
         store.set_group(connection, file.id, group_id, now)
         changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
-        self._tell(connection, FileEvent.UPDATED, changed, file)
+        self._notify(connection, FileEvent.UPDATED, changed, file)
 
     async def delete(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:
-        """What nobody else holds goes with the next sweep. Raises FileMissing."""
+        """Delete a file; the sweep removes content without a holder. Raises FileNotFound."""
 
         def delete(connection: Connection) -> File:
             tenants.lock_tenant(connection, tenant_id)
-            file = found(connection, tenant_id, network, file_id)
+            file = get_file(connection, tenant_id, network, file_id)
             self.remove(connection, file)
             return file
 
         return await self._db.write(delete)
 
     def remove(self, connection: Connection, file: File) -> None:
-        """The same inside a transaction of the caller's, where the tenant is held. Raises FileMissing."""
-        if not self._forget(connection, file):
+        """Delete a file in the transaction of the caller, who holds the tenant's lock. Raises FileNotFound."""
+        if not self._mark_deleted(connection, file):
             raise FileNotFound
 
     async def expire(self) -> int:
-        """Delete the files whose time is over; how many there were."""
+        """Delete some expired files; return their number."""
 
         def remove(connection: Connection) -> int:
             now = clock.utc_now()
-            concerned = sorted({file.tenant_id for file in store.expired(connection, now, _EXPIRED_AT_ONCE)})
-            for tenant_id in concerned:  # in one order: two servers never wait in a ring
+            concerned = sorted({file.tenant_id for file in store.list_expired(connection, now, _EXPIRE_BATCH)})
+            for tenant_id in concerned:  # sorted, so that two servers cannot deadlock
                 tenants.lock_tenant(connection, tenant_id)
-            over = store.expired(connection, now, _EXPIRED_AT_ONCE)  # somebody may have given one more time
-            return sum(self._forget(connection, file) for file in over if file.tenant_id in concerned)
+            over = store.list_expired(connection, now, _EXPIRE_BATCH)  # expiry times may have changed before the lock
+            return sum(self._mark_deleted(connection, file) for file in over if file.tenant_id in concerned)
 
         return await self._db.write(remove)
 
-    def _forget(self, connection: Connection, file: File) -> bool:
-        """False where somebody else was first."""
+    def _mark_deleted(self, connection: Connection, file: File) -> bool:
+        """Mark a file as deleted; return False if it already was."""
         if not store.mark_deleted(connection, file.id, clock.utc_now()):
             return False
         content.release_packs(connection, holder_of(file.id))
-        self._tell(connection, FileEvent.DELETED, file)
+        self._notify(connection, FileEvent.DELETED, file)
         return True
 
-    def _tell(self, connection: Connection, change: FileEvent, file: File, before: File | None = None) -> None:
-        for watch in self._watches:
-            watch(connection, change, file, before)
+    def _notify(self, connection: Connection, change: FileEvent, file: File, before: File | None = None) -> None:
+        for listener in self._listeners:
+            listener(connection, change, file, before)
 
 
-def names(connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[Cid]) -> Mapping[Cid, str]:
-    """How the tenant calls its files of these CIDs, under this spelling or another, by their version 1."""
+def file_names(
+    connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[Cid]
+) -> Mapping[Cid, str]:
+    """Return the names of the tenant's files of these CIDs, in any spelling, by CID version 1."""
     spelled = {str(spelling): cid.v1() for cid in cids for spelling in cid.spellings()}
     every = list(spelled)
     known: dict[Cid, str] = {}
-    for at in range(0, len(every), _NAMES_AT_ONCE):
-        some = store.names(connection, tenant_id, network, every[at : at + _NAMES_AT_ONCE])
+    for at in range(0, len(every), _NAME_BATCH):
+        some = store.file_names(connection, tenant_id, network, every[at : at + _NAME_BATCH])
         known |= {spelled[cid]: name for cid, name in some.items()}
     return known
 
 
-def named(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid) -> File | None:
-    """The tenant's file of that CID, under this spelling or another, inside a transaction of the caller's."""
+def find_by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid) -> File | None:
+    """Find the tenant's file of that CID, in any spelling."""
     spellings = (cid, *cid.spellings())
-    files = (store.by_cid(connection, tenant_id, network, str(one)) for one in spellings)
+    files = (store.find_by_cid(connection, tenant_id, network, str(one)) for one in spellings)
     return next((file for file in files if file is not None), None)
 
 
-def found(connection: Connection, tenant_id: str, network: ContentNetwork, which: str | Cid) -> File:
-    """The tenant's file of that id, or of that CID under any spelling, in a transaction of the caller's.
-
-    Raises FileMissing.
-    """
+def get_file(connection: Connection, tenant_id: str, network: ContentNetwork, which: str | Cid) -> File:
+    """Return the tenant's file of that id or CID, in any spelling. Raises FileNotFound."""
     if isinstance(which, str):
-        file = store.get(connection, tenant_id, network, which)
+        file = store.find_file(connection, tenant_id, network, which)
     else:
-        file = named(connection, tenant_id, network, which)
+        file = find_by_cid(connection, tenant_id, network, which)
     if file is None:
         raise FileNotFound
     return file

@@ -1,4 +1,4 @@
-"""The tables of files and every line of SQL about them."""
+"""Tables and SQL of files."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,8 +17,8 @@ from roost.storage.files.model import (
     FileMetadata,
     KeyvalueCondition,
     PinFilter,
-    held_by,
-    written,
+    format_value,
+    holder_file_ids,
 )
 
 files = sa.Table(
@@ -60,16 +60,16 @@ file_keyvalues = sa.Table(
     sa.Index("ix_file_keyvalues_key_value", "key", "value"),
 )
 
-promises = sa.Table(
+id_aliases = sa.Table(
     "promises",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id"), nullable=False),
 )
-"""Ids that were promised to a file, where its content was there already, under another."""
+"""Reserved ids of uploads whose content already had a file."""
 
 
-def add(connection: Connection, file: File) -> None:
+def insert_file(connection: Connection, file: File) -> None:
     connection.execute(
         files.insert().values(
             id=file.id,
@@ -81,81 +81,85 @@ def add(connection: Connection, file: File) -> None:
             mime_type=file.mime_type,
             created_at=file.created_at,
             updated_at=file.updated_at,
-            **_noted(file.note),
+            **_metadata_values(file.note),
         )
     )
     _set_keyvalues(connection, file.id, file.note)
 
 
-def get(connection: Connection, tenant_id: str, network: ContentNetwork, file_id: str) -> File | None:
-    """The file of that id, or that stands for it."""
-    promised = sa.select(promises.c.file_id).where(promises.c.id == file_id).scalar_subquery()
+def find_file(connection: Connection, tenant_id: str, network: ContentNetwork, file_id: str) -> File | None:
+    """Find the file with that id or alias."""
+    promised = sa.select(id_aliases.c.file_id).where(id_aliases.c.id == file_id).scalar_subquery()
     which = sa.or_(files.c.id == file_id, files.c.id == promised)
-    row = connection.execute(_present(tenant_id, network).where(which)).first()
+    row = connection.execute(_select_files(tenant_id, network).where(which)).first()
     return None if row is None else _file(row)
 
 
-def by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str) -> File | None:
-    row = connection.execute(_present(tenant_id, network).where(files.c.cid == cid)).first()
+def find_by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str) -> File | None:
+    row = connection.execute(_select_files(tenant_id, network).where(files.c.cid == cid)).first()
     return None if row is None else _file(row)
 
 
-def names(connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[str]) -> Mapping[str, str]:
-    """The names of the tenant's files of these CIDs, those that have one."""
-    query = sa.select(files.c.cid, files.c.name).where(*_mine(tenant_id, network), files.c.cid.in_(cids))
+def file_names(
+    connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the names of the tenant's files of these CIDs, without unnamed files."""
+    query = sa.select(files.c.cid, files.c.name).where(*_tenant_conditions(tenant_id, network), files.c.cid.in_(cids))
     return {row.cid: row.name for row in connection.execute(query) if row.name is not None}
 
 
-def holding(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
-    """The files, of any tenant's, among holders of content."""
-    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(held_by(holders))))]
+def files_of_holders(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
+    """List the files of all tenants among holders of content."""
+    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(holder_file_ids(holders))))]
 
 
-def stands_for(connection: Connection, file_id: str) -> str | None:
-    """The file that has that id, had it, or stands for it."""
-    own, promised = sa.select(files.c.id).where(files.c.id == file_id), sa.select(promises.c.file_id)
-    return connection.execute(sa.union_all(own, promised.where(promises.c.id == file_id))).scalar()
+def resolve_file_id(connection: Connection, file_id: str) -> str | None:
+    """Return the id of the file with that id or alias, including deleted files."""
+    own, promised = sa.select(files.c.id).where(files.c.id == file_id), sa.select(id_aliases.c.file_id)
+    return connection.execute(sa.union_all(own, promised.where(id_aliases.c.id == file_id))).scalar()
 
 
-def keep_promise(connection: Connection, file_id: str, by: str) -> None:
-    """Have the file `by` stand for an id that none has."""
-    connection.execute(promises.insert().values(id=file_id, file_id=by))
+def insert_alias(connection: Connection, file_id: str, by: str) -> None:
+    """Make `file_id` an alias of the file `by`."""
+    connection.execute(id_aliases.insert().values(id=file_id, file_id=by))
 
 
-def page(
+def list_files(
     connection: Connection,
     tenant_id: str,
     network: ContentNetwork,
-    chosen: FileFilter,
+    filters: FileFilter,
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[File]:
-    """Files that the filter lets through, by creation, those beyond `after`."""
-    query = _present(tenant_id, network).where(*_conditions(chosen))
-    ordered = page_by_creation(query, files.c.created_at, files.c.id, after, ascending=chosen.ascending)
+    """List files that match the filter, by creation, after a cursor."""
+    query = _select_files(tenant_id, network).where(*_conditions(filters))
+    ordered = page_by_creation(query, files.c.created_at, files.c.id, after, ascending=filters.ascending)
     return [_file(row) for row in connection.execute(ordered.limit(limit))]
 
 
-def count(connection: Connection, tenant_id: str, network: ContentNetwork, chosen: FileFilter) -> tuple[int, int]:
-    """How many files the filter lets through, and their bytes."""
+def count_files(
+    connection: Connection, tenant_id: str, network: ContentNetwork, filters: FileFilter
+) -> tuple[int, int]:
+    """Return the number of files that match the filter, and their bytes."""
     columns = (sa.func.count(), sa.func.coalesce(sa.func.sum(files.c.size), 0))
-    query = sa.select(*columns).where(*_mine(tenant_id, network), *_conditions(chosen))
+    query = sa.select(*columns).where(*_tenant_conditions(tenant_id, network), *_conditions(filters))
     number, size = connection.execute(query).one()
     return number, int(size)
 
 
-def pins(
-    connection: Connection, tenant_id: str, chosen: PinFilter, limit: int, offset: int
+def list_pins(
+    connection: Connection, tenant_id: str, filters: PinFilter, limit: int, offset: int
 ) -> tuple[Sequence[File], int]:
-    """Public files, deleted ones too, newest first, and how many the filter lets through."""
-    wanted = (files.c.tenant_id == tenant_id, files.c.network == ContentNetwork.PUBLIC, *_pin_conditions(chosen))
+    """List public files, including deleted ones, newest first, and the total number of matches."""
+    wanted = (files.c.tenant_id == tenant_id, files.c.network == ContentNetwork.PUBLIC, *_pin_conditions(filters))
     count = connection.execute(sa.select(sa.func.count()).select_from(files).where(*wanted)).scalar_one()
     query = page_by_creation(sa.select(files).where(*wanted), files.c.created_at, files.c.id)
     return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
 
 
-def set_note(connection: Connection, file_id: str, note: FileMetadata, at: datetime) -> None:
-    connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_noted(note)))
+def set_metadata(connection: Connection, file_id: str, note: FileMetadata, at: datetime) -> None:
+    connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_metadata_values(note)))
     connection.execute(file_keyvalues.delete().where(file_keyvalues.c.file_id == file_id))
     _set_keyvalues(connection, file_id, note)
 
@@ -169,67 +173,71 @@ def mark_deleted(connection: Connection, file_id: str, at: datetime) -> bool:
     return connection.execute(query.values(deleted_at=at)).rowcount == 1
 
 
-def any_public(connection: Connection, cids: Sequence[str]) -> bool:
-    """Whether anybody has a public file of one of these."""
+def has_public(connection: Connection, cids: Sequence[str]) -> bool:
+    """Return whether any tenant has a public file of one of these CIDs."""
     public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     return connection.execute(sa.select(files.c.id).where(files.c.cid.in_(cids), *public).limit(1)).first() is not None
 
 
 def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """The CIDs of public files, in the database's order, those after one."""
+    """List the CIDs of public files after one, in the order of the database."""
     public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     query = sa.select(files.c.cid).distinct().where(files.c.cid > after, *public).order_by(files.c.cid).limit(limit)
     return list(connection.execute(query).scalars())
 
 
-def expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
-    """Files whose time is over."""
+def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
+    """List expired files."""
     query = sa.select(files).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
     return [_file(row) for row in connection.execute(query)]
 
 
-def _mine(tenant_id: str, network: ContentNetwork) -> list[Any]:
+def _tenant_conditions(tenant_id: str, network: ContentNetwork) -> list[Any]:
     return [files.c.tenant_id == tenant_id, files.c.network == network, files.c.deleted_at.is_(None)]
 
 
-def _present(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
-    return sa.select(files).where(*_mine(tenant_id, network))
+def _select_files(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
+    return sa.select(files).where(*_tenant_conditions(tenant_id, network))
 
 
-def _conditions(chosen: FileFilter) -> list[Any]:
+def _conditions(filters: FileFilter) -> list[Any]:
     found: list[Any] = []
-    if chosen.nothing:
+    if filters.nothing:
         found.append(sa.false())
-    if chosen.name is not None:
-        found.append(files.c.name.icontains(chosen.name, autoescape=True))
-    if chosen.group_id == UNGROUPED:
+    if filters.name is not None:
+        found.append(files.c.name.icontains(filters.name, autoescape=True))
+    if filters.group_id == UNGROUPED:
         found.append(files.c.group_id.is_(None))
-    elif chosen.group_id is not None:
-        found.append(files.c.group_id == chosen.group_id)
-    if chosen.mime_type is not None:
-        found.append(files.c.mime_type == chosen.mime_type)
-    if chosen.cid is not None:
-        found.append(files.c.cid.in_(chosen.cid))
-    for key, value in chosen.keyvalues.items():
-        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == written(value))
+    elif filters.group_id is not None:
+        found.append(files.c.group_id == filters.group_id)
+    if filters.mime_type is not None:
+        found.append(files.c.mime_type == filters.mime_type)
+    if filters.cid is not None:
+        found.append(files.c.cid.in_(filters.cid))
+    for key, value in filters.keyvalues.items():
+        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == format_value(value))
         found.append(files.c.id.in_(sa.select(file_keyvalues.c.file_id).where(*pair)))
     return found
 
 
-def _pin_conditions(chosen: PinFilter) -> list[Any]:
+def _pin_conditions(filters: PinFilter) -> list[Any]:
     found: list[Any] = []
-    if chosen.status != "all":
-        found.append(files.c.deleted_at.is_(None) if chosen.status == "pinned" else files.c.deleted_at.is_not(None))
-    ranges = ((files.c.created_at, chosen.pinned), (files.c.deleted_at, chosen.unpinned), (files.c.size, chosen.size))
+    if filters.status != "all":
+        found.append(files.c.deleted_at.is_(None) if filters.status == "pinned" else files.c.deleted_at.is_not(None))
+    ranges = (
+        (files.c.created_at, filters.pinned),
+        (files.c.deleted_at, filters.unpinned),
+        (files.c.size, filters.size),
+    )
     for column, (low, high) in ranges:
         found += [column >= low] if low is not None else []
         found += [column <= high] if high is not None else []
-    if chosen.hash_contains:
-        found.append(files.c.cid.contains(chosen.hash_contains, autoescape=True))
-    for condition in chosen.conditions:
+    if filters.hash_contains:
+        found.append(files.c.cid.contains(filters.hash_contains, autoescape=True))
+    for condition in filters.conditions:
         pair = (file_keyvalues.c.file_id == files.c.id, file_keyvalues.c.key == condition.key)
         found.append(sa.exists().where(*pair, _matches(condition)))
-    return found + _conditions(FileFilter(name=chosen.name, group_id=chosen.group_id or None, cid=chosen.cid))
+    return found + _conditions(FileFilter(name=filters.name, group_id=filters.group_id or None, cid=filters.cid))
 
 
 def _matches(condition: KeyvalueCondition) -> Any:
@@ -258,7 +266,7 @@ _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
 )
 
 
-def _noted(note: FileMetadata) -> dict[str, Any]:
+def _metadata_values(note: FileMetadata) -> dict[str, Any]:
     return {
         "name": note.name,
         "keyvalues": dict(note.keyvalues),
@@ -269,7 +277,7 @@ def _noted(note: FileMetadata) -> dict[str, Any]:
 
 def _set_keyvalues(connection: Connection, file_id: str, note: FileMetadata) -> None:
     if note.keyvalues:
-        rows = [{"file_id": file_id, "key": key, "value": written(value)} for key, value in note.keyvalues.items()]
+        rows = [{"file_id": file_id, "key": key, "value": format_value(value)} for key, value in note.keyvalues.items()]
         connection.execute(file_keyvalues.insert(), rows)
 
 

@@ -11,7 +11,7 @@ from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
-from roost.storage.files.service import FileService, found
+from roost.storage.files.service import FileService, get_file
 from roost.storage.groups import store
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.model import PAGE_LIMIT, Group, GroupFilter, checked_name
@@ -109,7 +109,7 @@ class GroupService:
             tenants.lock_tenant(connection, tenant_id)  # keeps the group until its files are in it
             _found(connection, tenant_id, network, group_id)
             for which in dict.fromkeys(files):
-                file = found(connection, tenant_id, network, which)
+                file = get_file(connection, tenant_id, network, which)
                 if into is None and file.note.group_id != group_id:
                     raise FileNotFound
                 self._files.set_group(connection, file, into)

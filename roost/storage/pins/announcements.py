@@ -53,7 +53,7 @@ class Announcements:
         self._running = 0
         queue.handle(SETTLE, self.settle, retries=RETRIES)
         queue.handle(SURVEY, self.survey, retries=RETRIES)
-        files.watch(_changed)
+        files.add_listener(_changed)
 
     async def start(self) -> None:
         """Start the daily survey, unless it is queued already."""

@@ -38,7 +38,7 @@ def pin_query(cid: str | None, status: str | None, order: str | None) -> PinQuer
     """Raises InvalidCid."""
     return PinQuery(
         statuses=QUEUED if status is None else [one for one in QUEUED if one == status],
-        cid=Cid.spelled(cid) if cid else None,
+        cid=Cid.parse_spellings(cid) if cid else None,
         ascending=order == "ASC",
     )
 
@@ -52,10 +52,10 @@ class PinByCidRequest(StorageSchema):
 
     def ask(self) -> PinRequest:
         """Raises InvalidCid, InvalidMetadata."""
-        pairs = metadata_parsing.keyvalues(self.keyvalues or {})
+        pairs = metadata_parsing.parse_keyvalues(self.keyvalues or {})
         return PinRequest(
             str(Cid.parse(self.cid)),
-            metadata_parsing.name(self.name),
+            metadata_parsing.parse_name(self.name),
             pairs,
             self.group_id or None,
             self.host_nodes or (),

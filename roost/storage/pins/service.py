@@ -13,7 +13,7 @@ from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileEvent
-from roost.storage.files.service import FileService, found
+from roost.storage.files.service import FileService, get_file
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.service import GroupService
 from roost.storage.pins import store
@@ -43,7 +43,7 @@ class PinService:
         self._db = db
         self._files = files
         self._network = network
-        files.watch(_let_go)
+        files.add_listener(_let_go)
 
     async def add(self, tenant_id: str, ask: PinRequest) -> Pin:
         """Look for content from now on. Raises GroupMissing, TooManyHosts, TooManyPins."""
@@ -104,7 +104,7 @@ class PinService:
         def write(connection: Connection) -> Pin:
             tenants.lock_tenant(connection, tenant_id)
             old = _found(connection, tenant_id, pin_id)
-            if ask.cid in Cid.spelled(old.ask.cid):
+            if ask.cid in Cid.parse_spellings(old.ask.cid):
                 return _renewed(connection, old, ask)
             self._remove(connection, old)
             return _added(connection, tenant_id, ask)
@@ -125,7 +125,7 @@ class PinService:
 
     def _remove(self, connection: Connection, pin: Pin) -> None:
         if pin.file_id is not None and not store.is_shared(connection, pin):
-            file = found(connection, pin.tenant_id, ContentNetwork.PUBLIC, pin.file_id)
+            file = get_file(connection, pin.tenant_id, ContentNetwork.PUBLIC, pin.file_id)
             if file.created_at >= pin.created_at:
                 self._files.remove(connection, file)  # the pin goes along
         store.remove(connection, pin.id)

@@ -1,1 +1,1 @@
-"""Wallet signatures: a person's statement that a CID is theirs, checked and kept beside the file."""
+"""Wallet signatures of files: verified statements of ownership."""

@@ -24,9 +24,9 @@ async def add_signature(
     body: schemas.AddSignatureRequest,
     signatures: Service,
 ) -> DataEnvelope[schemas.SignatureRecord]:
-    """Add a wallet's signature to a CID that the tenant has."""
-    made = await signatures.add(caller.tenant_id, network, cid, body.signature, body.address)
-    return DataEnvelope(data=schemas.SignatureRecord(cid=cid, signature=made.signature))
+    """Add a wallet signature to a file, by CID."""
+    created = await signatures.add(caller.tenant_id, network, cid, body.signature, body.address)
+    return DataEnvelope(data=schemas.SignatureRecord(cid=cid, signature=created.signature))
 
 
 @router.get("")

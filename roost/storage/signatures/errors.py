@@ -1,4 +1,4 @@
-"""What can go wrong with wallet signatures, in the words that clients show."""
+"""Errors of wallet signatures; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 

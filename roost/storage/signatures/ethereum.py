@@ -1,6 +1,6 @@
-"""Signatures of Ethereum accounts, checked: what was signed (EIP-712 typed data, EIP-191 `personal_sign`), by whom.
+"""Verify signatures of Ethereum accounts over EIP-712 typed data and EIP-191 `personal_sign` messages.
 
-Pure. A contract's signature (ERC-1271) can only be checked by a chain, so none is accepted.
+Signatures of smart contracts (ERC-1271) need a chain to verify and are rejected.
 """
 
 import re
@@ -12,7 +12,7 @@ from Crypto.Hash import keccak
 from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
 
 _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
-"""Half the order of secp256k1: `s` is at most that (EIP-2), or a second signature could be made of each."""
+"""Half the order of secp256k1, the maximum of `s` (EIP-2), which prevents malleable signatures."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}", re.ASCII)
 _RECOVERY = {0: 0, 1: 1, 27: 0, 28: 1}
@@ -31,30 +31,30 @@ _DOMAIN = keccak256(
 _SIGN = keccak256(b"Sign(address address,string cid,string date)")
 
 
-def typed(address: bytes, cid: str, date: str) -> bytes:
-    """The digest of `Sign{address, cid, date}` in the domain `Sign Content` (EIP-712)."""
+def typed_data_digest(address: bytes, cid: str, date: str) -> bytes:
+    """Return the digest of `Sign{address, cid, date}` in the domain `Sign Content` (EIP-712)."""
     message = _SIGN + address.rjust(32, b"\0") + keccak256(cid.encode()) + keccak256(date.encode())
     return keccak256(b"\x19\x01" + _DOMAIN + keccak256(message))
 
 
-def personal(text: str) -> bytes:
-    """The digest of a text as `personal_sign` signs it (EIP-191, version 0x45)."""
+def personal_message_digest(text: str) -> bytes:
+    """Return the digest of a text for `personal_sign` (EIP-191, version 0x45)."""
     data = text.encode()
     return keccak256(b"\x19Ethereum Signed Message:\n" + str(len(data)).encode() + data)
 
 
 def parse_address(text: str) -> bytes:
-    """The 20 bytes of an address; in mixed case its checksum has to be right (EIP-55). Raises InvalidAddress."""
+    """Parse a 20-byte address; verify the checksum of mixed case (EIP-55). Raises InvalidAddress."""
     if _ADDRESS.fullmatch(text) is None:
         raise InvalidAddress("address must be 0x and 40 hexadecimal digits")
     digits = text[2:]
-    if digits not in (digits.lower(), digits.upper()) and text != checksummed(bytes.fromhex(digits)):
+    if digits not in (digits.lower(), digits.upper()) and text != checksum_address(bytes.fromhex(digits)):
         raise InvalidAddress("the checksum of address is wrong")
     return bytes.fromhex(digits)
 
 
-def checksummed(address: bytes) -> str:
-    """An address as it is written with its checksum (EIP-55)."""
+def checksum_address(address: bytes) -> str:
+    """Format an address with its checksum (EIP-55)."""
     digits = address.hex()
     marks = keccak256(digits.encode()).hex()
     return "0x" + "".join(
@@ -63,7 +63,7 @@ def checksummed(address: bytes) -> str:
 
 
 def parse_signature(text: str) -> bytes:
-    """The signature as r, s and a recovery bit of 0 or 1. Raises InvalidSignature."""
+    """Parse a signature into r, s and a recovery bit of 0 or 1. Raises InvalidSignature."""
     if _SIGNATURE.fullmatch(text) is None:
         raise InvalidSignature("signature must be 0x and 130 hexadecimal digits")
     signature = bytes.fromhex(text[2:])
@@ -75,12 +75,12 @@ def parse_signature(text: str) -> bytes:
 
 
 def is_signer(address: bytes, signature: bytes, digests: Sequence[bytes]) -> bool:
-    """Whether the account of that address signed one of the digests."""
-    return any(_recovered(signature, one) == address for one in digests)
+    """Return whether the account of that address signed one of the digests."""
+    return any(_recover_address(signature, one) == address for one in digests)
 
 
-def _recovered(signature: bytes, digest: bytes) -> bytes | None:
-    """The address of whoever signed; None where there cannot be one."""
+def _recover_address(signature: bytes, digest: bytes) -> bytes | None:
+    """Recover the signer's address; None for an invalid signature."""
     try:
         key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
     except ValueError:

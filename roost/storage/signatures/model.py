@@ -1,4 +1,4 @@
-"""A wallet's signature of a file, and what it may have signed."""
+"""Wallet signatures and the messages that they may sign."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from roost.storage.unixfs.cid import Cid
 
 @dataclass(frozen=True)
 class WalletSignature:
-    """`cid` is the file's; `signature` as it was handed in, in lower case; `address` with its checksum."""
+    """Signature of a file: lower-case `signature`, `address` with its checksum."""
 
     file_id: str
     cid: str
@@ -21,20 +21,20 @@ class WalletSignature:
     created_at: datetime
 
 
-def digests(file: File, spelling: str, address: bytes) -> Sequence[bytes]:
-    """Everything that says: this account signs this file.
+def signable_digests(file: File, spelling: str, address: bytes) -> Sequence[bytes]:
+    """Return the digests of all messages that sign this file.
 
-    The CID is told as the caller wrote it or as the file has it. The date is the file's creation in ISO form, to the
-    millisecond, as JavaScript writes it, or as our own answers do. A plain text is the CID alone.
+    The CID may be spelled as in the request or as in the file. The date is the creation time of the file in ISO format,
+    with milliseconds as in JavaScript, or as in our responses. A `personal_sign` message is the CID alone.
     """
-    cids = dict.fromkeys((spelling, file.cid, *Cid.spelled(file.cid)))
-    dates = (milliseconds(file.created_at), clock.format_iso(file.created_at))
+    cids = dict.fromkeys((spelling, file.cid, *Cid.parse_spellings(file.cid)))
+    dates = (format_milliseconds(file.created_at), clock.format_iso(file.created_at))
     return [
-        *(ethereum.typed(address, cid, date) for cid in cids for date in dates),
-        *(ethereum.personal(cid) for cid in cids),
+        *(ethereum.typed_data_digest(address, cid, date) for cid in cids for date in dates),
+        *(ethereum.personal_message_digest(cid) for cid in cids),
     ]
 
 
-def milliseconds(moment: datetime) -> str:
-    """`2026-11-21T10:29:47.355Z`."""
+def format_milliseconds(moment: datetime) -> str:
+    """Format a time like `2026-11-21T10:29:47.355Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Shapes of wallet signatures (contract, Signature)."""
+"""Schemas of wallet signatures (contract, Signature)."""
 
 from typing import Annotated
 

@@ -1,7 +1,6 @@
-"""Wallet signatures of a tenant's files: added once checked, read, taken away. One for each file.
+"""Add, read and delete wallet signatures, at most one for each file.
 
-A signature belongs to the file, not to its content: it goes with the file, and the same content uploaded again has
-another date, so that it has to be signed again.
+A signature is deleted with its file. The same content uploaded again has another date and needs a new signature.
 """
 
 from sqlalchemy import Connection
@@ -9,7 +8,7 @@ from sqlalchemy import Connection
 from roost.core import clock
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.service import found
+from roost.storage.files.service import get_file
 from roost.storage.signatures import ethereum, model, store
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
 from roost.storage.signatures.model import WalletSignature
@@ -23,40 +22,45 @@ class SignatureService:
     async def add(
         self, tenant_id: str, network: ContentNetwork, cid: str, signature: str, address: str
     ) -> WalletSignature:
-        """Raises InvalidCid, InvalidAddress, InvalidSignature, FileMissing, SignatureExists."""
+        """Verify and add a signature.
+
+        Raises InvalidCid, InvalidAddress, InvalidSignature, FileNotFound, SignatureExists.
+        """
         parsed, signer = ethereum.parse_signature(signature), ethereum.parse_address(address)
-        wanted = Cid.parse(cid)
+        parsed_cid = Cid.parse(cid)
 
         def keep(connection: Connection) -> WalletSignature:
-            file = found(connection, tenant_id, network, wanted)
-            if not ethereum.is_signer(signer, parsed, model.digests(file, cid, signer)):
+            file = get_file(connection, tenant_id, network, parsed_cid)
+            if not ethereum.is_signer(signer, parsed, model.signable_digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
-            made = WalletSignature(file.id, file.cid, signature.lower(), ethereum.checksummed(signer), clock.utc_now())
-            if not store.add(connection, made):
+            created = WalletSignature(
+                file.id, file.cid, signature.lower(), ethereum.checksum_address(signer), clock.utc_now()
+            )
+            if not store.insert_signature(connection, created):
                 raise SignatureExists
-            return made
+            return created
 
         return await self._db.write(keep)
 
     async def get(self, tenant_id: str, network: ContentNetwork, cid: str) -> WalletSignature:
-        """Raises InvalidCid, FileMissing, SignatureMissing."""
+        """Return the signature of a CID. Raises InvalidCid, FileNotFound, SignatureMissing."""
         signature = await self.find(tenant_id, network, Cid.parse(cid))
         if signature is None:
             raise SignatureMissing
         return signature
 
     async def find(self, tenant_id: str, network: ContentNetwork, cid: Cid) -> WalletSignature | None:
-        """The signature of a file, None when it has none. Raises FileMissing."""
+        """Find the signature of a file, or None. Raises FileNotFound."""
         return await self._db.read(
-            lambda connection: store.get(connection, found(connection, tenant_id, network, cid).id)
+            lambda connection: store.find_signature(connection, get_file(connection, tenant_id, network, cid).id)
         )
 
     async def delete(self, tenant_id: str, network: ContentNetwork, cid: str) -> None:
-        """Raises InvalidCid, FileMissing, SignatureMissing."""
-        wanted = Cid.parse(cid)
+        """Delete the signature of a CID. Raises InvalidCid, FileNotFound, SignatureMissing."""
+        parsed_cid = Cid.parse(cid)
 
         def remove(connection: Connection) -> None:
-            if not store.remove(connection, found(connection, tenant_id, network, wanted).id):
+            if not store.delete_signature(connection, get_file(connection, tenant_id, network, parsed_cid).id):
                 raise SignatureMissing
 
         await self._db.write(remove)

@@ -1,4 +1,4 @@
-"""The table of wallet signatures and every line of SQL about it."""
+"""Table and SQL of wallet signatures."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ signatures = sa.Table(
 )
 
 
-def add(connection: Connection, signature: WalletSignature) -> bool:
-    """Whether it was added: not when the file has one."""
+def insert_signature(connection: Connection, signature: WalletSignature) -> bool:
+    """Insert a signature unless the file has one; return whether it was inserted."""
     row = {
         "file_id": signature.file_id,
         "cid": signature.cid,
@@ -31,10 +31,10 @@ def add(connection: Connection, signature: WalletSignature) -> bool:
     return insert_or_ignore(connection, signatures.insert().values(row))
 
 
-def get(connection: Connection, file_id: str) -> WalletSignature | None:
+def find_signature(connection: Connection, file_id: str) -> WalletSignature | None:
     row: Any = connection.execute(signatures.select().where(signatures.c.file_id == file_id)).first()
     return None if row is None else WalletSignature(row.file_id, row.cid, row.signature, row.address, row.created_at)
 
 
-def remove(connection: Connection, file_id: str) -> bool:
+def delete_signature(connection: Connection, file_id: str) -> bool:
     return connection.execute(signatures.delete().where(signatures.c.file_id == file_id)).rowcount == 1

@@ -1,4 +1,4 @@
-"""Signed addresses of the storage API: made here, used at storage gateways and at the upload address."""
+"""HTTP API that creates signed URLs for downloads from storage gateways and for uploads."""
 
 from typing import Annotated
 
@@ -16,16 +16,20 @@ router = APIRouter(tags=["files"])
 
 
 @router.post("/v3/files/sign")
-async def sign(body: schemas.Signing, caller: FilesWriter, links: Service) -> DataEnvelope[str]:
-    """A signed address to upload one file to, or, with a `url`, to fetch a private file from."""
+async def sign(body: schemas.SignRequest, caller: FilesWriter, links: Service) -> DataEnvelope[str]:
+    """Sign a URL for an upload, or with a `url` for the download of a private file."""
     if isinstance(body, schemas.SignDownloadRequest):
-        return DataEnvelope(data=await links.download(caller.tenant_id, body.url, body.window(), body.method))
-    return DataEnvelope(data=await links.upload(body.grant(caller.tenant_id, ids.new_id()), body.window()))
+        return DataEnvelope(
+            data=await links.sign_download(caller.tenant_id, body.url, body.validity_period(), body.method)
+        )
+    return DataEnvelope(
+        data=await links.sign_upload(body.grant(caller.tenant_id, ids.new_id()), body.validity_period())
+    )
 
 
 @router.post("/v3/files/private/download_link")
 async def create_download_link(
     body: schemas.SignDownloadRequest, caller: FilesWriter, links: Service
 ) -> DataEnvelope[str]:
-    """A signed address to fetch a private file from."""
-    return DataEnvelope(data=await links.download(caller.tenant_id, body.url, body.window(), body.method))
+    """Sign a URL for the download of a private file."""
+    return DataEnvelope(data=await links.sign_download(caller.tenant_id, body.url, body.validity_period(), body.method))

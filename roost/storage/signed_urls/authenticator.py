@@ -1,4 +1,4 @@
-"""Who comes with a signed address. A credential that comes along is not looked at: the signature says it all."""
+"""Authentication by a signed upload URL; other credentials of the request are ignored."""
 
 from typing import Annotated
 from uuid import UUID
@@ -19,12 +19,12 @@ _SURFACES = frozenset({HostKind.STORAGE, HostKind.LOCAL})
 async def upload_grant(
     request: Request, file_id: UUID, links: Annotated[SignedUrlService, Depends(provide_service(SignedUrlService))]
 ) -> UploadGrant:
-    """Raises LinkRefused, LinkExpired."""
+    """Verify the signed URL of the request. Raises NotFound, SignedUrlRefused, SignedUrlExpired."""
     entry = auth_request_of(request)
     if entry.surface not in _SURFACES:
         raise NotFound
-    return await links.admit(entry.method, f"/v3/files/{file_id}", entry.query)
+    return await links.verify_upload(entry.method, f"/v3/files/{file_id}", entry.query)
 
 
 SignedUploadGrant = Annotated[UploadGrant, Depends(upload_grant)]
-"""Whoever has the signed address of an upload."""
+"""Caller with the signed URL of an upload."""

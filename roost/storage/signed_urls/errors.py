@@ -1,4 +1,4 @@
-"""What can go wrong with signed addresses, in the words that clients show."""
+"""Errors of signed URLs; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -9,7 +9,7 @@ class InvalidSignedUrl(Problem):
 
 
 class SignedUrlRefused(Problem):
-    """The signature is not ours, or not for this request."""
+    """The signature is invalid or belongs to another request."""
 
     kind = ProblemKind.FORBIDDEN
     message = "Invalid signature"

@@ -1,7 +1,7 @@
-"""Signed addresses as text: what is signed, how it is written, and when it counts. Pure; no key is known here.
+"""Format of signed URLs, without keys.
 
-Signed are the tenant, the host name, the path and every parameter: nothing can be left out, added or changed. Scheme
-and port are not, because a proxy in front may have others.
+The signature covers the tenant, the host name, the path and all parameters. It does not cover scheme and port, because
+a reverse proxy may change them.
 """
 
 import base64
@@ -16,12 +16,12 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from roost.storage.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
 
 DOWNLOAD, UPLOAD = "PINATA1", "PINATA2"
-"""What a link is for, as `X-Algorithm` says it."""
+"""Values of `X-Algorithm`: the purpose of a URL."""
 SIGNATURE = "X-Signature"
 URL_LIMIT = 8192
-_FREE = frozenset({"name", "keyvalues", "filename", "filetype"})
-_SKEW = timedelta(minutes=5)
-_LONGEST = timedelta(days=366)
+_UPLOADER_FIELDS = frozenset({"name", "keyvalues", "filename", "filetype"})
+_CLOCK_SKEW = timedelta(minutes=5)
+_MAX_VALIDITY = timedelta(days=366)
 _LATEST = 253_402_300_799 - 400 * 86_400  # a year before the calendar ends
 
 Pairs = Sequence[tuple[str, str]]
@@ -29,31 +29,31 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ValidityPeriod:
-    """When a link counts: from `date` (seconds since 1970) on for `expires` seconds."""
+    """Validity of a URL: `expires` seconds from `date` (Unix seconds)."""
 
     date: int
     expires: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.date <= _LATEST or not 0 < self.expires <= _LONGEST.total_seconds():
-            raise InvalidSignedUrl("date and expires must be a time and a number of seconds of at most a year")
+        if not 0 <= self.date <= _LATEST or not 0 < self.expires <= _MAX_VALIDITY.total_seconds():
+            raise InvalidSignedUrl("date must be Unix seconds and expires 1 to 31622400 seconds")
 
     @property
     def end(self) -> datetime:
         return datetime.fromtimestamp(self.date + self.expires, UTC)
 
     def check(self, now: datetime) -> None:
-        """A client's clock may be five minutes ahead of ours. Raises LinkExpired."""
-        if not datetime.fromtimestamp(self.date, UTC) - _SKEW <= now < self.end:
+        """Check the time, allowing five minutes of clock skew. Raises SignedUrlExpired."""
+        if not datetime.fromtimestamp(self.date, UTC) - _CLOCK_SKEW <= now < self.end:
             raise SignedUrlExpired
 
 
 @dataclass(frozen=True)
 class UploadGrant:
-    """Leave to upload one file under an id that is promised.
+    """Permission to upload one file under a reserved id.
 
-    fields: what the file is to be, in the words of upload forms (`network`, `group_id` ...); they count before the
-    form's own. mime_types: those that may come, all when empty. max_size: bytes, no more than the tenant's plan allows.
+    fields: upload form fields (`network`, `group_id` ...) that override those of the form. mime_types: allowed types,
+    all if empty. max_size: bytes, within the limit of the tenant's plan.
     """
 
     tenant_id: str
@@ -62,28 +62,28 @@ class UploadGrant:
     max_size: int | None = None
     mime_types: Sequence[str] = ()
 
-    def over(self, fields: Mapping[str, str]) -> Mapping[str, str]:
-        """What the file is to be, when the uploader says `fields`: of these only what changes nothing for others."""
-        return {**{name: text for name, text in fields.items() if name in _FREE}, **self.fields}
+    def merge_fields(self, fields: Mapping[str, str]) -> Mapping[str, str]:
+        """Merge the harmless fields of the uploader with the granted ones, which win."""
+        return {**{name: text for name, text in fields.items() if name in _UPLOADER_FIELDS}, **self.fields}
 
-    def options(self) -> str:
-        """What it says beside the ids, as one parameter."""
-        said = {"fields": dict(self.fields), "max_size": self.max_size, "mime_types": list(self.mime_types)}
-        return base64.urlsafe_b64encode(json.dumps(said, ensure_ascii=False).encode()).decode().rstrip("=")
+    def encode_options(self) -> str:
+        """Encode the grant, without its ids, as one parameter."""
+        values = {"fields": dict(self.fields), "max_size": self.max_size, "mime_types": list(self.mime_types)}
+        return base64.urlsafe_b64encode(json.dumps(values, ensure_ascii=False).encode()).decode().rstrip("=")
 
     @classmethod
-    def read(cls, tenant_id: str, file_id: str, options: str) -> Self:
-        """From options that we wrote: their signature was checked. Raises LinkRefused."""
+    def from_options(cls, tenant_id: str, file_id: str, options: str) -> Self:
+        """Decode options whose signature was verified. Raises SignedUrlRefused."""
         try:
-            said = cast("dict[str, Any]", json.loads(base64.urlsafe_b64decode(options + "=" * (-len(options) % 4))))
+            values = cast("dict[str, Any]", json.loads(base64.urlsafe_b64decode(options + "=" * (-len(options) % 4))))
         except (ValueError, binascii.Error):
             raise SignedUrlRefused from None
-        return cls(tenant_id, file_id, said["fields"], said["max_size"], tuple(said["mime_types"]))
+        return cls(tenant_id, file_id, values["fields"], values["max_size"], tuple(values["mime_types"]))
 
 
 @dataclass(frozen=True)
 class SignedAddress:
-    """The parts of an address that a signature is about. `base` is everything before the parameters, as written."""
+    """Signed parts of a URL; `base` is the unchanged text before the parameters."""
 
     base: str
     host: str
@@ -92,7 +92,7 @@ class SignedAddress:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Raises InvalidLink."""
+        """Parse a URL. Raises InvalidSignedUrl."""
         try:
             parts = urlsplit(url)
             pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=64)
@@ -104,16 +104,16 @@ class SignedAddress:
             raise InvalidSignedUrl
         return cls(url.partition("?")[0], host.lower(), unquote(parts.path), pairs)
 
-    def only(self, name: str) -> str:
-        """A parameter that has to be there once. Raises LinkRefused."""
+    def get_single(self, name: str) -> str:
+        """Return a parameter that must occur once. Raises SignedUrlRefused."""
         found = [value for key, value in self.pairs if key == name]
         if len(found) != 1:
             raise SignedUrlRefused
         return found[0]
 
-    def window(self) -> ValidityPeriod:
-        """Raises LinkRefused."""
-        date, expires = self.only("X-Date"), self.only("X-Expires")
+    def validity_period(self) -> ValidityPeriod:
+        """Parse the validity. Raises SignedUrlRefused."""
+        date, expires = self.get_single("X-Date"), self.get_single("X-Expires")
         if not (_is_number(date) and _is_number(expires)):
             raise SignedUrlRefused
         try:
@@ -121,12 +121,12 @@ class SignedAddress:
         except InvalidSignedUrl:
             raise SignedUrlRefused from None
 
-    def message(self, tenant_id: str) -> bytes:
-        """What is signed: unambiguous, and the same in whatever order the parameters come."""
+    def signed_bytes(self, tenant_id: str) -> bytes:
+        """Return the signed bytes, which do not depend on the order of the parameters."""
         pairs = sorted(pair for pair in self.pairs if pair[0] != SIGNATURE)
         return json.dumps([tenant_id, self.host, self.path, pairs]).encode()
 
-    def extended(self, more: Pairs) -> "SignedAddress":
+    def with_parameters(self, more: Pairs) -> "SignedAddress":
         return SignedAddress(self.base, self.host, self.path, [*self.pairs, *more])
 
     def __str__(self) -> str:

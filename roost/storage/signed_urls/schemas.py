@@ -1,4 +1,4 @@
-"""Shapes of signed addresses, as the storage clients send them."""
+"""Schemas of signed URLs, as the storage clients send them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ class _ValidityFields(StorageSchema):
     date: int | None = None
     expires: int
 
-    def window(self) -> ValidityPeriod:
-        """Raises InvalidLink."""
+    def validity_period(self) -> ValidityPeriod:
+        """Return the validity. Raises InvalidSignedUrl."""
         return ValidityPeriod(int(clock.utc_now().timestamp()) if self.date is None else self.date, self.expires)
 
 
@@ -44,18 +44,18 @@ class SignUploadRequest(_ValidityFields):
     streamable: bool = False
 
     def grant(self, tenant_id: str, file_id: str) -> UploadGrant:
-        said = {
+        values = {
             "network": self.network.value,
             "name": self.filename,
             "group_id": self.group_id,
             "keyvalues": json.dumps(dict(self.keyvalues), ensure_ascii=False) if self.keyvalues else None,
             "cid_version": self.cid_version,
         }
-        fields = {name: value for name, value in said.items() if value}
+        fields = {name: value for name, value in values.items() if value}
         return UploadGrant(tenant_id, file_id, fields, self.max_file_size, tuple(self.allow_mime_types or ()))
 
 
-def _which(body: Any) -> str:
+def _request_kind(body: Any) -> str:
     return (
         "download"
         if isinstance(body, SignDownloadRequest) or (isinstance(body, Mapping) and "url" in body)
@@ -63,8 +63,8 @@ def _which(body: Any) -> str:
     )
 
 
-Signing = Annotated[
+SignRequest = Annotated[
     Annotated[SignDownloadRequest, Tag("download")] | Annotated[SignUploadRequest, Tag("upload")],
-    Discriminator(_which),
+    Discriminator(_request_kind),
 ]
-"""One path has two meanings: with a `url` an address to fetch from is signed, without one an address to upload to."""
+"""A body with a `url` signs a download, one without it an upload."""

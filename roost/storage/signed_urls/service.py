@@ -1,7 +1,7 @@
-"""Links: make a signed address, check one. Nothing is stored: the signature is all that there is to know.
+"""Create and verify signed URLs, which are stateless.
 
-A link counts until its time is over, whatever becomes of the key that asked for it; what it leads to is looked for when
-it is used, under the tenant that signed.
+A URL is valid until it expires, even if the API key that created it is deleted. Its content is resolved on use, as the
+signing tenant.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from roost.storage.unixfs.errors import InvalidCid
 _METHODS = {"GET": ("GET", "HEAD")}
 _UPLOAD_METHODS = ("HEAD", "PATCH", "POST")
 _FILE = re.compile(r"/v3/files/([0-9a-f-]{36})")
-_OURS = "x-"
+_RESERVED_PREFIX = "x-"
 
 
 class SignedUrlService:
@@ -40,86 +40,83 @@ class SignedUrlService:
         self._keys = SigningKeys(sealer)
         self._uploads_url = uploads_url
 
-    async def download(self, tenant_id: str, url: str, window: ValidityPeriod, method: str = "GET") -> str:
-        """`url` (`https://{gateway}/files/{cid}`, with parameters or without) with a signature. Raises InvalidLink."""
+    async def sign_download(self, tenant_id: str, url: str, period: ValidityPeriod, method: str = "GET") -> str:
+        """Sign a download `url` (`https://{gateway}/files/{cid}`, with or without query). Raises InvalidSignedUrl."""
         address = SignedAddress.parse(url)
         _check_file(address)
         if method not in _METHODS:
             raise InvalidSignedUrl("method must be GET")
-        if any(name.lower().startswith(_OURS) for name, _ in address.pairs):
+        if any(name.lower().startswith(_RESERVED_PREFIX) for name, _ in address.pairs):
             raise InvalidSignedUrl("The url is signed already")
-        return await self._signed(tenant_id, address.extended(_terms(DOWNLOAD, window, method)))
+        return await self._sign(tenant_id, address.with_parameters(_signed_parameters(DOWNLOAD, period, method)))
 
-    async def check(self, tenant_id: str, method: str, url: str) -> datetime:
-        """Whether the tenant signed that address for that method, and until when it counts.
+    async def verify_download(self, tenant_id: str, method: str, url: str) -> datetime:
+        """Verify a download URL and return its end of validity.
 
-        tenant_id: whose gateway was asked. url: scheme, host name as asked, path and parameters; scheme and port may be
-        any. Raises LinkRefused, LinkExpired.
+        tenant_id: owner of the gateway. url: as requested; scheme and port are ignored.
+        Raises SignedUrlRefused, SignedUrlExpired.
         """
-        address = _asked(url)
-        window = await self._checked(tenant_id, address, DOWNLOAD)
-        if method not in _METHODS.get(address.only("X-Method"), ()):
+        address = _parse_address(url)
+        period = await self._verify(tenant_id, address, DOWNLOAD)
+        if method not in _METHODS.get(address.get_single("X-Method"), ()):
             raise SignedUrlRefused
-        window.check(clock.utc_now())
-        return window.end
+        period.check(clock.utc_now())
+        return period.end
 
-    async def upload(self, grant: UploadGrant, window: ValidityPeriod) -> str:
-        """An address of the upload host that takes one file, as a form or in parts. Raises InvalidLink."""
+    async def sign_upload(self, grant: UploadGrant, period: ValidityPeriod) -> str:
+        """Sign a URL of the upload host for one form or resumable upload. Raises InvalidSignedUrl."""
         terms = [
-            *_terms(UPLOAD, window, json.dumps(_UPLOAD_METHODS, separators=(",", ":"))),
+            *_signed_parameters(UPLOAD, period, json.dumps(_UPLOAD_METHODS, separators=(",", ":"))),
             ("X-User-ID", grant.tenant_id),
-            ("X-Options", grant.options()),
+            ("X-Options", grant.encode_options()),
         ]
-        address = SignedAddress.parse(f"{self._uploads_url}/v3/files/{grant.file_id}").extended(terms)
-        return await self._signed(grant.tenant_id, address)
+        address = SignedAddress.parse(f"{self._uploads_url}/v3/files/{grant.file_id}").with_parameters(terms)
+        return await self._sign(grant.tenant_id, address)
 
-    async def admit(self, method: str, path: str, query: str) -> UploadGrant:
-        """What the signed address of an upload grants, asked at whatever address of ours.
-
-        Raises LinkRefused, LinkExpired.
-        """
-        address = _asked(f"{self._uploads_url}{path}?{query}")
-        file, tenant_id = _FILE.fullmatch(address.path), address.only("X-User-ID")
-        window = await self._checked(tenant_id, address, UPLOAD)
-        if file is None or method not in json.loads(address.only("X-Method")):
+    async def verify_upload(self, method: str, path: str, query: str) -> UploadGrant:
+        """Verify an upload URL, whatever its host, and return its grant. Raises SignedUrlRefused, SignedUrlExpired."""
+        address = _parse_address(f"{self._uploads_url}{path}?{query}")
+        file, tenant_id = _FILE.fullmatch(address.path), address.get_single("X-User-ID")
+        period = await self._verify(tenant_id, address, UPLOAD)
+        if file is None or method not in json.loads(address.get_single("X-Method")):
             raise SignedUrlRefused
-        window.check(clock.utc_now())
-        return UploadGrant.read(tenant_id, file[1], address.only("X-Options"))
+        period.check(clock.utc_now())
+        return UploadGrant.from_options(tenant_id, file[1], address.get_single("X-Options"))
 
-    async def _signed(self, tenant_id: str, address: SignedAddress) -> str:
+    async def _sign(self, tenant_id: str, address: SignedAddress) -> str:
         _, key = await self._db.write(self._keys.get_newest)
         signature = _mac(key, tenant_id, address).hex()
-        url = str(address.extended([(SIGNATURE, signature)]))
+        url = str(address.with_parameters([(SIGNATURE, signature)]))
         if len(url) > URL_LIMIT:
             raise InvalidSignedUrl("What is signed is too long for a url")
         return url
 
-    async def _checked(self, tenant_id: str, address: SignedAddress, purpose: str) -> ValidityPeriod:
-        shown = address.only(SIGNATURE).encode()
+    async def _verify(self, tenant_id: str, address: SignedAddress, purpose: str) -> ValidityPeriod:
+        shown = address.get_single(SIGNATURE).encode()
         keys = await self._db.read(self._keys.secrets)
         if not any(hmac.compare_digest(_mac(key, tenant_id, address).hex().encode(), shown) for key in keys):
             raise SignedUrlRefused
-        if address.only("X-Algorithm") != purpose:
+        if address.get_single("X-Algorithm") != purpose:
             raise SignedUrlRefused
-        return address.window()
+        return address.validity_period()
 
 
-def _terms(purpose: str, window: ValidityPeriod, method: str) -> Pairs:
+def _signed_parameters(purpose: str, period: ValidityPeriod, method: str) -> Pairs:
     return [
         ("X-Algorithm", purpose),
-        ("X-Date", str(window.date)),
-        ("X-Expires", str(window.expires)),
+        ("X-Date", str(period.date)),
+        ("X-Expires", str(period.expires)),
         ("X-Method", method),
     ]
 
 
 def _mac(key: bytes, tenant_id: str, address: SignedAddress) -> bytes:
-    """Under a key of its own: what signs tokens signs nothing else."""
+    """Sign with a derived key, because the base key signs tokens."""
     own = hmac.digest(key, b"roost signed addresses", hashlib.sha256)
-    return hmac.digest(own, address.message(tenant_id), hashlib.sha256)
+    return hmac.digest(own, address.signed_bytes(tenant_id), hashlib.sha256)
 
 
-def _asked(url: str) -> SignedAddress:
+def _parse_address(url: str) -> SignedAddress:
     try:
         return SignedAddress.parse(url)
     except InvalidSignedUrl:
@@ -127,7 +124,7 @@ def _asked(url: str) -> SignedAddress:
 
 
 def _check_file(address: SignedAddress) -> None:
-    """Raises InvalidLink for what is no address of a file on a gateway."""
+    """Raise InvalidSignedUrl unless the address is a file on a gateway."""
     match address.path.split("/"):
         case ["", "files", cid, *_]:
             try:

@@ -9,7 +9,7 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.service import found
+from roost.storage.files.service import get_file
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import Plugin, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
@@ -35,7 +35,7 @@ class SwapService:
         def add(connection: Connection) -> HotSwap:
             tenants.lock_tenant(connection, tenant_id)
             for one in (asked, served):
-                found(connection, tenant_id, network, one)
+                get_file(connection, tenant_id, network, one)
             return _add(connection, tenant_id, network, asked, str(served))
 
         return await self._db.write(add)

@@ -1,10 +1,10 @@
-"""What can go wrong with uploads in parts, in the words that clients show."""
+"""Errors of resumable uploads; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class TusUploadNotFound(Problem):
-    """Never was, was ended, is over, or the token is not the right one."""
+    """The upload does not exist, was terminated, has expired, or has another token."""
 
     kind = ProblemKind.MISSING
     message = "Upload not found"
@@ -16,7 +16,7 @@ class InvalidTusUpload(Problem):
 
 
 class UploadOffsetMismatch(Problem):
-    """The part does not begin where the upload is, or another part is being taken. `offset` is where it is."""
+    """The part begins at another offset than `offset`, or another part is being received."""
 
     kind = ProblemKind.CONFLICT
     message = "Upload-Offset is not where the upload is"

@@ -1,4 +1,4 @@
-"""An upload in parts, the metadata that it begins with, and its bounds."""
+"""Resumable uploads, their metadata and limits."""
 
 import base64
 import binascii
@@ -11,18 +11,18 @@ from roost.storage.unixfs.profile import ImportProfile
 
 LIFETIME = timedelta(hours=24)
 UNFINISHED_LIMIT = 100
-"""Uploads of one tenant's that are not whole."""
-KEEP_EVERY = 64 * 1024**2
-"""Bytes of one part after which what came is kept, so that a crash takes no more than these."""
-IDLE = 60.0
-"""Seconds for which a part may bring nothing."""
+"""Maximum unfinished uploads of one tenant."""
+SAVE_EVERY = 64 * 1024**2
+"""Bytes between saves of progress; a crash loses at most these."""
+IDLE_SECONDS = 60.0
+"""Seconds without data after which a part ends."""
 _METADATA_LIMIT = 64 * 1024
-_FIELDS = 32
+_MAX_FIELDS = 32
 
 
 @dataclass(frozen=True)
 class NewTusUpload:
-    """What an upload begins with. length: None when it is told later. fields: in the words of upload forms."""
+    """Creation of an upload. length: bytes, None if deferred. fields: named like the fields of upload forms."""
 
     tenant_id: str
     file_id: str
@@ -34,8 +34,9 @@ class NewTusUpload:
 
 @dataclass(frozen=True)
 class TusUpload:
-    """`offset` bytes were acknowledged; the digests of the leaves of the first `hashed` of them are kept, and the
-    content is all there when it is `length`. `limit` is in bytes; `cid` is there when it has become a file.
+    """A resumable upload; sizes are in bytes.
+
+    offset: acknowledged bytes. hashed: bytes whose leaf digests are stored. cid: set when the upload became a file.
     """
 
     id: str
@@ -57,14 +58,14 @@ class TusUpload:
         return self.offset == self.length
 
 
-def metadata(header: str) -> Mapping[str, str]:
-    """`Upload-Metadata`: keys, each with a base64 text or nothing, between commas. Raises InvalidTransfer."""
+def parse_metadata_header(header: str) -> Mapping[str, str]:
+    """Parse `Upload-Metadata`: comma-separated keys with optional base64 values. Raises InvalidTusUpload."""
     if len(header) > _METADATA_LIMIT:
         raise InvalidTusUpload("Upload-Metadata is too long")
     found: dict[str, str] = {}
     for pair in filter(None, map(str.strip, header.split(","))):
         key, _, value = pair.partition(" ")
-        if key in found or len(found) == _FIELDS:
+        if key in found or len(found) == _MAX_FIELDS:
             raise InvalidTusUpload("Invalid Upload-Metadata")
         try:
             found[key] = base64.b64decode(value.strip(), validate=True).decode()
@@ -73,8 +74,8 @@ def metadata(header: str) -> Mapping[str, str]:
     return found
 
 
-def number(text: str | None, name: str) -> int:
-    """A header that is a number of bytes. Raises InvalidTransfer."""
+def parse_byte_count(text: str | None, name: str) -> int:
+    """Parse a header with a number of bytes. Raises InvalidTusUpload."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise InvalidTusUpload(f"{name} must be a number of bytes")
     return int(text)

@@ -1,4 +1,4 @@
-"""The tables of uploads in parts and every line of SQL about them."""
+"""Tables and SQL of resumable uploads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ transfer_leaves = sa.Table(
 )
 
 
-def add(connection: Connection, transfer: TusUpload, digest: bytes) -> None:
+def insert_transfer(connection: Connection, transfer: TusUpload, digest: bytes) -> None:
     connection.execute(
         transfers.insert().values(
             id=transfer.id,
@@ -59,20 +59,20 @@ def add(connection: Connection, transfer: TusUpload, digest: bytes) -> None:
     )
 
 
-def find(connection: Connection, file_id: str, digest: bytes, at: datetime) -> TusUpload | None:
-    """The one of that token, unless its time is over."""
+def find_by_token(connection: Connection, file_id: str, digest: bytes, at: datetime) -> TusUpload | None:
+    """Find the upload with that token digest, unless it has expired."""
     query = transfers.select().where(transfers.c.digest == digest, transfers.c.file_id == file_id)
     row = connection.execute(query.where(transfers.c.expires_at > at)).first()
     return None if row is None else _transfer(row)
 
 
-def get(connection: Connection, transfer_id: str) -> TusUpload | None:
+def find_transfer(connection: Connection, transfer_id: str) -> TusUpload | None:
     row = connection.execute(transfers.select().where(transfers.c.id == transfer_id)).first()
     return None if row is None else _transfer(row)
 
 
-def unfinished(connection: Connection, tenant_id: str, at: datetime) -> tuple[int, int]:
-    """How many the tenant has that are not files yet, and how many bytes these will have, as far as they said it."""
+def count_unfinished(connection: Connection, tenant_id: str, at: datetime) -> tuple[int, int]:
+    """Return the number of unfinished uploads of the tenant and their expected bytes."""
     mine = (transfers.c.tenant_id == tenant_id, transfers.c.cid.is_(None), transfers.c.expires_at > at)
     expected = sa.func.coalesce(sa.func.sum(sa.func.coalesce(transfers.c.length, transfers.c.offset)), 0)
     count, size = connection.execute(sa.select(sa.func.count(), expected).where(*mine)).one()
@@ -80,13 +80,13 @@ def unfinished(connection: Connection, tenant_id: str, at: datetime) -> tuple[in
 
 
 def set_length(connection: Connection, transfer_id: str, length: int) -> bool:
-    """Whether it had none before."""
+    """Set a deferred length; return whether it was not set before."""
     query = transfers.update().where(transfers.c.id == transfer_id, transfers.c.length.is_(None))
     return connection.execute(query.values(length=length)).rowcount == 1
 
 
-def advance(connection: Connection, before: TusUpload, after: TusUpload, digests: bytes) -> bool:
-    """Keep how far it came, with the digests of the leaves in between. False when it is somewhere else by now."""
+def save_progress(connection: Connection, before: TusUpload, after: TusUpload, digests: bytes) -> bool:
+    """Save progress and new leaf digests; return False if the offset has changed meanwhile."""
     query = transfers.update().where(transfers.c.id == before.id, transfers.c.offset == before.offset)
     if connection.execute(query.values(offset=after.offset, hashed=after.hashed)).rowcount == 0:
         return False
@@ -96,29 +96,29 @@ def advance(connection: Connection, before: TusUpload, after: TusUpload, digests
     return True
 
 
-def leaves(connection: Connection, transfer_id: str) -> bytes:
-    """The digests of all leaves that are kept, in their order."""
+def leaf_digests(connection: Connection, transfer_id: str) -> bytes:
+    """Return the concatenated digests of all stored leaves."""
     query = sa.select(transfer_leaves.c.digests).where(transfer_leaves.c.transfer_id == transfer_id)
     return b"".join(connection.execute(query.order_by(transfer_leaves.c.offset)).scalars())
 
 
-def finish(connection: Connection, transfer_id: str, cid: str) -> None:
-    """It is a file; what was needed to go on is not any more."""
+def mark_finished(connection: Connection, transfer_id: str, cid: str) -> None:
+    """Set the CID of the published file and delete the leaf digests."""
     connection.execute(transfers.update().where(transfers.c.id == transfer_id).values(cid=cid))
     connection.execute(transfer_leaves.delete().where(transfer_leaves.c.transfer_id == transfer_id))
 
 
-def remove(connection: Connection, transfer_id: str) -> None:
+def delete_transfer(connection: Connection, transfer_id: str) -> None:
     connection.execute(transfers.delete().where(transfers.c.id == transfer_id))
 
 
-def remove_unfinished(connection: Connection, file_id: str) -> Sequence[str]:
-    """Remove those that would become this file; which they were."""
+def delete_unfinished(connection: Connection, file_id: str) -> Sequence[str]:
+    """Delete unfinished uploads of a file id; return their ids."""
     query = transfers.delete().where(transfers.c.file_id == file_id, transfers.c.cid.is_(None))
     return list(connection.execute(query.returning(transfers.c.id)).scalars())
 
 
-def expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
+def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[str]:
     query = sa.select(transfers.c.id).where(transfers.c.expires_at <= at).order_by(transfers.c.expires_at)
     return list(connection.execute(query.limit(limit)).scalars())
 

@@ -1,7 +1,7 @@
-"""One sitting of an upload in parts: what comes is written and hashed side by side while more comes, and kept in steps.
+"""Reception of one part of a resumable upload: write and hash it, and save progress in steps.
 
-A step is on the disk before its row says so, so what was acknowledged is there. Hashing goes on at the last leaf whose
-digest was kept: what follows it, less than two leaves, is read again.
+A step is on disk before its row is committed, so acknowledged bytes survive a crash. Hashing resumes after the last
+stored leaf digest and reads less than two leaves again.
 """
 
 import asyncio
@@ -15,61 +15,68 @@ from roost.drivers.blob.drafts import DraftFile
 from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.tus import store
 from roost.storage.tus.errors import InvalidTusUpload, UploadOffsetMismatch
-from roost.storage.tus.model import IDLE, KEEP_EVERY, TusUpload
+from roost.storage.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload
 from roost.storage.unixfs.cid import DIGEST
 from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.uploads.errors import UploadTooLarge
 
-Expect = Callable[[Connection, TusUpload, int], None]
-"""Makes sure, in a transaction, that there is room for so many bytes of a transfer. Raises StorageFull."""
+CheckCapacity = Callable[[Connection, TusUpload, int], None]
+"""Check, in a transaction, that an upload of that many bytes fits. Raises StorageQuotaExceeded."""
 
 
 class UploadSession:
     def __init__(
-        self, db: Database, draft: DraftFile, transfer: TusUpload, importer: UnixfsImporter, expect: Expect
+        self,
+        db: Database,
+        draft: DraftFile,
+        transfer: TusUpload,
+        importer: UnixfsImporter,
+        check_capacity: CheckCapacity,
     ) -> None:
         self._db = db
-        self._expect = expect
+        self._check_capacity = check_capacity
         self._draft = draft
         self._importer = importer
-        self._pieces = ChunkPipeline(importer.update, draft.write)
-        self._came = transfer.offset
+        self._pipeline = ChunkPipeline(importer.update, draft.write)
+        self._received = transfer.offset
         self._from = transfer.hashed
         self._end = transfer.limit if transfer.length is None else transfer.length
         self.transfer = transfer
 
     @classmethod
-    async def begin(cls, db: Database, draft: DraftFile, transfer: TusUpload, expect: Expect) -> "UploadSession":
-        """Raises BlobMissing, BlobFailed."""
+    async def begin(
+        cls, db: Database, draft: DraftFile, transfer: TusUpload, check_capacity: CheckCapacity
+    ) -> "UploadSession":
+        """Open a session at the end of the draft. Raises BlobNotFound, BlobStoreFailed."""
         importer = UnixfsImporter(transfer.profile)
         importer.update(await draft.read(transfer.hashed, transfer.offset - transfer.hashed))
-        return cls(db, draft, transfer, importer, expect)
+        return cls(db, draft, transfer, importer, check_capacity)
 
-    async def take(self, stream: AsyncIterable[bytes]) -> TusUpload:
-        """All that comes, kept, also when it is cut off. Raises what `write` and the stream raise."""
+    async def receive(self, stream: AsyncIterable[bytes]) -> TusUpload:
+        """Receive a stream and save it, also if it is cut off. Raises the errors of `write` and of the stream."""
         try:
-            async for chunk in _awake(stream):
+            async for chunk in _until_idle(stream):
                 await self.write(chunk)
-            await self._pieces.flush()
+            await self._pipeline.flush()
         finally:
-            await self.keep()
+            await self.save()
         return self.transfer
 
     async def write(self, data: bytes) -> None:
-        """Raises UploadTooLarge, InvalidTransfer, StorageFull, BlobFailed, OutOfStep."""
-        if self._came + len(data) > self._end:
+        """Write bytes. Raises UploadTooLarge, InvalidTusUpload and the errors of saving."""
+        if self._received + len(data) > self._end:
             raise UploadTooLarge if self.transfer.length is None else InvalidTusUpload("More came than Upload-Length")
-        self._came += len(data)
-        await self._pieces.add(data)
-        if self._came - self.transfer.offset >= KEEP_EVERY:
-            await self.keep()
+        self._received += len(data)
+        await self._pipeline.add(data)
+        if self._received - self.transfer.offset >= SAVE_EVERY:
+            await self.save()
 
-    async def keep(self) -> None:
-        """What came is acknowledged from here on. Raises StorageFull, BlobFailed, OutOfStep."""
-        await self._pieces.join()
-        if self._pieces.failed:  # when only one of the two is done, what was kept last is all that counts
+    async def save(self) -> None:
+        """Save and acknowledge progress. Raises StorageQuotaExceeded, BlobStoreFailed, UploadOffsetMismatch."""
+        await self._pipeline.join()
+        if self._pipeline.failed:  # written and hashed bytes may differ, so the last save counts
             return
-        await self._pieces.flush()
+        await self._pipeline.flush()
         before = self.transfer
         if self._draft.size == before.offset:
             return
@@ -79,21 +86,21 @@ class UploadSession:
         after = replace(before, offset=self._draft.size, hashed=hashed)
 
         def advance(connection: Connection) -> bool:
-            if before.length is None:  # room for one that told its length is kept since then
-                self._expect(connection, before, after.offset)
-            return store.advance(connection, before, after, digests)
+            if before.length is None:  # a known length was reserved when it was set
+                self._check_capacity(connection, before, after.offset)
+            return store.save_progress(connection, before, after, digests)
 
         if not await self._db.write(advance):
             raise UploadOffsetMismatch(before.offset)
         self.transfer = after
 
 
-async def _awake(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
-    """The stream, ended when it brings nothing for too long: what came is kept, and the client goes on from there."""
+async def _until_idle(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """End the stream after IDLE_SECONDS without data; the client resumes from the saved offset."""
     chunks = aiter(stream)
     while True:
         try:
-            async with asyncio.timeout(IDLE):
+            async with asyncio.timeout(IDLE_SECONDS):
                 chunk = await anext(chunks)
         except (StopAsyncIteration, TimeoutError):
             return

@@ -1,1 +1,1 @@
-"""Content addressing: CIDs, dag-pb nodes, UnixFS files and directories, CARs. Pure: no file, no socket, no database."""
+"""Content addressing without I/O: CIDs, dag-pb nodes, UnixFS files and directories, CARs."""

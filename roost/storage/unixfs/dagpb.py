@@ -1,7 +1,6 @@
-"""dag-pb nodes with UnixFS data in them, to the byte as the specifications write them (ipld/dag-pb, ipfs/unixfs).
+"""Canonical encoder and strict decoder of dag-pb nodes with UnixFS data (ipld/dag-pb, ipfs/unixfs).
 
-Written in canonical form: links before data, fields in their order. Read strictly: what is out of order, cut off or
-unknown is Malformed, so that no block means two things.
+The decoder rejects unordered, truncated and unknown fields, so that a block has one meaning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,9 +13,9 @@ from roost.storage.unixfs.errors import MalformedContent
 
 BLOCK_LIMIT = 2 * 1024**2
 """Bytes: the largest block that peers exchange (ipfs/specs, bitswap)."""
-_MOST_LINKS = 65_536
-_MOST_FIELDS = 2 * _MOST_LINKS
-"""Of a message, whatever they are: each one costs more time than the two bytes that it may be written in."""
+_MAX_LINKS = 65_536
+_MAX_FIELDS = 2 * _MAX_LINKS
+"""Maximum fields of a message; a field of two bytes costs more time than memory."""
 
 
 class UnixfsKind(IntEnum):
@@ -30,7 +29,7 @@ class UnixfsKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PBLink:
-    """`size` is the cumulative size of the blocks below (Tsize), as far as whoever wrote it told the truth."""
+    """A link; `size` is the declared, unverified size of all blocks below (Tsize), in bytes."""
 
     cid: Cid
     name: str
@@ -39,7 +38,7 @@ class PBLink:
 
 @dataclass(frozen=True, slots=True)
 class UnixfsData:
-    """`sizes` are the content bytes below each link of a file; `hash` and `fanout` belong to shards."""
+    """UnixFS data; `sizes` are the content bytes below each link of a file; `hash` and `fanout` are of shards."""
 
     kind: UnixfsKind
     data: bytes = b""
@@ -55,7 +54,7 @@ class PBNode:
     links: Sequence[PBLink] = field(default=())
 
 
-def encode(links: Iterable[PBLink], unixfs: UnixfsData) -> bytes:
+def encode_node(links: Iterable[PBLink], unixfs: UnixfsData) -> bytes:
     out = bytearray()
     for link in links:
         out += _bytes(2, _bytes(1, bytes(link.cid)) + _bytes(2, link.name.encode()) + _number(3, link.size))
@@ -63,26 +62,26 @@ def encode(links: Iterable[PBLink], unixfs: UnixfsData) -> bytes:
 
 
 def leaf_frame(length: int) -> tuple[bytes, bytes]:
-    """What stands before and after the content in a leaf of `length` bytes that is a dag-pb node of its own."""
+    """Return the bytes before and after the content of a dag-pb leaf of `length` bytes."""
     size = _number(3, length)
-    before = _number(1, UnixfsKind.FILE) + (b"\x12" + varint.encode(length) if length else b"")
-    return b"\x0a" + varint.encode(len(before) + length + len(size)) + before, size
+    before = _number(1, UnixfsKind.FILE) + (b"\x12" + varint.encode_varint(length) if length else b"")
+    return b"\x0a" + varint.encode_varint(len(before) + length + len(size)) + before, size
 
 
-def decode(block: bytes) -> PBNode:
-    """Raises Malformed."""
+def decode_node(block: bytes) -> PBNode:
+    """Decode a node. Raises MalformedContent."""
     links: list[PBLink] = []
     data: bytes | None = None
     before = 0
     for number, value in _fields(block):
         match number, value:
-            case 2, bytes() if not before:  # all links after the data are an old order, and still valid
+            case 2, bytes() if not before:  # links after the data are an old but valid order
                 links.append(_link(value))
             case 1, bytes() if data is None:
                 data, before = value, len(links)
             case _:
                 raise MalformedContent("a dag-pb node with an unknown or repeated field")
-        if len(links) > _MOST_LINKS:
+        if len(links) > _MAX_LINKS:
             raise MalformedContent("a dag-pb node with too many links")
     if data is None:
         raise MalformedContent("a dag-pb node without UnixFS data")
@@ -99,21 +98,21 @@ def _data(unixfs: UnixfsData) -> bytes:
 
 
 def _number(place: int, value: int) -> bytes:
-    return bytes((place << 3,)) + varint.encode(value)
+    return bytes((place << 3,)) + varint.encode_varint(value)
 
 
 def _bytes(place: int, value: bytes) -> bytes:
-    return bytes((place << 3 | 2,)) + varint.encode(len(value)) + value
+    return bytes((place << 3 | 2,)) + varint.encode_varint(len(value)) + value
 
 
 def _fields(message: bytes) -> Iterable[tuple[int, bytes | int]]:
-    """The fields of a protocol buffers message, in their order."""
+    """Yield the fields of a protocol buffers message in order."""
     at = count = 0
     while at < len(message):
-        if (count := count + 1) > _MOST_FIELDS:
+        if (count := count + 1) > _MAX_FIELDS:
             raise MalformedContent("a message with too many fields")
-        key, at = varint.decode(message, at)
-        value, at = varint.decode(message, at)
+        key, at = varint.decode_varint(message, at)
+        value, at = varint.decode_varint(message, at)
         match key & 7:
             case 0:
                 yield key >> 3, value
@@ -133,7 +132,7 @@ def _link(message: bytes) -> PBLink:
         last = number
         match number, value:
             case 1, bytes():
-                cid = Cid.exactly(value)
+                cid = Cid.from_bytes(value)
             case 2, bytes():
                 name = _text(value)
             case 3, int():
@@ -164,12 +163,12 @@ def _unixfs(message: bytes) -> UnixfsData:
                 data = value
             case 4, int():
                 sizes.append(value)
-            case 4, bytes():  # the packed form, which nobody should write and readers should take
+            case 4, bytes():  # the packed form, which readers must accept
                 sizes += _packed(value)
             case ((3 | 5 | 6 | 7), int()):
                 numbers[number] = value
             case 8, bytes():
-                continue  # a modification time: it is part of the block and of no answer of ours
+                continue  # modification time, not used
             case _:
                 raise MalformedContent("UnixFS data with an unknown field")
     if kind is None:
@@ -188,8 +187,8 @@ def _packed(data: bytes) -> list[int]:
     found: list[int] = []
     at = 0
     while at < len(data):
-        value, at = varint.decode(data, at)
+        value, at = varint.decode_varint(data, at)
         found.append(value)
-        if len(found) > _MOST_LINKS:
+        if len(found) > _MAX_LINKS:
             raise MalformedContent("a message with too many fields")
     return found

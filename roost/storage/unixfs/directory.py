@@ -1,6 +1,6 @@
-"""Folders: one node with a link for each entry, or, when that grows too large, a tree of shards (a HAMT).
+"""Folders: one node with a link for each entry, or a tree of shards (HAMT) for large ones.
 
-Names are any UTF-8 without a slash; which ones are wise is for whoever takes names from outside to say.
+Names are any UTF-8 without a slash; callers restrict names from clients further.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ FANOUT = 256
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """`size` is the content below, `tsize` the same with all nodes."""
+    """Entry of a folder; `size` is the content below in bytes, `tsize` the same with all nodes."""
 
     name: str
     cid: Cid
@@ -34,10 +34,10 @@ def hash_name(name: str) -> bytes:
     return mmh3.hash64(name.encode(), signed=False)[0].to_bytes(8, "big")
 
 
-def folder(profile: ImportProfile, entries: Iterable[DirectoryEntry]) -> DagTree:
-    """The blocks of a folder itself; those of its entries are the caller's. Raises InvalidName, Malformed."""
+def build_folder(profile: ImportProfile, entries: Iterable[DirectoryEntry]) -> DagTree:
+    """Build the blocks of a folder, without those of its entries. Raises InvalidEntryName, MalformedContent."""
     ordered = sorted(entries, key=lambda entry: entry.name.encode())
-    former = ""  # so that an empty name is one that was there before
+    former = ""  # so that an empty name counts as a duplicate
     for entry in ordered:
         if entry.name == former or "/" in entry.name or "\0" in entry.name:
             raise InvalidEntryName
@@ -53,9 +53,9 @@ def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry]) -> list[Da
     estimated = sum(len(entry.name.encode()) + len(bytes(entry.cid)) for entry in entries)
     if profile.shard_by_block or estimated <= SHARD_ABOVE:
         links = [PBLink(entry.cid, entry.name, entry.tsize) for entry in entries]
-        data = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
+        data = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
         if not profile.shard_by_block or len(data) <= SHARD_ABOVE:
-            return [DagBlock(Cid.of(DAG_PB, data, profile.version), data)]
+            return [DagBlock(Cid.for_block(DAG_PB, data, profile.version), data)]
     nodes: list[DagBlock] = []
     _shard(profile, [(hash_name(entry.name), entry) for entry in entries], 0, nodes)
     return nodes
@@ -64,8 +64,8 @@ def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry]) -> list[Da
 def _shard(
     profile: ImportProfile, entries: Sequence[tuple[bytes, DirectoryEntry]], depth: int, nodes: list[DagBlock]
 ) -> PBLink:
-    """Entries that share the first `depth` bytes of their names' hashes; every shard goes to `nodes`, the root last."""
-    if depth == len(entries[0][0]):  # eight bytes are equal: no accident
+    """Build the shards of entries whose hashes share `depth` bytes; append them to `nodes`, the root last."""
+    if depth == len(entries[0][0]):  # equal 64-bit hashes are crafted
         raise MalformedContent("Too many names with the same hash")
     places: dict[int, list[tuple[bytes, DirectoryEntry]]] = {}
     for entry in entries:
@@ -81,7 +81,7 @@ def _shard(
             below = _shard(profile, inside, depth + 1, nodes)
             links.append(PBLink(below.cid, f"{place:02X}", below.size))
     field = bits.to_bytes((bits.bit_length() + 7) // 8, "big")
-    data = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, field, hash=MURMUR3_X64_64, fanout=FANOUT))
-    block = DagBlock(Cid.of(DAG_PB, data, profile.version), data)
+    data = dagpb.encode_node(links, UnixfsData(UnixfsKind.SHARD, field, hash=MURMUR3_X64_64, fanout=FANOUT))
+    block = DagBlock(Cid.for_block(DAG_PB, data, profile.version), data)
     nodes.append(block)
     return PBLink(block.cid, "", len(data) + sum(link.size for link in links))

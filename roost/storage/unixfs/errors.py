@@ -1,10 +1,10 @@
-"""What can be wrong with content that came from outside."""
+"""Errors of content from clients and the network."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class MalformedContent(Problem):
-    """Bytes that are not what they claim to be; the message says in what they fail."""
+    """Bytes that violate their format; the message gives the reason."""
 
     kind = ProblemKind.INVALID
     message = "Malformed content"
@@ -15,6 +15,6 @@ class InvalidCid(MalformedContent):
 
 
 class InvalidEntryName(MalformedContent):
-    """A name that no folder may hold."""
+    """A name that is not allowed in a folder."""
 
     message = "Invalid file name"

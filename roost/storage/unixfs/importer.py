@@ -1,7 +1,7 @@
-"""The importer: a file, fed in pieces of any size, becomes a balanced tree of blocks under a profile.
+"""Importer: build the balanced block tree of a file by a profile, from bytes of any size.
 
-It runs at the speed of SHA-256. Raw leaves are hashed as the bytes come and never held; a leaf that is a node needs its
-length first, so one chunk is held. Kept in memory are 32 bytes a leaf and the inner nodes (about 50 bytes a leaf).
+It runs at the speed of SHA-256. Raw leaves are hashed incrementally; a node leaf needs its length first, so one chunk
+is buffered. Memory: 32 bytes a leaf and the inner nodes (about 50 bytes a leaf).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from roost.storage.unixfs.profile import ImportProfile
 
 @dataclass(frozen=True, slots=True)
 class DagBlock:
-    """A block that is kept as it is: an inner node of a file, or a folder."""
+    """A stored block: an inner node of a file, or a folder."""
 
     cid: Cid
     data: bytes
@@ -41,7 +41,7 @@ class DagTree:
 
 @dataclass(frozen=True, slots=True)
 class _Subtree:
-    """A finished part of the tree: its root, the content below it, and the bytes of all its blocks."""
+    """A finished subtree: its root, its content and all its blocks in bytes."""
 
     cid: Cid
     size: int
@@ -68,12 +68,12 @@ class UnixfsImporter:
 
     @property
     def leaves(self) -> bytes:
-        """The digests of the leaves that are finished: with `size`, all that is needed to `resume`."""
+        """Digests of the finished leaves, from which `resume` continues."""
         return bytes(self._leaves)
 
     @classmethod
-    def resumed(cls, profile: ImportProfile, leaves: bytes) -> "UnixfsImporter":
-        """An importer that has seen the content of these whole leaves; what came after them has to be fed again."""
+    def resume(cls, profile: ImportProfile, leaves: bytes) -> "UnixfsImporter":
+        """Return an importer after these complete leaves; update it with the bytes that follow them."""
         self = cls(profile)
         for at in range(0, len(leaves), DIGEST):
             self._leaf(leaves[at : at + DIGEST], profile.chunk)
@@ -121,7 +121,7 @@ class UnixfsImporter:
         self._add(0, _Subtree(Cid(self._profile.version, codec, SHA2_256, digest), length, stored))
 
     def _add(self, level: int, part: _Subtree) -> None:
-        """A full node is closed only when one more comes: a file that just fills it has it as its root."""
+        """Add a subtree; close a full node only when one more follows, because it may be the root."""
         if level == len(self._levels):
             self._levels.append([])
         if len(self._levels[level]) == self._profile.width:
@@ -133,7 +133,7 @@ class UnixfsImporter:
         self._levels[level] = []
         sizes = [part.size for part in parts]
         links = [PBLink(part.cid, "", part.tsize) for part in parts]
-        data = dagpb.encode(links, UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
-        block = DagBlock(Cid.of(DAG_PB, data, self._profile.version), data)
+        data = dagpb.encode_node(links, UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
+        block = DagBlock(Cid.for_block(DAG_PB, data, self._profile.version), data)
         self._nodes.append(block)
         self._add(level + 1, _Subtree(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))

@@ -1,4 +1,4 @@
-"""The alphabets in which CIDs are written (multiformats/multibase)."""
+"""Text encodings of CIDs (multiformats/multibase)."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -7,24 +7,21 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def encode32(data: bytes) -> str:
+def encode_base32(data: bytes) -> str:
     return base64.b32encode(data).decode().rstrip("=").lower()
 
 
-def encode58(data: bytes) -> str:
-    return _positional(data, _BASE58)
+def encode_base58(data: bytes) -> str:
+    return _encode_digits(data, _BASE58)
 
 
-def decode58(text: str) -> bytes:
-    """Raises ValueError."""
-    return _unpositional(text, _BASE58)
+def decode_base58(text: str) -> bytes:
+    """Decode base58btc. Raises ValueError."""
+    return _decode_digits(text, _BASE58)
 
 
-def decode(text: str) -> bytes:
-    """The bytes of a text whose first sign names its alphabet.
-
-    Raises ValueError for an unknown alphabet, and for a second way to write the same bytes.
-    """
+def decode_multibase(text: str) -> bytes:
+    """Decode a text by its multibase prefix. Raises ValueError for unknown and non-canonical encodings."""
     encoder, decoder = _BASES.get(text[:1], (None, None))
     if encoder is None or decoder is None:
         raise ValueError("unknown multibase")
@@ -34,12 +31,12 @@ def decode(text: str) -> bytes:
     return data
 
 
-def _padded(text: str, block: int) -> str:
+def _add_padding(text: str, block: int) -> str:
     return text + "=" * (-len(text) % block)
 
 
-def _positional(data: bytes, alphabet: str) -> str:
-    """Base58 and base36: a number in that base; each leading zero byte is one leading zero digit."""
+def _encode_digits(data: bytes, alphabet: str) -> str:
+    """Encode in base58 or base36; each leading zero byte becomes one zero digit."""
     zeros = len(data) - len(data.lstrip(b"\0"))
     number, digits = int.from_bytes(data, "big"), ""
     while number:
@@ -48,7 +45,7 @@ def _positional(data: bytes, alphabet: str) -> str:
     return alphabet[0] * zeros + digits
 
 
-def _unpositional(text: str, alphabet: str) -> bytes:
+def _decode_digits(text: str, alphabet: str) -> bytes:
     number = 0
     for sign in text:
         number = number * len(alphabet) + alphabet.index(sign)
@@ -57,14 +54,14 @@ def _unpositional(text: str, alphabet: str) -> bytes:
 
 
 _BASES: Mapping[str, tuple[Callable[[bytes], str], Callable[[str], bytes]]] = {
-    "b": (encode32, lambda text: base64.b32decode(_padded(text.upper(), 8))),
-    "B": (lambda data: encode32(data).upper(), lambda text: base64.b32decode(_padded(text, 8))),
+    "b": (encode_base32, lambda text: base64.b32decode(_add_padding(text.upper(), 8))),
+    "B": (lambda data: encode_base32(data).upper(), lambda text: base64.b32decode(_add_padding(text, 8))),
     "f": (bytes.hex, bytes.fromhex),
     "F": (lambda data: data.hex().upper(), bytes.fromhex),
-    "z": (encode58, decode58),
-    "k": (lambda data: _positional(data, _BASE36), lambda text: _unpositional(text, _BASE36)),
+    "z": (encode_base58, decode_base58),
+    "k": (lambda data: _encode_digits(data, _BASE36), lambda text: _decode_digits(text, _BASE36)),
     "u": (
         lambda data: base64.urlsafe_b64encode(data).decode().rstrip("="),
-        lambda text: base64.urlsafe_b64decode(_padded(text, 4)),
+        lambda text: base64.urlsafe_b64decode(_add_padding(text, 4)),
     ),
 }

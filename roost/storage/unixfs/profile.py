@@ -1,6 +1,4 @@
-"""Profiles: the parameters under which a file or folder becomes blocks. The same bytes have another CID under another
-(IPIP-0499 gives their values).
-"""
+"""Import profiles: parameters of chunking, which determine the CID (values: IPIP-0499)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +10,9 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class ImportProfile:
-    """chunk: bytes of a leaf. width: links of an inner node. raw: leaves are the bytes alone, not nodes.
+    """Import parameters. chunk: bytes of a leaf. width: links of an inner node. raw: leaves are RAW blocks.
 
-    shard_by_block: a folder is sharded when its block is larger than 256 KiB; else when its names and CIDs are.
+    shard_by_block: shard a folder if its block exceeds 256 KiB; otherwise if its names and CIDs do.
     """
 
     name: str
@@ -32,8 +30,8 @@ PROFILES: Mapping[str, ImportProfile] = {profile.name: profile for profile in (V
 SHARD_ABOVE = 256 * _KIB
 
 
-def named(name: str) -> ImportProfile:
-    """Raises Malformed."""
+def get_profile(name: str) -> ImportProfile:
+    """Return the profile with that name. Raises MalformedContent."""
     try:
         return PROFILES[name]
     except KeyError:

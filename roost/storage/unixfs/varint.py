@@ -1,11 +1,11 @@
-"""Unsigned varints as CIDs, CARs and protocol buffers use them (multiformats/unsigned-varint: at most 9 bytes)."""
+"""Unsigned varints of CIDs, CARs and protocol buffers (multiformats/unsigned-varint: at most 9 bytes)."""
 
 from roost.storage.unixfs.errors import MalformedContent
 
-_LONGEST = 9
+_MAX_BYTES = 9
 
 
-def encode(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -14,10 +14,10 @@ def encode(number: int) -> bytes:
     return bytes(out)
 
 
-def decode(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
-    """The number that starts at `at`, and where what follows it starts. Raises Malformed, also for padded forms."""
+def decode_varint(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
+    """Return the number at `at` and the offset after it. Raises MalformedContent, also for padded forms."""
     number = 0
-    for place in range(_LONGEST):
+    for place in range(_MAX_BYTES):
         if at + place >= len(data):
             raise MalformedContent("a number is cut off")
         byte = data[at + place]

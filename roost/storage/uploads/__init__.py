@@ -1,1 +1,1 @@
-"""Uploads: bytes that come over HTTP become files and folders, as one thing or not at all."""
+"""Uploads over HTTP, which become files and folders atomically."""

@@ -1,4 +1,4 @@
-"""Uploads of the storage API as forms."""
+"""HTTP API of form uploads."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.files import metadata_parsing
 from roost.storage.signed_urls.authenticator import SignedUploadGrant
 from roost.storage.uploads import multipart, schemas
-from roost.storage.uploads.metadata import label_of
+from roost.storage.uploads.metadata import parse_upload_metadata
 from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from roost.web.schemas import DataEnvelope
@@ -23,31 +23,31 @@ router = APIRouter(tags=["files"])
 async def upload_file(
     request: Request, caller: FilesWriter, uploads: Service, cid_version: CidVersion = None
 ) -> DataEnvelope[schemas.UploadedFileRecord]:
-    """Keep a file, or with many `file` parts a folder, from a form."""
-    order = UploadRequestLimits(caller.tenant_id, metadata_parsing.profile(cid_version))
-    async with uploads.begin(order) as upload:
-        fields = await multipart.receive(request.stream(), request.headers.get("content-type", ""), upload)
-        file = await upload.finish(label_of(fields))
-    return DataEnvelope(data=schemas.uploaded(file))
+    """Upload a file, or with several `file` parts a folder, as a form."""
+    limits = UploadRequestLimits(caller.tenant_id, metadata_parsing.parse_profile(cid_version))
+    async with uploads.begin(limits) as upload:
+        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
+        file = await upload.finish(parse_upload_metadata(fields))
+    return DataEnvelope(data=schemas.uploaded_file(file))
 
 
 @router.post("/v3/files/{file_id:uuid}")
 async def upload_signed(
     request: Request, grant: SignedUploadGrant, uploads: Service
 ) -> DataEnvelope[schemas.UploadedFileRecord]:
-    """Keep a file, or a folder, from a form at a signed address."""
-    profile = metadata_parsing.profile(grant.fields.get("cid_version"))
-    order = UploadRequestLimits(grant.tenant_id, profile, grant.file_id, grant.max_size, grant.mime_types)
-    async with uploads.begin(order) as upload:
-        fields = await multipart.receive(request.stream(), request.headers.get("content-type", ""), upload)
-        file = await upload.finish(label_of(grant.over(fields)))
-    return DataEnvelope(data=schemas.uploaded(file))
+    """Upload a file or folder as a form to a signed URL."""
+    profile = metadata_parsing.parse_profile(grant.fields.get("cid_version"))
+    limits = UploadRequestLimits(grant.tenant_id, profile, grant.file_id, grant.max_size, grant.mime_types)
+    async with uploads.begin(limits) as upload:
+        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
+        file = await upload.finish(parse_upload_metadata(grant.merge_fields(fields)))
+    return DataEnvelope(data=schemas.uploaded_file(file))
 
 
 @router.get("/v3/files/limits")
 async def get_limits(caller: FilesReader, uploads: Service) -> DataEnvelope[schemas.UploadLimitsRecord]:
-    """What one upload may have, and how much is kept and may be."""
-    limit, (stored, most) = await uploads.limit(caller.tenant_id), await uploads.usage(caller.tenant_id)
+    """Return the limits of one upload, the stored bytes and the quota."""
+    limit, (stored, most) = await uploads.size_limit(caller.tenant_id), await uploads.usage(caller.tenant_id)
     return DataEnvelope(
         data=schemas.UploadLimitsRecord(max_size=limit, max_files=FILES_LIMIT, stored=stored, max_stored=most)
     )

@@ -1,4 +1,4 @@
-"""What can go wrong with uploads, in the words that clients show."""
+"""Errors of uploads; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -19,6 +19,6 @@ class TooManyFiles(Problem):
 
 
 class MimeTypeRefused(InvalidUpload):
-    """A signed address says which types may be uploaded."""
+    """The signed URL does not allow the detected type."""
 
     message = "Presigned URL does not grant permissions to upload detected MIME type"

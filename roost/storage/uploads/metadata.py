@@ -1,4 +1,4 @@
-"""The label of an upload from the texts of a form or of upload metadata, which use the same words."""
+"""Parse the fields of forms and `Upload-Metadata`, which have the same names."""
 
 from collections.abc import Mapping
 
@@ -8,20 +8,20 @@ from roost.storage.files.model import FileMetadata
 from roost.storage.uploads.model import UploadMetadata
 
 
-def label_of(fields: Mapping[str, str]) -> UploadMetadata:
-    """From `network`, `name`, `group_id` (or `group`), `keyvalues`, `expires_at`, `cid_version`, `car`.
+def parse_upload_metadata(fields: Mapping[str, str]) -> UploadMetadata:
+    """Parse `network`, `name`, `group_id` (or `group`), `keyvalues`, `expires_at`, `cid_version`, `car`.
 
-    Raises InvalidMetadata.
+    Raises InvalidFileMetadata.
     """
     version = fields.get("cid_version")
     return UploadMetadata(
-        network=metadata_parsing.network(fields.get("network") or ContentNetwork.PRIVATE),
+        network=metadata_parsing.parse_network(fields.get("network") or ContentNetwork.PRIVATE),
         note=FileMetadata(
-            name=metadata_parsing.name(fields.get("name")),
-            keyvalues=metadata_parsing.keyvalues(fields.get("keyvalues", "")),
-            group_id=metadata_parsing.group(fields.get("group_id") or fields.get("group")),
-            expires_at=metadata_parsing.expiry(fields.get("expires_at")),
+            name=metadata_parsing.parse_name(fields.get("name")),
+            keyvalues=metadata_parsing.parse_keyvalues(fields.get("keyvalues", "")),
+            group_id=metadata_parsing.parse_group_id(fields.get("group_id") or fields.get("group")),
+            expires_at=metadata_parsing.parse_expiry(fields.get("expires_at")),
         ),
-        profile=metadata_parsing.profile(version) if version else None,
-        car=metadata_parsing.flag(fields.get("car")),
+        profile=metadata_parsing.parse_profile(version) if version else None,
+        car=metadata_parsing.parse_flag(fields.get("car")),
     )

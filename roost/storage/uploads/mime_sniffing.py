@@ -1,6 +1,6 @@
-"""What kind of content it is, by its first bytes. A name only tells kinds of text apart, which have no mark, and what
-is in a ZIP. The marks that browsers know (WHATWG, MIME sniffing, 6 and 7.1) and those of what is often kept here are
-below; a library knows more.
+"""MIME type of content by its first bytes; the name only distinguishes text and ZIP formats.
+
+The signatures of WHATWG MIME Sniffing (6 and 7.1) and of common formats are below; a library knows more.
 """
 
 import codecs
@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import puremagic
 
-HEAD = 4096
-"""Bytes that are looked at."""
+SNIFFED_BYTES = 4096
+"""Bytes at the start of the content that are examined."""
 UNKNOWN = "application/octet-stream"
 _ZIP = "application/zip"
-_SURE, _SURE_OF_TEXT = 0.3, 0.4
-"""A tenth for each byte of a mark: JPEG has three, and many a text begins with the three of something else."""
+_MIN_CONFIDENCE, _MIN_TEXT_CONFIDENCE = 0.3, 0.4
+"""The library adds 0.1 for each byte of a signature; text often begins with the three bytes of another format."""
 _TEXTS = frozenset({"application/json", "application/javascript", "application/xml", "image/svg+xml"})
 _BINARY = frozenset(range(32)) - frozenset(b"\t\n\f\r\x1b")
-_MARKS: Sequence[tuple[re.Pattern[bytes], str]] = [
+_SIGNATURES: Sequence[tuple[re.Pattern[bytes], str]] = [
     (re.compile(mark, re.DOTALL), mime)
     for mark, mime in (
         (rb"\xff\xd8\xff", "image/jpeg"),
@@ -54,13 +54,13 @@ _MARKS: Sequence[tuple[re.Pattern[bytes], str]] = [
         (rb"PK\x03\x04.{26}mimetypeapplication/epub\+zip", "application/epub+zip"),
     )
 ]
-"""The first that matches."""
+"""The first match counts."""
 _PROLOG = rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+"
 _PAGE = (
     rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)"
     rb"[\s>]"
 )
-_WRITTEN: Sequence[tuple[re.Pattern[bytes], str]] = [
+_MARKUP: Sequence[tuple[re.Pattern[bytes], str]] = [
     (re.compile(mark, re.DOTALL | re.IGNORECASE), mime)
     for mark, mime in (
         (_PROLOG + rb"(?:<!doctype\s+svg[\s>\[]|<(?:svg:)?svg[\s>])", "image/svg+xml"),
@@ -68,49 +68,58 @@ _WRITTEN: Sequence[tuple[re.Pattern[bytes], str]] = [
         (_PAGE, "text/html"),
     )
 ]
-"""How texts begin that are marked up."""
+"""Signatures of markup."""
 _JSON = re.compile(rb'\s*+(?:\{\s*+["}]|\[\s*+(?:["{\[\]0-9-]|(?:true|false|null)\b))')
 
 
 def mime_type(head: bytes, name: str) -> str:
-    """The type of content that begins with `head` (at most HEAD bytes) and has that name."""
-    ending = PurePosixPath(name).suffix  # of a name like `data:text/x,y` the guesser would take what it says
+    """Detect the type of content from its first bytes (at most SNIFFED_BYTES) and its name."""
+    ending = PurePosixPath(name).suffix  # mimetypes would parse a name like `data:text/x,y` as a URL
     named = mimetypes.guess_type(f"file{ending}")[0] or ""
     is_text = _is_text(head)
     if is_text and (named.startswith("text/") or named in _TEXTS):
         return named
-    if found := _first(_WRITTEN, head):  # of a page in an older coding too
+    if found := _first_match(_MARKUP, head):  # including pages in legacy encodings
         return found
     if not is_text:
-        return _first(_MARKS, head) or _zipped(head, ending) or _known(head, name, _SURE) or UNKNOWN
-    return _known(head, name, _SURE_OF_TEXT) or ("application/json" if _JSON.match(head) else "text/plain")
+        return (
+            _first_match(_SIGNATURES, head)
+            or _zip_type(head, ending)
+            or _library_type(head, name, _MIN_CONFIDENCE)
+            or UNKNOWN
+        )
+    return _library_type(head, name, _MIN_TEXT_CONFIDENCE) or (
+        "application/json" if _JSON.match(head) else "text/plain"
+    )
 
 
-def allows(wanted: Sequence[str], found: str) -> bool:
-    """Whether `found` is among the types, some of which may be wildcards. A folder is `directory` and nothing else."""
+def matches_types(wanted: Sequence[str], found: str) -> bool:
+    """Return whether a type matches a list with wildcards; a folder only matches `directory`."""
     if "/" not in found:
         return found in wanted
     return any(one in {"*", "*/*", found, f"{found.partition('/')[0]}/*"} for one in wanted)
 
 
-def _first(marks: Sequence[tuple[re.Pattern[bytes], str]], head: bytes) -> str:
+def _first_match(marks: Sequence[tuple[re.Pattern[bytes], str]], head: bytes) -> str:
     return next((mime for mark, mime in marks if mark.match(head)), "")
 
 
-def _zipped(head: bytes, ending: str) -> str:
-    """Documents, books and programs begin as every ZIP does: their names tell."""
+def _zip_type(head: bytes, ending: str) -> str:
+    """Detect ZIP formats by name, because documents, books and programs share the signature."""
     if not head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return ""
-    of_name = (str(one.mime_type) for one in _marks(head, ending) if one.extension == ending.lower())
+    of_name = (str(one.mime_type) for one in _library_matches(head, ending) if one.extension == ending.lower())
     return next((mime for mime in of_name if mime), _ZIP)
 
 
-def _known(head: bytes, name: str, sure: float) -> str:
-    return next((str(one.mime_type) for one in _marks(head, name) if one.confidence >= sure and one.mime_type), "")
+def _library_type(head: bytes, name: str, sure: float) -> str:
+    return next(
+        (str(one.mime_type) for one in _library_matches(head, name) if one.confidence >= sure and one.mime_type), ""
+    )
 
 
-def _marks(head: bytes, name: str) -> Sequence[Any]:
-    """What the library takes it for, the likeliest first."""
+def _library_matches(head: bytes, name: str) -> Sequence[Any]:
+    """Return the matches of the library, the most likely first."""
     try:
         return cast("Sequence[Any]", puremagic.magic_string(head, name))  # pyright: ignore[reportUnknownMemberType] - it has no types
     except (puremagic.PureError, ValueError):
@@ -119,7 +128,7 @@ def _marks(head: bytes, name: str) -> Sequence[Any]:
 
 def _is_text(head: bytes) -> bool:
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)  # a sign may be cut off at the end
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut off
     except UnicodeDecodeError:
         return False
     return not _BINARY.intersection(head)

@@ -1,4 +1,4 @@
-"""An upload: what is known before its first byte, what may be said as late as after its last, and its parts."""
+"""Limits, metadata and parts of an upload."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from roost.storage.unixfs.profile import V1, ImportProfile
 FILES_LIMIT = 30_000
 DEPTH_LIMIT = 32
 DIRECTORY = "directory"
-"""The type of a folder, in answers and where a signed address lists types."""
+"""Type of a folder, in responses and in the type list of a signed URL."""
 
 SizeLimits = Mapping[Plan, int]
 """Bytes of one upload."""
@@ -20,10 +20,10 @@ SizeLimits = Mapping[Plan, int]
 
 @dataclass(frozen=True)
 class UploadRequestLimits:
-    """Whose upload it is, and what bounds it further than the tenant's plan.
+    """Tenant of an upload and its limits beyond the plan.
 
-    file_id: the file's id where it was promised before; whether the content was there is not told then. mime_types:
-    those that may come (`image/*`), all when empty; a folder needs `directory` among them.
+    file_id: reserved id; responses then hide whether the content is a duplicate. mime_types: allowed types
+    (`image/*`), all if empty; a folder needs `directory`. max_size: bytes.
     """
 
     tenant_id: str
@@ -35,10 +35,10 @@ class UploadRequestLimits:
 
 @dataclass(frozen=True)
 class UploadMetadata:
-    """What the file is to be. A form may say it after the bytes.
+    """Metadata of the file, which a form may send after the bytes.
 
-    profile: another than ordered. car: the one file is a CAR, and what it holds is meant. The bytes are then read once
-    more. wrap: put a single file into a folder. Without a name in the note, the file's own or its folder's is taken.
+    profile: replaces the profile of the limits. car: import the content of the CAR. Both read the bytes again.
+    wrap: put a single file into a folder. The default name is that of the file or its folder.
     """
 
     network: ContentNetwork = ContentNetwork.PRIVATE
@@ -50,9 +50,7 @@ class UploadMetadata:
 
 @dataclass(frozen=True)
 class UploadedPart:
-    """One file of an upload. path: the folders that it is in, and its name. head: how the content of the first one
-    begins, from which the type of a single file is read.
-    """
+    """One file of an upload. path: its folders and name. head: first bytes of the first file, for its MIME type."""
 
     path: Sequence[str]
     tree: DagTree

@@ -1,7 +1,6 @@
-"""A form with files (multipart/form-data, RFC 7578), read as it comes: files go to the upload, fields are kept.
+"""Streaming reader of forms with files (multipart/form-data, RFC 7578).
 
-Nothing is held but the piece that is being read and small fields; how many parts there are, how long their heads and
-fields, and how much is neither, are all bounded.
+Files stream into the upload; fields are kept in memory. Parts, headers, fields and overhead are bounded.
 """
 
 from collections.abc import AsyncIterable, Mapping
@@ -22,20 +21,20 @@ from roost.storage.uploads.service import UploadInProgress
 
 Fields = Mapping[str, str]
 
-_FIELDS = 32
-_FIELD_BYTES = 64 * 1024
+_MAX_FIELDS = 32
+_MAX_FIELD_BYTES = 64 * 1024
 _FILE_FIELDS = frozenset({"file", "file[]", "files"})
-_HEAD_LINE, _HEAD_LINES = 8 * 1024, 8
-_BESIDE = 1024**2
-_BESIDE_EACH = 16 * 1024
+_MAX_HEADER_BYTES, _MAX_HEADERS = 8 * 1024, 8
+_MAX_OVERHEAD = 1024**2
+_MAX_PART_OVERHEAD = 16 * 1024
 
 
-async def receive(stream: AsyncIterable[bytes], content_type: str, upload: UploadInProgress) -> Fields:
-    """The fields of the form, when all its files are in the upload.
+async def receive_form(stream: AsyncIterable[bytes], content_type: str, upload: UploadInProgress) -> Fields:
+    """Read a form: write its files to the upload and return its fields.
 
-    Raises InvalidUpload, TooManyFiles, and what the upload raises.
+    Raises InvalidUpload, TooManyFiles and the errors of the upload.
     """
-    reading = _FormReader(upload)
+    reader = _FormReader(upload)
     parser = _parser(content_type)
     total = 0
     try:
@@ -43,16 +42,16 @@ async def receive(stream: AsyncIterable[bytes], content_type: str, upload: Uploa
             if not chunk:
                 continue
             for event in parser.parse(chunk):
-                await reading.take(event)
+                await reader.handle_event(event)
             total += len(chunk)
-            if total - upload.size > _BESIDE + _BESIDE_EACH * reading.parts:
+            if total - upload.size > _MAX_OVERHEAD + _MAX_PART_OVERHEAD * reader.parts:
                 raise InvalidUpload("Invalid form")
         parser.close()
     except ParserLimitReached as error:
-        raise TooManyFiles if reading.parts > FILES_LIMIT else InvalidUpload(f"Invalid form: {error}") from None
+        raise TooManyFiles if reader.parts > FILES_LIMIT else InvalidUpload(f"Invalid form: {error}") from None
     except MultipartError as error:
         raise InvalidUpload(f"Invalid form: {error}") from None
-    return reading.fields
+    return reader.fields
 
 
 def _parser(content_type: str) -> PushMultipartParser:
@@ -62,15 +61,15 @@ def _parser(content_type: str) -> PushMultipartParser:
         raise InvalidUpload("A form (multipart/form-data) with a file is required")
     return PushMultipartParser(
         boundary,
-        max_header_size=_HEAD_LINE,
-        max_header_count=_HEAD_LINES,
-        max_segment_count=FILES_LIMIT + _FIELDS,
+        max_header_size=_MAX_HEADER_BYTES,
+        max_header_count=_MAX_HEADERS,
+        max_segment_count=FILES_LIMIT + _MAX_FIELDS,
     )
 
 
 @dataclass
 class _FormReader:
-    """Where in the form we are."""
+    """State of the form reader."""
 
     upload: UploadInProgress
     fields: dict[str, str] = field(default_factory=dict[str, str])
@@ -79,7 +78,7 @@ class _FormReader:
     _filename: str | None = None
     _value: bytearray = field(default_factory=bytearray)
 
-    async def take(self, event: MultipartSegment | bytes | bytearray | None) -> None:
+    async def handle_event(self, event: MultipartSegment | bytes | bytearray | None) -> None:
         if isinstance(event, MultipartSegment):
             self._begin(event)
         elif event is None:
@@ -88,7 +87,7 @@ class _FormReader:
             await self.upload.write(event)
         else:
             self._value += event
-            if len(self._value) > _FIELD_BYTES:
+            if len(self._value) > _MAX_FIELD_BYTES:
                 raise InvalidUpload(f"{self._name[:80]}: too long")
 
     def _begin(self, segment: MultipartSegment) -> None:
@@ -106,7 +105,7 @@ class _FormReader:
         if self._filename is not None:
             await self.upload.end_file(self._filename)
             return
-        if len(self.fields) == _FIELDS:
+        if len(self.fields) == _MAX_FIELDS:
             raise InvalidUpload("Too many fields")
         try:
             self.fields[self._name] = self._value.decode()

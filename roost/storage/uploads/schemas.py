@@ -24,5 +24,5 @@ class UploadLimitsRecord(StorageSchema):
     max_stored: int | None = None
 
 
-def uploaded(file: File) -> UploadedFileRecord:
-    return UploadedFileRecord.of(file, is_duplicate=file.is_duplicate)
+def uploaded_file(file: File) -> UploadedFileRecord:
+    return UploadedFileRecord.from_file(file, is_duplicate=file.is_duplicate)

@@ -1,7 +1,7 @@
-"""Uploads: `begin` one, `write` its files, `finish` it. What is not finished leaves nothing.
+"""Uploads: `begin`, `write` files, `finish`. An unfinished upload leaves no trace.
 
-Whatever way bytes come here (a form, parts, a fetch), this is how they become a file: streamed into one pack, bounded
-by the tenant's plan, looked at for their type, published in one transaction.
+Forms, resumable uploads and pins share this path: bytes stream into one pack, limited by the tenant's plan, and one
+transaction publishes the file.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -36,7 +36,7 @@ from roost.storage.uploads.model import (
     UploadMetadata,
     UploadRequestLimits,
 )
-from roost.storage.uploads.upload_paths import path_of
+from roost.storage.uploads.upload_paths import parse_upload_path
 
 _Folder = dict[str, "DagTree | _Folder"]
 
@@ -48,116 +48,119 @@ class UploadService:
         self._files = files
         self._limits = limits
 
-    async def limit(self, tenant_id: str) -> int:
-        """How many bytes one upload of the tenant's may have."""
+    async def size_limit(self, tenant_id: str) -> int:
+        """Return the maximum bytes of one upload of the tenant."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._limits[tenant.plan]
 
     async def usage(self, tenant_id: str) -> tuple[int, int | None]:
-        """How many bytes the tenant keeps, and how many it may; None for any number."""
-        return await self._files.capacity.usage(tenant_id)
+        """Return the stored bytes of the tenant and its limit; None is unlimited."""
+        return await self._files.quota.usage(tenant_id)
 
-    def expect(self, connection: Connection, tenant: Tenant, size: int) -> None:
-        """Refuse what will not fit. Raises StorageFull."""
-        self._files.capacity.check(connection, tenant, size)
+    def check_quota(self, connection: Connection, tenant: Tenant, size: int) -> None:
+        """Check that `size` bytes fit into the quota. Raises StorageQuotaExceeded."""
+        self._files.quota.check(connection, tenant, size)
 
     @asynccontextmanager
-    async def begin(self, order: UploadRequestLimits) -> AsyncGenerator["UploadInProgress"]:
-        """An upload to write into; what is not finished at the end of the context is gone. Raises BlobFailed."""
-        limit, room = await self._db.read(lambda connection: self._bounds(connection, order.tenant_id))
-        if order.max_size is not None:
-            limit = min(limit, order.max_size)
-        async with self._content.receive(order.profile) as receiver:
-            yield UploadInProgress(self, order, receiver, limit, room)
+    async def begin(self, limits: UploadRequestLimits) -> AsyncGenerator["UploadInProgress"]:
+        """Open an upload; the context discards it unless it was finished. Raises BlobStoreFailed."""
+        limit, remaining = await self._db.read(lambda connection: self._size_limits(connection, limits.tenant_id))
+        if limits.max_size is not None:
+            limit = min(limit, limits.max_size)
+        async with self._content.receive(limits.profile) as receiver:
+            yield UploadInProgress(self, limits, receiver, limit, remaining)
 
     async def publish(
         self,
-        order: UploadRequestLimits,
+        limits: UploadRequestLimits,
         receiver: ContentReceiver,
         parts: Sequence[UploadedPart],
-        label: UploadMetadata,
+        metadata: UploadMetadata,
     ) -> File:
-        """The file, or folder, of parts that are all in the receiver.
+        """Publish the parts in the receiver as a file or folder.
 
-        Raises InvalidUpload, UploadTooLarge, TypeRefused, GroupMissing, StorageFull, Malformed, BlobFailed.
+        Raises InvalidUpload, UploadTooLarge, MimeTypeRefused, GroupNotFound, StorageQuotaExceeded, MalformedContent,
+        BlobStoreFailed.
         """
         if not parts:
             raise InvalidUpload("A file is required")
-        if label.car:
-            return await self._publish_car(order, receiver, parts, label)
-        if label.profile not in {None, order.profile}:
+        if metadata.car:
+            return await self._publish_car(limits, receiver, parts, metadata)
+        if metadata.profile not in {None, limits.profile}:
             receiver, trees = await self._content.reimporter.import_with_profile(
-                receiver, label.profile or order.profile
+                receiver, metadata.profile or limits.profile
             )
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
-        root, name = await run_in_daemon_thread(lambda: _arranged(receiver, parts, wrap=label.wrap))
+        root, name = await run_in_daemon_thread(lambda: _build_root(receiver, parts, wrap=metadata.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
-        arrival = _arrival(order, label, name, root.cid, root.size, kind, len(parts))
-        return await self._committed(receiver, order, arrival)
+        new_file = _new_file(limits, metadata, name, root.cid, root.size, kind, len(parts))
+        return await self._commit(receiver, limits, new_file)
 
     async def _publish_car(
         self,
-        order: UploadRequestLimits,
+        limits: UploadRequestLimits,
         receiver: ContentReceiver,
         parts: Sequence[UploadedPart],
-        label: UploadMetadata,
+        metadata: UploadMetadata,
     ) -> File:
         if len(parts) > 1:
             raise InvalidUpload("A CAR is one file")
         car = await self._content.reimporter.import_car(receiver)
         kept = await car.finish()
-        limit = await self.limit(order.tenant_id)
-        if kept.size > min(limit, limit if order.max_size is None else order.max_size):
-            raise UploadTooLarge  # few blocks, each of which is in it very often
+        limit = await self.size_limit(limits.tenant_id)
+        if kept.size > min(limit, limit if limits.max_size is None else limits.max_size):
+            raise UploadTooLarge  # repeated blocks count once in the CAR
         kind = DIRECTORY if kept.kind in {UnixfsKind.DIRECTORY, UnixfsKind.SHARD} else mime_sniffing.UNKNOWN
-        arrival = _arrival(order, label, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
-        return await self._committed(car, order, arrival)
+        new_file = _new_file(limits, metadata, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
+        return await self._commit(car, limits, new_file)
 
-    async def _committed(
-        self, receiver: ContentReceiver | CarReceiver, order: UploadRequestLimits, arrival: NewFile
+    async def _commit(
+        self, receiver: ContentReceiver | CarReceiver, limits: UploadRequestLimits, new_file: NewFile
     ) -> File:
-        """What turns out to be nobody's goes at once: until a sweep, much of it could come."""
+        """Commit the pack; discard it at once if no file holds it, because the sweep may be an hour away."""
         pack_id = receiver.pack_id
         try:
-            file = await receiver.commit(lambda connection: self._add(connection, order, arrival, pack_id))
+            file = await receiver.commit(lambda connection: self._add(connection, limits, new_file, pack_id))
         except (GroupNotFound, FileIdTaken, StorageQuotaExceeded):
             await self._content.discard(pack_id)
             raise
         if not file.is_duplicate:
             return file
         await self._content.discard(pack_id)
-        return file if order.file_id is None else arrival.file(order.file_id)  # not told: it may be a stranger's upload
+        return (
+            file if limits.file_id is None else new_file.to_file(limits.file_id)
+        )  # hides duplicates from the holder of a signed URL
 
-    def _bounds(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
-        """Of one upload, and of all together: what room there is when it is published is what counts."""
+    def _size_limits(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
+        """Return the limit of one upload and the remaining quota, which is checked again on publishing."""
         tenant = tenants.get_tenant(connection, tenant_id)
-        return self._limits[tenant.plan], self._files.capacity.room(connection, tenant)
+        return self._limits[tenant.plan], self._files.quota.remaining_bytes(connection, tenant)
 
-    def _add(self, connection: Connection, order: UploadRequestLimits, arrival: NewFile, pack_id: str) -> File:
-        tenants.lock_tenant(connection, order.tenant_id)  # the group stays until the file is in it
-        group_id = arrival.note.group_id
-        if group_id and not GroupService.find(connection, order.tenant_id, arrival.network, group_id):
+    def _add(self, connection: Connection, limits: UploadRequestLimits, new_file: NewFile, pack_id: str) -> File:
+        tenants.lock_tenant(connection, limits.tenant_id)  # keeps the group until the transaction ends
+        group_id = new_file.note.group_id
+        if group_id and not GroupService.find(connection, limits.tenant_id, new_file.network, group_id):
             raise GroupNotFound
-        return self._files.add(connection, arrival, pack_id, order.file_id)
+        return self._files.add(connection, new_file, pack_id, limits.file_id)
 
 
 class UploadInProgress:
-    """Got from `Uploads.begin`. `write` the bytes of a file, `end_file`, and so on; then `finish` once."""
+    """An open upload: `write` the bytes of a file and `end_file`, for each file; then `finish` once."""
 
     def __init__(
         self,
         uploads: UploadService,
-        order: UploadRequestLimits,
+        limits: UploadRequestLimits,
         receiver: ContentReceiver,
         limit: int,
-        room: int | None,
+        remaining: int | None,
     ) -> None:
         self._uploads = uploads
-        self._order = order
+        self._order = limits
         self._receiver = receiver
         self._head = bytearray()
         self._parts: list[UploadedPart] = []
-        self._room = room
+        self._remaining = remaining
         self.limit = limit
 
     @property
@@ -166,56 +169,56 @@ class UploadInProgress:
         return self._receiver.size
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes of the present file. Raises UploadTooLarge, StorageFull, BlobFailed."""
+        """Write the next bytes of the file. Raises UploadTooLarge, StorageQuotaExceeded, BlobStoreFailed."""
         size = self.size + len(data)
         if size > self.limit:
             raise UploadTooLarge
-        if self._room is not None and size > self._room:
+        if self._remaining is not None and size > self._remaining:
             raise StorageQuotaExceeded
-        if not self._parts and len(self._head) < mime_sniffing.HEAD:
-            self._head += data[: mime_sniffing.HEAD - len(self._head)]
+        if not self._parts and len(self._head) < mime_sniffing.SNIFFED_BYTES:
+            self._head += data[: mime_sniffing.SNIFFED_BYTES - len(self._head)]
         await self._receiver.write(data)
 
     async def end_file(self, filename: str) -> UploadedPart:
-        """The file that ends here, `folder/a.txt` for one in a folder. Raises InvalidUpload, TooManyFiles."""
+        """End the current file, named like `folder/a.txt`. Raises InvalidUpload, TooManyFiles."""
         if len(self._parts) == FILES_LIMIT:
             raise TooManyFiles
-        path = path_of(filename)
+        path = parse_upload_path(filename)
         part = UploadedPart(path, await self._receiver.end_file(), b"" if self._parts else bytes(self._head))
         self._parts.append(part)
         return part
 
-    async def finish(self, label: UploadMetadata) -> File:
-        """Raises InvalidUpload, TypeRefused, GroupMissing, StorageFull, BlobFailed."""
-        return await self._uploads.publish(self._order, self._receiver, self._parts, label)
+    async def finish(self, metadata: UploadMetadata) -> File:
+        """Publish the upload. Raises the errors of `UploadService.publish`."""
+        return await self._uploads.publish(self._order, self._receiver, self._parts, metadata)
 
 
-def _arrival(
-    order: UploadRequestLimits, label: UploadMetadata, name: str, cid: Cid, size: int, kind: str, files: int
+def _new_file(
+    limits: UploadRequestLimits, metadata: UploadMetadata, name: str, cid: Cid, size: int, kind: str, files: int
 ) -> NewFile:
-    """Raises TypeRefused."""
-    if order.mime_types and not mime_sniffing.allows(order.mime_types, kind):
+    """Build the new file. Raises MimeTypeRefused."""
+    if limits.mime_types and not mime_sniffing.matches_types(limits.mime_types, kind):
         raise MimeTypeRefused(f"{MimeTypeRefused.message}: {kind}")
-    note = label.note if label.note.name else replace(label.note, name=name[:NAME_LIMIT])
-    return NewFile(order.tenant_id, label.network, str(cid), size, kind, note, files)
+    note = metadata.note if metadata.note.name else replace(metadata.note, name=name[:NAME_LIMIT])
+    return NewFile(limits.tenant_id, metadata.network, str(cid), size, kind, note, files)
 
 
-def _arranged(receiver: ContentReceiver, parts: Sequence[UploadedPart], *, wrap: bool) -> tuple[DagTree, str]:
-    """The root of an upload and its name: the one file, or the one folder that all files are in."""
+def _build_root(receiver: ContentReceiver, parts: Sequence[UploadedPart], *, wrap: bool) -> tuple[DagTree, str]:
+    """Return the root of an upload and its name: the single file, or the common folder."""
     top: _Folder = {}
-    folders = sum(_place(top, part) for part in parts)
+    folders = sum(_insert_part(top, part) for part in parts)
     if folders > FILES_LIMIT:
         raise TooManyFiles
     (name, root), *others = top.items()
     if others:
-        raise InvalidUpload("All files of an upload have to be in one folder")
+        raise InvalidUpload("All files of an upload must be in one folder")
     if isinstance(root, DagTree):
-        return (_folded(receiver, top) if wrap else root), name
-    return _folded(receiver, root), name
+        return (_build_folder(receiver, top) if wrap else root), name
+    return _build_folder(receiver, root), name
 
 
-def _place(top: _Folder, part: UploadedPart) -> int:
-    """How many folders are new with it."""
+def _insert_part(top: _Folder, part: UploadedPart) -> int:
+    """Insert a part into the folder tree; return the number of new folders."""
     *folders, name = part.path
     at, new = top, 0
     for folder in folders:
@@ -230,10 +233,10 @@ def _place(top: _Folder, part: UploadedPart) -> int:
     return new
 
 
-def _folded(receiver: ContentReceiver, inside: Mapping[str, "DagTree | _Folder"]) -> DagTree:
-    """A folder with all that is below it. Raises InvalidName, Malformed."""
+def _build_folder(receiver: ContentReceiver, inside: Mapping[str, "DagTree | _Folder"]) -> DagTree:
+    """Build a folder and its subfolders. Raises InvalidEntryName, MalformedContent."""
     entries: list[DirectoryEntry] = []
     for name, below in inside.items():
-        tree = below if isinstance(below, DagTree) else _folded(receiver, below)
+        tree = below if isinstance(below, DagTree) else _build_folder(receiver, below)
         entries.append(DirectoryEntry(name, tree.cid, tree.size, tree.tsize))
     return receiver.add_folder(entries)

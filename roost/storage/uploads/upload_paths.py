@@ -1,4 +1,4 @@
-"""Paths of uploaded files as clients send them. Nothing that could lead out of a folder where somebody unpacks it."""
+"""Paths of uploaded files, without names that are unsafe to unpack."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from roost.storage.uploads.model import DEPTH_LIMIT
 _NAME_BYTES = 255
 
 
-def path_of(filename: str) -> Sequence[str]:
-    """The folders and the name in `folder/a.txt`. Raises InvalidUpload."""
+def parse_upload_path(filename: str) -> Sequence[str]:
+    """Split `folder/a.txt` into folders and name. Raises InvalidUpload."""
     path = filename.split("/")
     if len(path) > DEPTH_LIMIT:
-        raise InvalidUpload(f"Folders may be {DEPTH_LIMIT} deep")
+        raise InvalidUpload(f"The path has {len(path)} segments; at most {DEPTH_LIMIT} are allowed")
     if not all(map(_is_name, path)):
         raise InvalidUpload("Invalid file name")
     return path

@@ -68,7 +68,7 @@ async def test_what_no_peer_has_is_not_waited_for(tmp_path: Path) -> None:
 
 async def test_what_is_announced_is_had_by_others_until_it_is_withdrawn(tmp_path: Path) -> None:
     file, blocks = blocks_of(V0, CONTENT)
-    cid, data = str(file.cid.v1()), b"".join(car.written([file.cid.v1()], blocks))
+    cid, data = str(file.cid.v1()), b"".join(car.write_car([file.cid.v1()], blocks))
     async with two_nodes(tmp_path) as (ours, theirs):
         network = through_kubo(ours.url, "bearer:secret")
         for _ in range(2):
@@ -101,7 +101,7 @@ async def test_what_breaks_off_is_not_announced(tmp_path: Path) -> None:
 
 async def test_content_cannot_end_its_part_of_the_form(tmp_path: Path) -> None:
     file, blocks = blocks_of(V1, b"\r\n--" + b"0" * 32 + b"--\r\n" + b"\r\n--\r\n\r\n" * 100)
-    data = b"".join(car.written([file.cid], blocks))
+    data = b"".join(car.write_car([file.cid], blocks))
     async with kubo(tmp_path / "ours") as ours:
         await through_kubo(ours.url).announce(str(file.cid), lambda: _pieces(data))
         assert await ours.has(str(file.cid))

@@ -10,13 +10,13 @@ from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.hosts.storage_gateway.visits import Visits
 from tests.storage.cars import Blocks
 
-LEAF = Cid.of(RAW, b"x")
+LEAF = Cid.for_block(RAW, b"x")
 
 
 async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
     """The tenant's, as the CAR of these blocks."""
     async with visit.house.content.receive_car() as pack:
-        await pack.write(b"".join(car.written([root], blocks)))
+        await pack.write(b"".join(car.write_car([root], blocks)))
         kept = await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
@@ -25,8 +25,8 @@ async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
 
 async def folder(visit: Visits, links: Sequence[PBLink]) -> Cid:
     """A folder of these links, which lead to `LEAF`."""
-    node = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
-    cid = Cid.of(DAG_PB, node)
+    node = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
+    cid = Cid.for_block(DAG_PB, node)
     return await put(visit, cid, [(cid, node), (LEAF, b"x")])
 
 
@@ -35,6 +35,6 @@ async def tower(visit: Visits, height: int, names: Sequence[str]) -> Cid:
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
-        node = dagpb.encode([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
-        blocks.append((Cid.of(DAG_PB, node), node))
+        node = dagpb.encode_node([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
     return await put(visit, blocks[-1][0], blocks)

@@ -15,7 +15,7 @@ FORMS = ("", "/", "/plain.txt", "?format=raw", "?format=car", "/plain.txt?format
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_private_content_is_as_if_it_were_not_there(visit: Visits, method: str) -> None:
     private = await visit.folder(NAMES, ContentNetwork.PRIVATE)
-    nowhere = Cid.of(DAG_PB, b"nowhere")
+    nowhere = Cid.for_block(DAG_PB, b"nowhere")
     for form in FORMS:
         for fields in ({}, {"range": "bytes=0-1"}, {"if_none_match": f'"{private}"'}):
             hidden = await visit.get(f"/ipfs/{private}{form}", method=method, **fields)
@@ -76,7 +76,7 @@ async def test_a_gateway_that_is_not_there(visit: Visits) -> None:
 async def linked(visit: Visits, url: str, expires: int = 60, date: int | None = None, tenant: str = "") -> str:
     """The target of a signed link to that address of `mine-gate`."""
     window = ValidityPeriod(int(clock.utc_now().timestamp()) if date is None else date, expires)
-    signed = await visit.links.download(
+    signed = await visit.links.sign_download(
         tenant or visit.house.tenant_id, f"http://mine-gate.gateways.localhost:8642{url}", window
     )
     return signed.partition(":8642")[2]
@@ -121,6 +121,6 @@ async def test_a_link_to_what_is_not_there_tells_nothing_more(visit: Visits) -> 
     theirs = await visit.file(b"theirs", ContentNetwork.PRIVATE, visit.house.other_id)
     public = await visit.file(b"public")
     folder = await visit.folder(NAMES, ContentNetwork.PRIVATE)
-    for cid in (theirs, public, Cid.of(DAG_PB, b"nowhere"), folder):
+    for cid in (theirs, public, Cid.for_block(DAG_PB, b"nowhere"), folder):
         assert (await visit.get(await linked(visit, f"/files/{cid}"))).status == 404
     assert (await visit.get(await linked(visit, f"/files/{folder}/plain.txt"))).status == 200

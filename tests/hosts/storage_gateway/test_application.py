@@ -198,7 +198,7 @@ async def test_a_block_is_what_its_cid_says(visit: Visits) -> None:
     by_query = await visit.get(f"/ipfs/{cid}?format=raw")
     by_header = await visit.get(f"/ipfs/{cid}", accept="application/vnd.ipld.raw")
     assert by_query.body == by_header.body
-    assert cid.names(by_query.body)
+    assert cid.matches(by_query.body)
     assert by_query.headers["content-type"] == "application/vnd.ipld.raw"
     assert by_query.headers["content-disposition"] == f'attachment; filename="{cid}.bin"'
     assert by_query.headers["cache-control"] == FOR_GOOD
@@ -231,7 +231,7 @@ async def test_a_car_of_some_bytes_and_one_of_a_path(visit: Visits) -> None:
 async def test_only_what_is_cached_if_that_is_wanted(visit: Visits) -> None:
     cid = await visit.file(b"hello")
     there = await visit.get(f"/ipfs/{cid}", cache_control="only-if-cached")
-    gone = await visit.get(f"/ipfs/{Cid.of(DAG_PB, b'nowhere')}", cache_control="only-if-cached")
+    gone = await visit.get(f"/ipfs/{Cid.for_block(DAG_PB, b'nowhere')}", cache_control="only-if-cached")
     assert (there.status, gone.status) == (200, 412)
 
 

@@ -12,7 +12,7 @@ from roost.storage.unixfs.cid import Cid
 
 def asked(query: str = "", accept: str | None = None, *, is_private: bool = False) -> GatewayRequest:
     headers: Mapping[str, str] = {} if accept is None else {"accept": accept}
-    cid = Cid.of(RAW_CODEC, b"")
+    cid = Cid.for_block(RAW_CODEC, b"")
     fields = dict(parse_qsl(query, keep_blank_values=True))
     return GatewayRequest("g", False, cid, (), False, False, is_private, f"/ipfs/{cid}", query, fields, headers, None)
 

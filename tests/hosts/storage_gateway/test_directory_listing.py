@@ -11,7 +11,7 @@ from roost.hosts.storage_gateway import directory_listing
 from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink
 
-CID = Cid.of(RAW, b"a")
+CID = Cid.for_block(RAW, b"a")
 HERE = "https://a.example/ipfs/x/folder/"
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=12)
 

@@ -15,8 +15,8 @@ async def shards(visit: Visits, lowest: Sequence[PBLink], height: int) -> Cid:
     blocks = [(LEAF, b"x")]
     links = lowest
     for _ in range(height + 1):
-        node = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
-        blocks.append((Cid.of(DAG_PB, node), node))
+        node = dagpb.encode_node(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
         links = [PBLink(blocks[-1][0], f"{place:02X}", 1) for place in range(256)]
     return await put(visit, blocks[-1][0], blocks)
 

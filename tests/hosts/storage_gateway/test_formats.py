@@ -85,7 +85,7 @@ async def test_a_probe(visit: Visits, form: str) -> None:
             assert sent.body == b""
     assert (await visit.get("/ipfs/bafkqaaa")).body == b""
     got = await visit.get("/ipfs/bafkqaaa?format=car")
-    assert got.body == car.header([Cid.parse("bafkqaaa")])
+    assert got.body == car.encode_header([Cid.parse("bafkqaaa")])
 
 
 @pytest.mark.parametrize("form", ["", *(f"?format={form}" for form in FORMS)])
@@ -100,7 +100,7 @@ async def test_content_that_is_in_its_cid_is_nobody_s(visit: Visits, form: str) 
 
 async def test_a_car_with_what_is_there_twice(visit: Visits) -> None:
     root = await visit.folder({"a": b"same", "b": b"same"})
-    leaf = Cid.of(RAW, b"same")
+    leaf = Cid.for_block(RAW, b"same")
     once = await visit.get(f"/ipfs/{root}?format=car")
     assert blocks(once) == [root, leaf]
     twice = await visit.get(f"/ipfs/{root}", accept="application/vnd.ipld.car; version=1; order=dfs; dups=y")

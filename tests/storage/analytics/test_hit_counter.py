@@ -21,7 +21,7 @@ from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1
 from tests.storage.house import House
 
-CID = Cid.of(0x55, b"content")
+CID = Cid.for_block(0x55, b"content")
 AGENT: Mapping[str, str] = {"user-agent": "curl", "referer": "https://a.example/page?token=secret"}
 
 
@@ -118,7 +118,7 @@ async def test_lines_of_a_day_are_bounded(database: Database, monkeypatch: pytes
     counter = GatewayHitCounter(database, 90)
     for flush in range(10):
         for number in range(5):
-            count(counter, agent=f"{flush} {number}", cid=Cid.of(0x55, bytes([flush])))
+            count(counter, agent=f"{flush} {number}", cid=Cid.for_block(0x55, bytes([flush])))
         count(counter, "other")
         await counter.flush()
     found = await rows(database, "tenant_id", "requests")
@@ -172,7 +172,7 @@ async def test_names_of_many_files_are_found(place: House, database: Database) -
             await pack.commit(lambda connection, a=arrival, p=pack.pack_id: FileService(database).add(connection, a, p))
         cids.append(cid)
     counter = GatewayHitCounter(database, 90)
-    for cid in (*cids, *(Cid.of(0x55, b"not here %d" % number) for number in range(1200))):
+    for cid in (*cids, *(Cid.for_block(0x55, b"not here %d" % number) for number in range(1200))):
         counter.served(place.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
     await counter.flush()
     names = [name for (name,) in await rows(database, "file_name") if name != UNKNOWN]

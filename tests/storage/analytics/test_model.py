@@ -10,7 +10,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.unixfs.cid import Cid
 
 TODAY = date(2026, 3, 4)
-CID = Cid.of(0x55, b"content")
+CID = Cid.for_block(0x55, b"content")
 
 
 @pytest.mark.parametrize(

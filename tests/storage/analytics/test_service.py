@@ -26,7 +26,7 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
 
-ONE, TWO = Cid.of(0x55, b"one"), Cid.of(0x70, b"two", version=0)
+ONE, TWO = Cid.for_block(0x55, b"one"), Cid.for_block(0x70, b"two", version=0)
 FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
 MOST = AnalyticsOrder()
 

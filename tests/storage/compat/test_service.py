@@ -47,7 +47,7 @@ async def test_every_spelling_of_a_cid_unpins(place: House, legacy: LegacyPinSer
         await legacy.unpin(place.tenant_id, spelling(Cid.parse(file.cid)))
         with pytest.raises(PinNotFoundByCid):
             await legacy.unpin(place.tenant_id, file.cid)
-    found, count = await FileService(place.db).pins(place.tenant_id, PinFilter(), 10, 0)
+    found, count = await FileService(place.db).list_pins(place.tenant_id, PinFilter(), 10, 0)
     assert count == 2  # what was unpinned is told of, too
     assert all(file.deleted_at is not None for file in found)
 
@@ -67,5 +67,5 @@ async def test_what_is_private_or_another_s_is_not_pinned(place: House, legacy: 
 async def test_a_note_is_changed(place: House, legacy: LegacyPinService) -> None:
     file = await legacy.pin_json(place.tenant_id, b"{}", PUBLIC)
     await legacy.update_metadata(place.tenant_id, file.cid, lambda note: FileMetadata("m", {**note.keyvalues, "a": 1}))
-    (changed,), _ = await FileService(place.db).pins(place.tenant_id, PinFilter(), 10, 0)
+    (changed,), _ = await FileService(place.db).list_pins(place.tenant_id, PinFilter(), 10, 0)
     assert changed.note == FileMetadata("m", {"a": 1})

@@ -29,8 +29,8 @@ def dialect() -> str:
 
 
 def shard(*links: PBLink) -> Block:
-    block = dagpb.encode(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
-    return Cid.of(DAG_PB, block), block
+    block = dagpb.encode_node(links, UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=256))
+    return Cid.for_block(DAG_PB, block), block
 
 
 def shards(leaf: Block, depth: int) -> Sequence[Block]:
@@ -43,17 +43,17 @@ def shards(leaf: Block, depth: int) -> Sequence[Block]:
 
 def file(links: Sequence[tuple[Cid, int]]) -> Block:
     sizes = [size for _, size in links]
-    block = dagpb.encode(
+    block = dagpb.encode_node(
         [PBLink(cid, "", 1) for cid, _ in links], UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes)
     )
-    return Cid.of(DAG_PB, block), block
+    return Cid.for_block(DAG_PB, block), block
 
 
 async def take(place: House, blocks: Sequence[Block]) -> Cid:
     """The last block is the root."""
     root = blocks[-1][0]
     async with place.content.receive_car() as pack:
-        await pack.write(b"".join(car.written([root], blocks)))
+        await pack.write(b"".join(car.write_car([root], blocks)))
         await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
@@ -79,7 +79,7 @@ async def test_a_folder_of_empty_shards_has_an_end(place: House) -> None:
 
 
 async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> None:
-    raw = (Cid.of(RAW, b"x"), b"x")
+    raw = (Cid.for_block(RAW, b"x"), b"x")
     empty = shards(shard(), 6)
     root = shard(PBLink(raw[0], "00a.txt", 1), *(PBLink(empty[-1][0], f"{n:02X}", 1) for n in range(1, 256)))
     async with asyncio.timeout(20):
@@ -89,7 +89,7 @@ async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> Non
 
 async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
     """What hashes alike has shards of its own down to the last."""
-    raw = (Cid.of(RAW, b"x"), b"x")
+    raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00a.txt", 1), PBLink(raw[0], "01b.txt", 1))]
     for _ in range(6):
         blocks.append(shard(PBLink(blocks[-1][0], "07", 1)))
@@ -99,7 +99,7 @@ async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
 
 async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
     """Each has an entry, and so pays for the one below it."""
-    raw = (Cid.of(RAW, b"x"), b"x")
+    raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00end.txt", 1))]
     for _ in range(8):
         blocks.append(shard(PBLink(raw[0], "00a.txt", 1), PBLink(blocks[-1][0], "01", 1)))
@@ -111,12 +111,12 @@ async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
 
 @pytest.mark.parametrize("fanout", [16, 1024, None])
 async def test_shards_of_another_width_are_no_folder(place: House, fanout: int | None) -> None:
-    raw = (Cid.of(RAW, b"x"), b"x")
+    raw = (Cid.for_block(RAW, b"x"), b"x")
     names_of = {16: "0", 1024: "000", None: "00"}
-    block = dagpb.encode(
+    block = dagpb.encode_node(
         [PBLink(raw[0], f"{names_of[fanout]}a", 1)], UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=fanout)
     )
-    root = await take(place, [raw, (Cid.of(DAG_PB, block), block)])
+    root = await take(place, [raw, (Cid.for_block(DAG_PB, block), block)])
     with pytest.raises(ContentNotAFolder):
         await names(place.reader, root, 1)
     with pytest.raises(ContentNotAFolder):
@@ -135,7 +135,7 @@ class Counting(FolderStore):
 
 async def test_bytes_between_nothings_are_read(place: House) -> None:
     """Links of no size are not followed: a file of many links to a file of many of them would take for ever."""
-    one, nothing = (Cid.of(RAW, b"1"), b"1"), (Cid.of(RAW, b""), b"")
+    one, nothing = (Cid.for_block(RAW, b"1"), b"1"), (Cid.for_block(RAW, b""), b"")
     inner = file([(one[0], 1), *[(nothing[0], 0)] * 1000, (one[0], 1)])
     outer = file([(inner[0], 2)] * 1000)
     root = await take(place, [one, nothing, inner, outer])
@@ -147,7 +147,7 @@ async def test_bytes_between_nothings_are_read(place: House) -> None:
 
 
 async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> None:
-    one = (Cid.of(RAW, b"1"), b"1")
+    one = (Cid.for_block(RAW, b"1"), b"1")
     root = await take(place, [one, file([(one[0], 1)] * 2000)])
     stat = await place.reader.stat(PUBLIC, root)
     turns = 0
@@ -166,20 +166,20 @@ async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> N
 
 
 async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    leaf = (Cid.of(RAW, b"x"), b"x")
-    node = dagpb.encode(
+    leaf = (Cid.for_block(RAW, b"x"), b"x")
+    node = dagpb.encode_node(
         [PBLink(leaf[0], f"{number:05d}", 1) for number in range(3_000)], UnixfsData(UnixfsKind.DIRECTORY)
     )
-    root = await take(place, [leaf, (Cid.of(DAG_PB, node), node)])
+    root = await take(place, [leaf, (Cid.for_block(DAG_PB, node), node)])
     began, goes_on = threading.Event(), threading.Event()
-    decode = dagpb.decode
+    decode = dagpb.decode_node
 
     def slow(block: bytes) -> dagpb.PBNode:
         began.set()
         assert goes_on.wait(20)
         return decode(block)
 
-    monkeypatch.setattr(dagpb, "decode", slow)
+    monkeypatch.setattr(dagpb, "decode_node", slow)
     asked = asyncio.create_task(place.reader.resolve(PUBLIC, root, ["02999"]))
     async with asyncio.timeout(20):
         while not began.is_set():
@@ -189,10 +189,10 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, mo
 
 
 async def test_sizes_without_links_take_no_room(place: House) -> None:
-    block = dagpb.encode((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
-    cid = Cid.of(DAG_PB, block)
+    block = dagpb.encode_node((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
+    cid = Cid.for_block(DAG_PB, block)
     async with place.content.receive_car() as pack:
-        await pack.write(b"".join(car.written([cid], [(cid, block)])))
+        await pack.write(b"".join(car.write_car([cid], [(cid, block)])))
         with pytest.raises(MalformedContent, match="declares a wrong size"):
             await pack.finish()
         assert [len(node.link_sizes) for node in pack._nodes.values()] == [1]

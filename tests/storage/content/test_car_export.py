@@ -7,7 +7,7 @@ import pytest
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1, ImportProfile
@@ -38,7 +38,7 @@ async def sent(
 @EVERY_PROFILE
 async def test_all_of_it_goes_out(place: House, profile: ImportProfile) -> None:
     root, blocks = house_of_files(profile, 3000)
-    await take(place, b"".join(written([root], blocks)))
+    await take(place, b"".join(write_car([root], blocks)))
     assert sorted(map(str, dict(await sent(place, root, [])))) == sorted(map(str, dict(blocks)))
 
 
@@ -52,21 +52,23 @@ async def test_what_was_imported_goes_out_too(place: House, profile: ImportProfi
 async def test_the_way_is_proved(place: House) -> None:
     """A client that has only the root's CID can check each step to the block at the end."""
     root, blocks = house_of_files(V1, 3000)
-    await take(place, b"".join(written([root], blocks)))
+    await take(place, b"".join(write_car([root], blocks)))
     for scope, most in ((DagScope.BLOCK, 4), (DagScope.ENTITY, 30), (DagScope.ALL, 30)):
         found = await sent(place, root, ["in", "big"], scope)
         assert found[0][0] == root
         assert len(found) <= most
-        linked = {root} | {link.cid for cid, data in found if cid.codec == DAG_PB for link in dagpb.decode(data).links}
+        linked = {root} | {
+            link.cid for cid, data in found if cid.codec == DAG_PB for link in dagpb.decode_node(data).links
+        }
         assert {cid for cid, _ in found} <= linked
 
 
 async def test_the_list_of_a_folder_goes_out_without_its_files(place: House) -> None:
     root, blocks = house_of_files(V1, 3000)
-    await take(place, b"".join(written([root], blocks)))
+    await take(place, b"".join(write_car([root], blocks)))
     found = await sent(place, root, [], DagScope.ENTITY)
     assert 1 < len(found) < 500
-    assert all(dagpb.decode(data).unixfs.kind is UnixfsKind.SHARD for _, data in found)
+    assert all(dagpb.decode_node(data).unixfs.kind is UnixfsKind.SHARD for _, data in found)
     assert len(await sent(place, root, [], DagScope.BLOCK)) == 1
 
 
@@ -77,7 +79,7 @@ async def test_the_list_of_a_folder_goes_out_without_its_files(place: House) -> 
 async def test_parts_of_a_file(place: House, text: str, leaves: Iterable[int]) -> None:
     _, (tree,) = await place.keep(CONTENT)
     found = await sent(place, tree.cid, [], span=EntityBytes.parse(text))
-    wanted = [Cid.of(RAW, CONTENT[n * V1.chunk : (n + 1) * V1.chunk]) for n in leaves]
+    wanted = [Cid.for_block(RAW, CONTENT[n * V1.chunk : (n + 1) * V1.chunk]) for n in leaves]
     assert [cid for cid, _ in found] == [tree.cid, *wanted]
 
 
@@ -96,29 +98,31 @@ async def test_it_ends(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_what_is_there_many_times_goes_out_once(place: House) -> None:
     """2^50 files by 51 blocks."""
-    blocks: Blocks = [(Cid.of(RAW, b"x"), b"x")]
+    blocks: Blocks = [(Cid.for_block(RAW, b"x"), b"x")]
     for _ in range(50):
         below = blocks[-1][0]
-        node = dagpb.encode([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
-        blocks.append((Cid.of(DAG_PB, node), node))
-    kept = await take(place, b"".join(written([blocks[-1][0]], blocks)))
+        node = dagpb.encode_node([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
+    kept = await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
     assert len(await sent(place, kept.cid, [])) == 51
 
 
 @pytest.mark.parametrize("first", [RAW, DAG_PB])
 async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(place: House, first: int) -> None:
-    leaf = (Cid.of(RAW, b"x"), b"x")
-    node = dagpb.encode([PBLink(leaf[0], "", 1)], UnixfsData(UnixfsKind.FILE, size=1, sizes=[1]))
-    both = [Cid.of(codec, node) for codec in ((RAW, DAG_PB) if first == RAW else (DAG_PB, RAW))]
+    leaf = (Cid.for_block(RAW, b"x"), b"x")
+    node = dagpb.encode_node([PBLink(leaf[0], "", 1)], UnixfsData(UnixfsKind.FILE, size=1, sizes=[1]))
+    both = [Cid.for_block(codec, node) for codec in ((RAW, DAG_PB) if first == RAW else (DAG_PB, RAW))]
     links = [PBLink(cid, name, len(node)) for cid, name in zip(both, "ab", strict=True)]
-    folder = dagpb.encode(links, UnixfsData(UnixfsKind.DIRECTORY))
-    root = Cid.of(DAG_PB, folder)
-    await take(place, b"".join(written([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
+    folder = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
+    root = Cid.for_block(DAG_PB, folder)
+    await take(place, b"".join(write_car([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
     assert sorted(data for _, data in await sent(place, root, [])) == sorted([folder, node, b"x"])
 
 
 async def test_content_in_cids_is_no_block(place: House) -> None:
-    node = dagpb.encode([PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
-    cid = Cid.of(DAG_PB, node)
-    await take(place, b"".join(written([cid], [(cid, node)])))
+    node = dagpb.encode_node(
+        [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4])
+    )
+    cid = Cid.for_block(DAG_PB, node)
+    await take(place, b"".join(write_car([cid], [(cid, node)])))
     assert await sent(place, cid, []) == [(cid, node)]

@@ -8,7 +8,7 @@ from roost.storage.content import car_receiver
 from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
@@ -25,14 +25,14 @@ def dialect() -> str:
 
 async def refused(place: House, blocks: Iterable[tuple[Cid, bytes]], roots: list[Cid], why: str) -> None:
     with pytest.raises(MalformedContent, match=why):
-        await take(place, b"".join(written(roots, blocks)))
+        await take(place, b"".join(write_car(roots, blocks)))
     assert not [blob async for blob in place.content._blobs.list()]
 
 
 @EVERY_PROFILE
 async def test_a_folder_is_read_out_of_it(place: House, profile: ImportProfile) -> None:
     root, blocks = house_of_files(profile, 3000)
-    kept = await take(place, b"".join(written([root], blocks)))
+    kept = await take(place, b"".join(write_car([root], blocks)))
     assert kept == CarContents(root, UnixfsKind.SHARD, len(CONTENT) + 5 * 3000, 3001)
     steps = await place.reader.resolve(place.scope, root, ["in", "big"])
     parts = [piece async for piece in place.reader.stream_file(place.scope, steps[-1], 1_000_000, 3_000_001)]
@@ -43,7 +43,7 @@ async def test_a_folder_is_read_out_of_it(place: House, profile: ImportProfile) 
 @EVERY_PROFILE
 async def test_a_file_alone(place: House, profile: ImportProfile) -> None:
     tree, blocks = blocks_of(profile, CONTENT)
-    kept = await take(place, b"".join(written([tree.cid], reversed(blocks))), 1 << 22)
+    kept = await take(place, b"".join(write_car([tree.cid], reversed(blocks))), 1 << 22)
     assert kept == CarContents(tree.cid, UnixfsKind.FILE, len(CONTENT), 1)
     for cid, block in blocks:
         assert await place.reader.read_block(place.scope, cid) == block
@@ -51,7 +51,7 @@ async def test_a_file_alone(place: House, profile: ImportProfile) -> None:
 
 async def test_a_block_alone(place: House) -> None:
     tree, blocks = blocks_of(V1, b"small")
-    assert await take(place, b"".join(written([tree.cid], blocks))) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
+    assert await take(place, b"".join(write_car([tree.cid], blocks))) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
     stat = await place.reader.stat(place.scope, tree.cid)
     assert b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)]) == b"small"
 
@@ -71,7 +71,7 @@ async def test_one_root_is_needed(place: House) -> None:
 
 async def test_what_is_cut_off_or_changed(place: House) -> None:
     root, blocks = house_of_files(V1)
-    data = b"".join(written([root], blocks))
+    data = b"".join(write_car([root], blocks))
     for broken in (data[:-1], data[:3_000_000] + b"!" + data[3_000_001:]):
         with pytest.raises(MalformedContent):
             await take(place, broken)
@@ -79,28 +79,28 @@ async def test_what_is_cut_off_or_changed(place: House) -> None:
 
 
 async def test_what_belongs_to_no_file(place: House) -> None:
-    odd = Cid.of(DAG_CBOR, b"\xa0")
+    odd = Cid.for_block(DAG_CBOR, b"\xa0")
     await refused(place, [(odd, b"\xa0")], [odd], "a link with an unsupported codec")
-    link = dagpb.encode([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
-    cid = Cid.of(DAG_PB, link)
+    link = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
+    cid = Cid.for_block(DAG_PB, link)
     await refused(place, [(cid, link)], [cid], "neither a file nor a folder")
 
 
 @pytest.mark.parametrize("sizes", [[4], [6], [], [5, 0]])
 async def test_files_that_tell_wrong_sizes(place: House, sizes: list[int]) -> None:
-    small = Cid.of(RAW, b"small")
-    lie = dagpb.encode([PBLink(small, "", 5)], UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
-    cid = Cid.of(DAG_PB, lie)
+    small = Cid.for_block(RAW, b"small")
+    lie = dagpb.encode_node([PBLink(small, "", 5)], UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
+    cid = Cid.for_block(DAG_PB, lie)
     await refused(place, [(small, b"small"), (cid, lie)], [cid], "declares a wrong size")
 
 
 async def test_files_that_are_too_deep(place: House) -> None:
-    blocks: Blocks = [(Cid.of(RAW, b"small"), b"small")]
+    blocks: Blocks = [(Cid.for_block(RAW, b"small"), b"small")]
     for _ in range(65):
-        node = dagpb.encode([PBLink(blocks[-1][0], "", 5)], UnixfsData(UnixfsKind.FILE, size=5, sizes=[5]))
-        blocks.append((Cid.of(DAG_PB, node), node))
+        node = dagpb.encode_node([PBLink(blocks[-1][0], "", 5)], UnixfsData(UnixfsKind.FILE, size=5, sizes=[5]))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
     await refused(place, blocks, [blocks[-1][0]], "too deep")
-    assert (await take(place, b"".join(written([blocks[-2][0]], blocks)))).size == 5
+    assert (await take(place, b"".join(write_car([blocks[-2][0]], blocks)))).size == 5
 
 
 async def test_it_holds_so_many_blocks_and_links(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,37 +114,37 @@ async def test_it_holds_so_many_blocks_and_links(place: House, monkeypatch: pyte
 
 async def test_a_folder_of_folders_twice_each_is_counted(place: House) -> None:
     """2^60 empty files by 61 blocks, counted without going through them."""
-    blocks: Blocks = [(Cid.of(RAW, b""), b"")]
+    blocks: Blocks = [(Cid.for_block(RAW, b""), b"")]
     for _ in range(60):
         below = blocks[-1][0]
-        node = dagpb.encode([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
-        blocks.append((Cid.of(DAG_PB, node), node))
-    kept = await take(place, b"".join(written([blocks[-1][0]], blocks)))
+        node = dagpb.encode_node([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
+    kept = await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
     assert kept.files == 2**31 - 1
 
 
 async def test_more_bytes_than_can_be_counted(place: House) -> None:
     block = b"x" * 100
-    blocks: Blocks = [(Cid.of(RAW, block), block)]
+    blocks: Blocks = [(Cid.for_block(RAW, block), block)]
     for level in range(40):
         below = [PBLink(blocks[-1][0], name, 0) for name in ("a", "b", "c")]
-        folder = dagpb.encode(below, UnixfsData(UnixfsKind.DIRECTORY))
-        blocks.append((Cid.of(DAG_PB, folder), folder))
+        folder = dagpb.encode_node(below, UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.for_block(DAG_PB, folder), folder))
         if level == 10:
-            await take(place, b"".join(written([blocks[-1][0]], blocks)))
+            await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
     with pytest.raises(MalformedContent, match="larger than"):
-        await take(place, b"".join(written([blocks[-1][0]], blocks)))
+        await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
 
 
 async def test_content_in_cids(place: House) -> None:
     tiny = Cid(1, RAW, IDENTITY, b"tiny")
-    node = dagpb.encode([PBLink(tiny, "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
-    cid = Cid.of(DAG_PB, node)
-    assert (await take(place, b"".join(written([cid], [(cid, node)])))).size == 4
+    node = dagpb.encode_node([PBLink(tiny, "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
+    cid = Cid.for_block(DAG_PB, node)
+    assert (await take(place, b"".join(write_car([cid], [(cid, node)])))).size == 4
 
 
 async def test_blocks_beside_the_root_are_not_content(place: House) -> None:
     tree, blocks = blocks_of(V1, b"small")
-    await take(place, b"".join(written([tree.cid], [*blocks, (Cid.of(RAW, b"beside"), b"beside")])))
+    await take(place, b"".join(write_car([tree.cid], [*blocks, (Cid.for_block(RAW, b"beside"), b"beside")])))
     with pytest.raises(ContentNotFound):
-        await place.reader.read_block(place.scope, Cid.of(RAW, b"beside"))
+        await place.reader.read_block(place.scope, Cid.for_block(RAW, b"beside"))

@@ -13,7 +13,7 @@ from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import MAX_FILE_DEPTH
 from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.storage.cars import take
@@ -40,18 +40,18 @@ def grown(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, by
         data = own + b"".join(data for _, data in below)
         told = chance.choice([None, len(data)])
         links = [PBLink(cid, "", chance.randint(0, 1 << 40)) for cid, _ in below]
-        node = dagpb.encode(links, UnixfsData(UnixfsKind.FILE, own, told, sizes))
-        cid = Cid.of(DAG_PB, node, chance.choice([0, 1]))
+        node = dagpb.encode_node(links, UnixfsData(UnixfsKind.FILE, own, told, sizes))
+        cid = Cid.for_block(DAG_PB, node, chance.choice([0, 1]))
         blocks[cid] = node
         return cid, data
     if form == "inline":
         return Cid(1, RAW, IDENTITY, own[:40]), own[:40]
     if form == "node":
-        leaf = dagpb.encode([], UnixfsData(chance.choice([UnixfsKind.FILE, UnixfsKind.RAW]), own, len(own)))
-        cid = Cid.of(DAG_PB, leaf)
+        leaf = dagpb.encode_node([], UnixfsData(chance.choice([UnixfsKind.FILE, UnixfsKind.RAW]), own, len(own)))
+        cid = Cid.for_block(DAG_PB, leaf)
         blocks[cid] = leaf
     else:
-        cid = Cid.of(RAW, own)
+        cid = Cid.for_block(RAW, own)
         blocks[cid] = own
     return cid, own
 
@@ -71,7 +71,7 @@ def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -
     block = cid.digest if cid.hash == IDENTITY else blocks[cid.digest]
     if cid.codec != DAG_PB:
         return block[begin:end]
-    node = dagpb.decode(block)
+    node = dagpb.decode_node(block)
     found, at = node.unixfs.data[begin:end], len(node.unixfs.data)
     for link, size in zip(node.links, node.unixfs.sizes, strict=True):
         if at < end and at + size > begin:
@@ -84,7 +84,7 @@ def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -
 async def test_every_range_is_the_file_s(place: House, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    kept = await take(place, b"".join(written([root], chance.sample(list(blocks.items()), len(blocks)))))
+    kept = await take(place, b"".join(write_car([root], chance.sample(list(blocks.items()), len(blocks)))))
     assert (kept.cid, kept.kind, kept.size) == (root, UnixfsKind.FILE, len(data))
     for begin, end in ranges(chance, len(data)):
         assert await read(place, root, begin, end) == data[begin:end]
@@ -94,7 +94,7 @@ async def test_every_range_is_the_file_s(place: House, seed: int) -> None:
 async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    await take(place, b"".join(written([root], blocks.items())))
+    await take(place, b"".join(write_car([root], blocks.items())))
     steps = await place.reader.resolve(place.scope, root, [])
     for begin, end in ranges(chance, len(data)):
         if begin == end:
@@ -112,7 +112,7 @@ async def test_a_byte_that_changed_is_never_read(place: House, seed: int) -> Non
     """Damage anywhere in the pack: a range is right, or it is refused."""
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    await take(place, b"".join(written([root], blocks.items())))
+    await take(place, b"".join(write_car([root], blocks.items())))
     (blob,) = [blob async for blob in place.content._blobs.list()]
     path = place.blob(blob.key)
     broken = bytearray(path.read_bytes())
@@ -126,13 +126,13 @@ async def test_a_byte_that_changed_is_never_read(place: House, seed: int) -> Non
 
 
 async def test_as_deep_as_it_may_be(place: House) -> None:
-    blocks: Graph = {Cid.of(RAW, b"deep"): b"deep"}
+    blocks: Graph = {Cid.for_block(RAW, b"deep"): b"deep"}
     for _ in range(MAX_FILE_DEPTH):
         below = list(blocks)[-1]
-        node = dagpb.encode([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
-        blocks[Cid.of(DAG_PB, node)] = node
+        node = dagpb.encode_node([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
+        blocks[Cid.for_block(DAG_PB, node)] = node
     root = list(blocks)[-1]
-    await take(place, b"".join(written([root], blocks.items())))
+    await take(place, b"".join(write_car([root], blocks.items())))
     assert await read(place, root, 1, 3) == b"ee"
 
 

@@ -5,7 +5,7 @@ import pytest
 from roost.drivers.blob.contract import BlobNotFound
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
 from tests.storage.cars import blocks_of, house_of_files
@@ -42,7 +42,7 @@ async def test_the_same_files_under_another_profile(place: House, before: Import
 async def test_a_pack_that_is_a_car(place: House) -> None:
     root, blocks = house_of_files(V1)
     async with place.content.receive(V1) as pack:
-        await pack.write(b"".join(written([root], blocks)))
+        await pack.write(b"".join(write_car([root], blocks)))
         await pack.end_file()
         car = await place.content.reimporter.import_car(pack)
         kept = await car.finish()

@@ -7,7 +7,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.scrub import RECHECK_AFTER, ContentScrubber
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, blocks_of, take
 from tests.storage.house import CONTENT, House
@@ -45,7 +45,7 @@ async def test_each_pack_is_checked_once_in_a_while(
 ) -> None:
     await place.keep(CONTENT, b"small", b"", profile=profile)
     tree, blocks = blocks_of(profile, b"in a CAR")
-    await take(place, b"".join(written([tree.cid], blocks)))
+    await take(place, b"".join(write_car([tree.cid], blocks)))
     assert await everything(scrub) == 2
     assert scrub.damaged_packs == 0
     assert await everything(scrub) == 0

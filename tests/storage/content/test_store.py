@@ -22,7 +22,7 @@ from tests.storage.house import House
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
-A, B, NODE = Cid.of(RAW, b"a"), Cid.of(RAW, b"b"), Cid.of(DAG_PB, b"node")
+A, B, NODE = Cid.for_block(RAW, b"a"), Cid.for_block(RAW, b"b"), Cid.for_block(DAG_PB, b"node")
 ROWS = (
     BlockRow(A, BlockLocation.SLICE, 0, 1),
     BlockRow(B, BlockLocation.FRAMED, 1 << 40, 1),
@@ -115,7 +115,7 @@ def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
     again = (
         ROWS[0],
         BlockRow(A, BlockLocation.SLICE, 5, 1),
-        *(BlockRow(Cid.of(RAW, bytes([n])), BlockLocation.SLICE, n, 1) for n in range(9)),
+        *(BlockRow(Cid.for_block(RAW, bytes([n])), BlockLocation.SLICE, n, 1) for n in range(9)),
     )
     pack_id = keep(place, rows=again)
     rows = place.db.run(lambda connection: store.list_blocks(connection, pack_id, b"", 100))
@@ -125,7 +125,9 @@ def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
 
 
 def test_many_blocks_at_once(place: House) -> None:
-    rows = [BlockRow(Cid.of(RAW, str(number).encode()), BlockLocation.SLICE, number, 1) for number in range(4001)]
+    rows = [
+        BlockRow(Cid.for_block(RAW, str(number).encode()), BlockLocation.SLICE, number, 1) for number in range(4001)
+    ]
     pack_id = keep(place, rows=rows)
     seen: list[bytes] = []
     after = b""

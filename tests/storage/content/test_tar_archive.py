@@ -13,15 +13,15 @@ from roost.storage.content import tar_archive
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
 from roost.storage.content.tar_archive import TarArchive
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, take
 from tests.storage.house import CONTENT, House, entry
 
-LEAF = Cid.of(RAW, b"x")
+LEAF = Cid.for_block(RAW, b"x")
 
 
 @pytest.fixture
@@ -63,19 +63,19 @@ async def kept(place: House, profile: ImportProfile, files: Mapping[str, bytes],
         tree, more = blocks_of(profile, data)
         entries.append(entry(name, tree))
         blocks += more
-    made = folder(profile, entries)
+    made = build_folder(profile, entries)
     blocks += [(node.cid, node.data) for node in made.nodes]
     if below:
-        made = folder(profile, [entry(below, made)])
+        made = build_folder(profile, [entry(below, made)])
         blocks += [(node.cid, node.data) for node in made.nodes]
-    return (await take(place, b"".join(written([made.cid], blocks)))).cid
+    return (await take(place, b"".join(write_car([made.cid], blocks)))).cid
 
 
 async def hostile(place: House, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
     """A folder as its maker wants it, of which one link leads to one byte."""
-    node = dagpb.encode(links, UnixfsData(kind))
-    cid = Cid.of(DAG_PB, node)
-    await take(place, b"".join(written([cid], [(cid, node), (LEAF, b"x")])))
+    node = dagpb.encode_node(links, UnixfsData(kind))
+    cid = Cid.for_block(DAG_PB, node)
+    await take(place, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
     return cid
 
 
@@ -176,19 +176,19 @@ async def test_no_name_is_there_twice(place: House) -> None:
 
 
 async def test_no_name_hides_in_a_shard(place: House) -> None:
-    node = dagpb.encode([PBLink(LEAF, "00../x", 1)], UnixfsData(UnixfsKind.SHARD, b"\1", hash=0x22, fanout=256))
-    cid = Cid.of(DAG_PB, node)
-    await take(place, b"".join(written([cid], [(cid, node), (LEAF, b"x")])))
+    node = dagpb.encode_node([PBLink(LEAF, "00../x", 1)], UnixfsData(UnixfsKind.SHARD, b"\1", hash=0x22, fanout=256))
+    cid = Cid.for_block(DAG_PB, node)
+    await take(place, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
     with pytest.raises(NotArchivable):
         await (await made(place, cid)).check()
 
 
 async def test_links_between_files_do_not_go_out(place: House) -> None:
-    target = dagpb.encode([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
-    symlink = Cid.of(DAG_PB, target)
-    node = dagpb.encode([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
-    cid = Cid.of(DAG_PB, node)
-    await take(place, b"".join(written([cid], [(cid, node), (symlink, target)])))
+    target = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
+    symlink = Cid.for_block(DAG_PB, target)
+    node = dagpb.encode_node([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
+    cid = Cid.for_block(DAG_PB, node)
+    await take(place, b"".join(write_car([cid], [(cid, node), (symlink, target)])))
     with pytest.raises(NotArchivable):
         await (await made(place, cid)).check()
 
@@ -198,9 +198,9 @@ async def tower(place: House, height: int, names: Sequence[str]) -> Cid:
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
-        node = dagpb.encode([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
-        blocks.append((Cid.of(DAG_PB, node), node))
-    await take(place, b"".join(written([blocks[-1][0]], blocks)))
+        node = dagpb.encode_node([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
+        blocks.append((Cid.for_block(DAG_PB, node), node))
+    await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
     return blocks[-1][0]
 
 

@@ -7,10 +7,10 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import ContentNetwork, ContentScope
-from roost.storage.files.damage import damaged, describe
+from roost.storage.files.damage import damaged_files, describe_holders
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.cars import blocks_of
@@ -55,16 +55,16 @@ async def test_the_same_content_heals_a_damaged_file(place: House, files: FileSe
     flip(path)
     with pytest.raises(ContentDamaged):
         await read(place, first)
-    assert [one.id async for one in damaged(place.db)] == [first.id]
+    assert [one.id async for one in damaged_files(place.db)] == [first.id]
     await place.content.scrubber.count_damaged()
     assert place.content.scrubber.damaged_packs == 1
     again, _ = await add(place, files)
     assert (again.id, again.created_at, again.is_duplicate) == (first.id, first.created_at, True)
     assert await read(place, first) == CONTENT
-    assert [one.id async for one in damaged(place.db)] == []
+    assert [one.id async for one in damaged_files(place.db)] == []
     await place.content.scrubber.count_damaged()
     assert place.content.scrubber.damaged_packs == 0
-    assert await files.capacity.usage(place.tenant_id) == (len(CONTENT), None)
+    assert await files.quota.usage(place.tenant_id) == (len(CONTENT), None)
 
 
 async def test_a_whole_one_is_kept_as_it_is(place: House, files: FileService) -> None:
@@ -82,7 +82,7 @@ async def test_a_car_heals_it_too(place: House, files: FileService) -> None:
         await read(place, first)
     tree, blocks = blocks_of(V1, CONTENT)
     async with place.content.receive_car() as car:
-        await car.write(b"".join(written([tree.cid], blocks)))
+        await car.write(b"".join(write_car([tree.cid], blocks)))
         kept = await car.finish()
         arrival = NewFile(place.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
         again = await car.commit(lambda connection: files.add(connection, arrival, car.pack_id))
@@ -101,7 +101,7 @@ async def test_another_tenants_stays_as_it_is(place: House, files: FileService) 
     assert await read(place, mine) == CONTENT
     with pytest.raises(ContentDamaged):
         await read(place, theirs)
-    assert [one.id async for one in damaged(place.db)] == [theirs.id]
+    assert [one.id async for one in damaged_files(place.db)] == [theirs.id]
 
 
 async def test_whose_it_is_is_told_in_words(
@@ -109,12 +109,12 @@ async def test_whose_it_is_is_told_in_words(
 ) -> None:
     file, path = await add(place, files)
     flip(path)
-    place.content.scrubber.describe_holders = describe
+    place.content.scrubber.describe_holders = describe_holders
     while await place.content.scrubber.scrub_next():
         pass
     said = "".join(capsys.readouterr())
     for word in (file.id, file.cid, file.tenant_id, "'n'"):
         assert word in said
-    described = await place.db.read(lambda connection: describe(connection, ["snapshot/1", f"file/{file.id}"]))
+    described = await place.db.read(lambda connection: describe_holders(connection, ["snapshot/1", f"file/{file.id}"]))
     assert described[0] == "snapshot/1"
     assert file.cid in described[1]

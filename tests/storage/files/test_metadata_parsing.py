@@ -19,12 +19,12 @@ from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, V1
     ],
 )
 def test_keyvalues(given: object) -> None:
-    assert metadata_parsing.keyvalues(given) == {"a": 1, "b": "x"}
+    assert metadata_parsing.parse_keyvalues(given) == {"a": 1, "b": "x"}
 
 
 def test_a_key_that_is_named_keyvalues() -> None:
-    assert metadata_parsing.keyvalues({"keyvalues": "text"}) == {"keyvalues": "text"}
-    assert metadata_parsing.keyvalues("") == {}
+    assert metadata_parsing.parse_keyvalues({"keyvalues": "text"}) == {"keyvalues": "text"}
+    assert metadata_parsing.parse_keyvalues("") == {}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_key_that_is_named_keyvalues() -> None:
 )
 def test_which_side_of_a_pair_is_wrong(given: object, told: str) -> None:
     with pytest.raises(InvalidFileMetadata) as raised:
-        metadata_parsing.keyvalues(given)
+        metadata_parsing.parse_keyvalues(given)
     assert raised.value.message.startswith(told)
 
 
@@ -53,46 +53,63 @@ def test_which_side_of_a_pair_is_wrong(given: object, told: str) -> None:
 )
 def test_keyvalues_that_are_none(given: object) -> None:
     with pytest.raises(InvalidFileMetadata):
-        metadata_parsing.keyvalues(given)
+        metadata_parsing.parse_keyvalues(given)
 
 
 def test_expiry() -> None:
     later = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
     assert (
-        metadata_parsing.expiry(str(int(later.timestamp()))) == metadata_parsing.expiry(int(later.timestamp())) == later
+        metadata_parsing.parse_expiry(str(int(later.timestamp())))
+        == metadata_parsing.parse_expiry(int(later.timestamp()))
+        == later
     )
-    assert metadata_parsing.expiry(None) is metadata_parsing.expiry("") is None
+    assert metadata_parsing.parse_expiry(None) is metadata_parsing.parse_expiry("") is None
 
 
 @pytest.mark.parametrize("given", ["1", 1, "-1", "x", "1e9", "\u0663", "9" * 15, 9 * 10**14, "9" * 5000])
 def test_no_expiry(given: str | int) -> None:
     with pytest.raises(InvalidFileMetadata):
-        metadata_parsing.expiry(given)
+        metadata_parsing.parse_expiry(given)
 
 
 def test_profiles() -> None:
-    assert [metadata_parsing.profile(text) for text in (None, "", "0", "v0", "1", "v1")] == [V1, V1, V0, V0, V1, V1]
-    assert metadata_parsing.profile("unixfs-v1-2025") is UNIXFS_V1_2025
+    assert [metadata_parsing.parse_profile(text) for text in (None, "", "0", "v0", "1", "v1")] == [
+        V1,
+        V1,
+        V0,
+        V0,
+        V1,
+        V1,
+    ]
+    assert metadata_parsing.parse_profile("unixfs-v1-2025") is UNIXFS_V1_2025
     with pytest.raises(InvalidFileMetadata):
-        metadata_parsing.profile("v2")
+        metadata_parsing.parse_profile("v2")
 
 
 @pytest.mark.parametrize("text", ["Public", "", "prod", "public "])
 def test_no_network(text: str) -> None:
-    assert metadata_parsing.network("public") is ContentNetwork.PUBLIC
+    assert metadata_parsing.parse_network("public") is ContentNetwork.PUBLIC
     with pytest.raises(InvalidFileMetadata):
-        metadata_parsing.network(text)
+        metadata_parsing.parse_network(text)
 
 
 def test_groups() -> None:
-    assert (metadata_parsing.group("g"), metadata_parsing.group(""), metadata_parsing.group(None)) == ("g", None, None)
+    assert (
+        metadata_parsing.parse_group_id("g"),
+        metadata_parsing.parse_group_id(""),
+        metadata_parsing.parse_group_id(None),
+    ) == ("g", None, None)
     for text in ("a\0", "\ud800"):
         with pytest.raises(InvalidFileMetadata):
-            metadata_parsing.group(text)
+            metadata_parsing.parse_group_id(text)
 
 
 def test_names() -> None:
-    assert (metadata_parsing.name("n"), metadata_parsing.name(""), metadata_parsing.name(None)) == ("n", None, None)
+    assert (metadata_parsing.parse_name("n"), metadata_parsing.parse_name(""), metadata_parsing.parse_name(None)) == (
+        "n",
+        None,
+        None,
+    )
     for text in ("n" * 256, "a\0", "\ud800"):
         with pytest.raises(InvalidFileMetadata):
-            metadata_parsing.name(text)
+            metadata_parsing.parse_name(text)

@@ -1,12 +1,12 @@
 import pytest
 
 from roost.storage.files.errors import InvalidFileMetadata
-from roost.storage.files.model import checked_keyvalues
+from roost.storage.files.model import check_keyvalues
 
 
 def test_keyvalues() -> None:
     given = {"a": "1", "b": 2, "c": 2.5, "d": True}
-    assert checked_keyvalues(given) == given
+    assert check_keyvalues(given) == given
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_keyvalues() -> None:
 )
 def test_keyvalues_that_are_none(given: dict[str, object]) -> None:
     with pytest.raises(InvalidFileMetadata):
-        checked_keyvalues(given)
+        check_keyvalues(given)
 
 
 def test_a_pair_fits_into_an_index() -> None:
-    assert checked_keyvalues({"k" * 255: "v" * 1024})
+    assert check_keyvalues({"k" * 255: "v" * 1024})
     with pytest.raises(InvalidFileMetadata):
-        checked_keyvalues({"k": "\N{PARTY POPPER}" * 1024})
+        check_keyvalues({"k": "\N{PARTY POPPER}" * 1024})

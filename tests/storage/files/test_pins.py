@@ -36,7 +36,7 @@ async def test_conditions(place: House, files: FileService) -> None:
 
     async def found(operator: str, value: str | float, until: str | float | None = None, *, negated: bool) -> set[str]:
         condition = KeyvalueCondition("n", operator, value, until, negated)
-        pins, count = await files.pins(place.tenant_id, PinFilter(conditions=[condition]), 100, 0)
+        pins, count = await files.list_pins(place.tenant_id, PinFilter(conditions=[condition]), 100, 0)
         assert count == len(pins)
         return {str(pin.note.name) for pin in pins}
 
@@ -59,4 +59,4 @@ async def test_conditions(place: House, files: FileService) -> None:
 async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: FileService) -> None:
     file = await add(place, files, FileMetadata("one"))
     for part, wanted in ((file.cid[10:20], 1), (file.cid[10:20].upper(), 0), ("%", 0)):
-        assert (await files.pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted
+        assert (await files.list_pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted

@@ -32,7 +32,7 @@ async def add(place: House, files: FileService, data: bytes, network: ContentNet
 
 
 async def kept(place: House, files: FileService) -> int:
-    size, most = await files.capacity.usage(place.tenant_id)
+    size, most = await files.quota.usage(place.tenant_id)
     assert most == 1000
     return size
 
@@ -79,7 +79,7 @@ async def test_many_at_once_do_not_get_past_it(place: House, files: FileService)
 async def test_a_paid_plan_may_have_any_number(place: House, files: FileService) -> None:
     await place.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.PAID))
     await add(place, files, b"1" * 5000)
-    assert await files.capacity.usage(place.tenant_id) == (5000, None)
+    assert await files.quota.usage(place.tenant_id) == (5000, None)
     await place.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.FREE))
     with pytest.raises(StorageQuotaExceeded):
         await add(place, files, b"2")

@@ -149,7 +149,7 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 
 def test_how_a_file_is_told() -> None:
-    assert schemas.item(FILE).model_dump(mode="json") == {
+    assert schemas.file_item(FILE).model_dump(mode="json") == {
         "id": "i",
         "user_id": "t",
         "name": "n",
@@ -167,7 +167,7 @@ def test_how_a_file_is_told() -> None:
 
 
 def test_pages_of_files() -> None:
-    told = schemas.listed([replace(FILE, note=FileMetadata())], None).model_dump(mode="json")
+    told = schemas.file_list([replace(FILE, note=FileMetadata())], None).model_dump(mode="json")
     assert told["next_page_token"] is None
     assert [told["files"][0][name] for name in ("name", "group_id", "expires_at")] == [None] * 3
-    assert schemas.listed([], "next").next_page_token == "next"
+    assert schemas.file_list([], "next").next_page_token == "next"

@@ -14,7 +14,7 @@ from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, checked_keyvalues
+from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, check_keyvalues
 from roost.storage.files.service import FileService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.house import House
@@ -103,12 +103,12 @@ async def test_filters(place: House, files: FileService) -> None:
 
 async def test_a_note_can_be_changed(place: House, files: FileService) -> None:
     file = await add(place, files, b"1", FileMetadata("old", {"a": "1"}))
-    changed = await files.note(place.tenant_id, PRIVATE, file.id, FileMetadata("new", {"b": "2"}))
+    changed = await files.set_metadata(place.tenant_id, PRIVATE, file.id, FileMetadata("new", {"b": "2"}))
     assert (await files.get(place.tenant_id, PRIVATE, file.id)).note == changed.note == FileMetadata("new", {"b": "2"})
     page, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(keyvalues={"a": "1"}), None, 10)
     assert page == []
     with pytest.raises(FileNotFound):
-        await files.note(place.other_id, PRIVATE, file.id, FileMetadata("theirs"))
+        await files.set_metadata(place.other_id, PRIVATE, file.id, FileMetadata("theirs"))
 
 
 async def test_files_whose_time_is_over_go(place: House, files: FileService) -> None:
@@ -122,14 +122,14 @@ async def test_files_whose_time_is_over_go(place: House, files: FileService) -> 
 
 async def test_who_watches_is_told_inside_the_transaction(place: House, files: FileService) -> None:
     told: list[tuple[FileEvent, str, str | None, str | None]] = []
-    files.watch(
+    files.add_listener(
         lambda _, change, file, before: told.append(
             (change, file.id, file.note.name, None if before is None else before.note.name)
         )
     )
     file = await add(place, files, b"one", FileMetadata("one"))
     await add(place, files, b"one", FileMetadata("again"))
-    await files.note(place.tenant_id, PRIVATE, file.id, FileMetadata("two"))
+    await files.set_metadata(place.tenant_id, PRIVATE, file.id, FileMetadata("two"))
     await files.delete(place.tenant_id, PRIVATE, file.id)
     expected = [(FileEvent.ADDED, "one", None), (FileEvent.UPDATED, "two", "one"), (FileEvent.DELETED, "two", None)]
     assert told == [(change, file.id, name, before) for change, name, before in expected]
@@ -138,7 +138,7 @@ async def test_who_watches_is_told_inside_the_transaction(place: House, files: F
 async def test_one_that_is_deleted_twice_at_once_is_told_of_once(place: House, files: FileService) -> None:
     told: list[str] = []
     file = await add(place, files, b"one")
-    files.watch(lambda _connection, _change, file, _before: told.append(file.id))
+    files.add_listener(lambda _connection, _change, file, _before: told.append(file.id))
     leaving = [files.delete(place.tenant_id, PRIVATE, file.id) for _ in range(4)]
     done = await asyncio.gather(*leaving, return_exceptions=True)
     assert sum(isinstance(one, FileNotFound) for one in done) == 3
@@ -151,7 +151,7 @@ async def test_a_watch_that_fails_undoes_the_change(place: House, files: FileSer
     def refuse(*_: object) -> None:
         raise RuntimeError
 
-    files.watch(refuse)
+    files.add_listener(refuse)
     with pytest.raises(RuntimeError):
         await files.delete(place.tenant_id, PRIVATE, file.id)
     assert await files.get(place.tenant_id, PRIVATE, file.id) == file
@@ -176,7 +176,7 @@ async def test_of_two_changes_at_once_both_count(place: House, files: FileServic
 async def test_nothing_changes_after_a_delete(place: House, files: FileService) -> None:
     file, loop = await add(place, files, b"one", FileMetadata("n")), asyncio.get_running_loop()
     mine, others, told = (place.tenant_id, PRIVATE, file.id), [], []
-    files.watch(lambda _connection, change, _file, _before: told.append(change))
+    files.add_listener(lambda _connection, change, _file, _before: told.append(change))
 
     def change(note: FileMetadata) -> FileMetadata:
         others.append(asyncio.wrap_future(meanwhile(place.db, loop, files.delete(*mine)), loop=loop))
@@ -204,7 +204,7 @@ async def test_time_that_is_given_in_the_last_moment_counts(place: House, files:
 
 async def test_the_longest_pairs_are_kept(place: House, files: FileService) -> None:
     wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # texts that repeat would be packed
-    file = await add(place, files, b"one", FileMetadata("n", checked_keyvalues({wide[:255]: wide[:395]})))
+    file = await add(place, files, b"one", FileMetadata("n", check_keyvalues({wide[:255]: wide[:395]})))
     found, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(keyvalues=file.note.keyvalues), None, 10)
     assert found == [file]
 
@@ -218,8 +218,8 @@ async def test_nobody_waits_for_a_search(place: House, files: FileService) -> No
     event.listen(Engine, "before_cursor_execute", note)
     try:
         await files.list(place.tenant_id, PRIVATE, FileFilter(name="n"), None, 10)
-        await files.pins(place.tenant_id, PinFilter(), 10, 0)
-        await files.total(place.tenant_id, PRIVATE)
+        await files.list_pins(place.tenant_id, PinFilter(), 10, 0)
+        await files.count_files(place.tenant_id, PRIVATE)
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert threads

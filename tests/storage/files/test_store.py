@@ -38,18 +38,18 @@ def a_file(tenant: str, place: int, note: FileMetadata | None = None, **more: An
 
 def keep(database: Database, *files: File) -> None:
     for file in files:
-        database.run(lambda connection, file=file: store.add(connection, file))
+        database.run(lambda connection, file=file: store.insert_file(connection, file))
 
 
 def found(database: Database, tenant: str, chosen: FileFilter, network: ContentNetwork = PUBLIC) -> list[str]:
-    page = database.run(lambda connection: store.page(connection, tenant, network, chosen, None, 100))
-    count, _ = database.run(lambda connection: store.count(connection, tenant, network, chosen))
+    page = database.run(lambda connection: store.list_files(connection, tenant, network, chosen, None, 100))
+    count, _ = database.run(lambda connection: store.count_files(connection, tenant, network, chosen))
     assert count == len(page)
     return sorted(file.id for file in page)
 
 
 def pinned(database: Database, tenant: str, chosen: PinFilter) -> list[str]:
-    page, count = database.run(lambda connection: store.pins(connection, tenant, chosen, 100, 0))
+    page, count = database.run(lambda connection: store.list_pins(connection, tenant, chosen, 100, 0))
     assert count == len(page)
     return sorted(file.id for file in page)
 
@@ -60,19 +60,19 @@ def test_a_row_there_and_back(database: Database, tenant: str) -> None:
     )
     file = a_file(tenant, 1, note, size=1 << 50, number_of_files=(1 << 31) - 1)
     keep(database, file)
-    assert database.run(lambda connection: store.get(connection, tenant, PUBLIC, "f1")) == file
-    assert database.run(lambda connection: store.by_cid(connection, tenant, PUBLIC, "cid1")) == file
+    assert database.run(lambda connection: store.find_file(connection, tenant, PUBLIC, "f1")) == file
+    assert database.run(lambda connection: store.find_by_cid(connection, tenant, PUBLIC, "cid1")) == file
 
 
 def test_nobody_else_sees_it(database: Database, tenant: str, other: str) -> None:
     keep(database, a_file(tenant, 1))
     for owner, network in ((other, PUBLIC), (tenant, PRIVATE)):
-        assert database.run(lambda connection, o=owner, n=network: store.get(connection, o, n, "f1")) is None
-        assert database.run(lambda connection, o=owner, n=network: store.by_cid(connection, o, n, "cid1")) is None
+        assert database.run(lambda connection, o=owner, n=network: store.find_file(connection, o, n, "f1")) is None
+        assert database.run(lambda connection, o=owner, n=network: store.find_by_cid(connection, o, n, "cid1")) is None
         assert found(database, owner, FileFilter(), network) == []
     assert pinned(database, other, PinFilter()) == []
-    assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
-    assert database.run(lambda connection: store.stands_for(connection, "f2")) is None
+    assert database.run(lambda connection: store.resolve_file_id(connection, "f1") == "f1")
+    assert database.run(lambda connection: store.resolve_file_id(connection, "f2")) is None
 
 
 def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: str) -> None:
@@ -83,7 +83,7 @@ def test_a_cid_is_there_once_unless_it_was_deleted(database: Database, tenant: s
     assert not database.run(lambda connection: store.mark_deleted(connection, "f1", NOW + timedelta(1)))
     keep(database, a_file(tenant, 2, cid="cid1"))
     assert found(database, tenant, FileFilter()) == ["f2"]
-    assert database.run(lambda connection: store.stands_for(connection, "f1") == "f1")
+    assert database.run(lambda connection: store.resolve_file_id(connection, "f1") == "f1")
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_keyvalues(database: Database, tenant: str, pairs: dict[str, Any], wante
 def test_another_note_replaces_all_keyvalues(database: Database, tenant: str) -> None:
     keep(database, a_file(tenant, 1, FileMetadata("old", {"a": "1", "b": "2"})))
     at = NOW + timedelta(hours=1)
-    database.run(lambda connection: store.set_note(connection, "f1", FileMetadata("new", {"b": "3"}), at))
+    database.run(lambda connection: store.set_metadata(connection, "f1", FileMetadata("new", {"b": "3"}), at))
     assert found(database, tenant, FileFilter(keyvalues={"b": "3"})) == ["f1"]
     assert found(database, tenant, FileFilter(keyvalues={"a": "1"})) == []
-    file = database.run(lambda connection: store.get(connection, tenant, PUBLIC, "f1"))
+    file = database.run(lambda connection: store.find_file(connection, tenant, PUBLIC, "f1"))
     assert file is not None
     assert (file.note, file.updated_at, file.created_at) == (
         FileMetadata("new", {"b": "3"}),
@@ -168,7 +168,7 @@ def walked(database: Database, tenant: str, limit: int, *, ascending: bool) -> S
     after: PageCursor | None = None
     while True:
         page = database.run(
-            lambda connection, after=after: store.page(
+            lambda connection, after=after: store.list_files(
                 connection, tenant, PUBLIC, FileFilter(ascending=ascending), after, limit
             )
         )
@@ -241,7 +241,7 @@ def test_slices_of_the_older_list(database: Database, tenant: str) -> None:
     keep(database, *(a_file(tenant, place) for place in range(1, 6)))
 
     def part(limit: int, offset: int) -> list[str]:
-        page, count = database.run(lambda connection: store.pins(connection, tenant, PinFilter(), limit, offset))
+        page, count = database.run(lambda connection: store.list_pins(connection, tenant, PinFilter(), limit, offset))
         assert count == 5
         return [file.id for file in page]
 
@@ -252,15 +252,15 @@ def test_slices_of_the_older_list(database: Database, tenant: str) -> None:
 
 def test_bytes_are_summed(database: Database, tenant: str, other: str) -> None:
     keep(database, a_file(tenant, 1, size=1 << 61), a_file(tenant, 2, size=1 << 61), a_file(other, 3))
-    assert database.run(lambda connection: store.count(connection, tenant, PUBLIC, FileFilter())) == (2, 1 << 62)
-    assert database.run(lambda connection: store.count(connection, tenant, PRIVATE, FileFilter())) == (0, 0)
+    assert database.run(lambda connection: store.count_files(connection, tenant, PUBLIC, FileFilter())) == (2, 1 << 62)
+    assert database.run(lambda connection: store.count_files(connection, tenant, PRIVATE, FileFilter())) == (0, 0)
 
 
 def test_what_is_over(database: Database, tenant: str) -> None:
     ends = (NOW, NOW + timedelta(microseconds=1), None, NOW - timedelta(days=1))
     keep(database, *(a_file(tenant, place, FileMetadata(expires_at=end)) for place, end in enumerate(ends, 1)))
-    over = database.run(lambda connection: store.expired(connection, NOW, 10))
+    over = database.run(lambda connection: store.list_expired(connection, NOW, 10))
     assert sorted(file.id for file in over) == ["f1", "f4"]
-    assert len(database.run(lambda connection: store.expired(connection, NOW, 1))) == 1
+    assert len(database.run(lambda connection: store.list_expired(connection, NOW, 1))) == 1
     database.run(lambda connection: store.mark_deleted(connection, "f4", NOW))
-    assert [file.id for file in database.run(lambda connection: store.expired(connection, NOW, 10))] == ["f1"]
+    assert [file.id for file in database.run(lambda connection: store.list_expired(connection, NOW, 10))] == ["f1"]

@@ -82,9 +82,9 @@ def test_another_name(place: House) -> None:
 def test_files_stay_in_no_group(place: House) -> None:
     keep(place, 1)
     file = File("f", place.tenant_id, PUBLIC, "cid", 1, 1, "text/plain", FileMetadata(group_id="g1"), NOW, NOW)
-    place.db.run(lambda connection: files.add(connection, file))
+    place.db.run(lambda connection: files.insert_file(connection, file))
     place.db.run(lambda connection: store.remove(connection, "g1"))
-    left = place.db.run(lambda connection: files.get(connection, place.tenant_id, PUBLIC, "f"))
+    left = place.db.run(lambda connection: files.find_file(connection, place.tenant_id, PUBLIC, "f"))
     assert left is not None
     assert left.note.group_id is None
     assert place.db.run(lambda connection: store.get(connection, place.tenant_id, PUBLIC, "g1")) is None

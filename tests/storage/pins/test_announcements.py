@@ -140,7 +140,7 @@ async def test_what_is_private_is_never_heard_of(place: House, database: Databas
     async with market(database, place) as desk:
         private = await desk.keep(CONTENT, ContentNetwork.PRIVATE)
         public = await desk.keep(b"public")
-        await desk.files.note(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
+        await desk.files.set_metadata(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
         await desk.settled(private, public)
         await desk.survey()
         await desk.drop(private)

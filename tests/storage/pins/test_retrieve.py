@@ -29,9 +29,9 @@ from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.pins.counter import LIMIT, Counter, Shelf, counter
 
 FOLDER, BLOCKS = house_of_files(V1)
-FOLDER_CAR = b"".join(car.written([FOLDER], BLOCKS))
+FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
 SMALL, SMALL_BLOCKS = blocks_of(V0, b"small")
-SMALL_CAR = b"".join(car.written([SMALL.cid], SMALL_BLOCKS))
+SMALL_CAR = b"".join(car.write_car([SMALL.cid], SMALL_BLOCKS))
 END = (PinState.PINNED, *FAILED)
 
 
@@ -60,7 +60,7 @@ def _lies() -> dict[str, bytes]:
     return {
         "cut": FOLDER_CAR[:middle],
         "flipped": FOLDER_CAR[:middle] + bytes((FOLDER_CAR[middle] ^ 1,)) + FOLDER_CAR[middle + 1 :],
-        "lacks a block": b"".join(car.written([FOLDER], BLOCKS[1:])),
+        "lacks a block": b"".join(car.write_car([FOLDER], BLOCKS[1:])),
         "another root": SMALL_CAR,
         "nothing": b"",
         "no CAR": b"<html>" * 1000,
@@ -113,7 +113,7 @@ async def test_it_expires_after_a_day(place: House, database: Database, monkeypa
 @pytest.mark.parametrize(
     ("ask", "expected"),
     [
-        (PinRequest(str(Cid.of(DAG_CBOR, b"x"))), PinState.INVALID_OBJECT),
+        (PinRequest(str(Cid.for_block(DAG_CBOR, b"x"))), PinState.INVALID_OBJECT),
         (PinRequest(str(Cid(1, 0x55, 0, b"inline"))), PinState.INVALID_OBJECT),
         (PinRequest(str(FOLDER), hosts=("peer.example",)), PinState.BAD_HOST_NODE),
     ],
@@ -128,7 +128,7 @@ async def test_what_cannot_be_pinned(place: House, database: Database, ask: PinR
 
 async def test_what_is_too_large(place: House, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    async with counter(database, place, shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})) as desk:
+    async with counter(database, place, shelf(**{str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})) as desk:
         assert tree.size > LIMIT
         assert await desk.until(await desk.pin(tree.cid), *END) is PinState.OVER_MAX_SIZE
         assert await desk.all_files() == []
@@ -136,7 +136,7 @@ async def test_what_is_too_large(place: House, database: Database) -> None:
 
 async def test_what_is_too_large_for_the_free_plan(place: House, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    source = shelf(**{str(tree.cid): b"".join(car.written([tree.cid], blocks))})
+    source = shelf(**{str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})
     async with counter(database, place, source, most=LIMIT + 1) as desk:
         assert await desk.until(await desk.pin(tree.cid), *END) is PinState.OVER_FREE_LIMIT
 
@@ -210,7 +210,7 @@ async def test_a_restart_begins_anew(place: House, database: Database) -> None:
 
 async def test_many_at_once_all_come(place: House, database: Database) -> None:
     trees = [blocks_of(V1, f"file {number}".encode()) for number in range(5)]
-    cars = {str(tree.cid): b"".join(car.written([tree.cid], blocks)) for tree, blocks in trees}
+    cars = {str(tree.cid): b"".join(car.write_car([tree.cid], blocks)) for tree, blocks in trees}
     async with counter(database, place, shelf(**cars)) as desk:
         pins = [await desk.pin(tree.cid) for tree, _ in trees]
         for pin in pins:
@@ -251,7 +251,7 @@ async def _until_locked(db: Database) -> None:
 @ON_POSTGRESQL
 @pytest.mark.parametrize(
     ("cid", "end"),
-    [(FOLDER, PinState.PINNED), (Cid.of(DAG_CBOR, b""), PinState.INVALID_OBJECT)],
+    [(FOLDER, PinState.PINNED), (Cid.for_block(DAG_CBOR, b""), PinState.INVALID_OBJECT)],
     ids=["pinned", "failed"],
 )
 async def test_it_ends_when_the_tenant_is_free(place: House, database: Database, cid: Cid, end: PinState) -> None:

@@ -21,8 +21,8 @@ from tests.storage.house import House
 from tests.storage.pins.counter import Counter, Shelf, counter
 
 TREE, BLOCKS = blocks_of(V1, b"content")
-CAR = b"".join(car.written([TREE.cid], BLOCKS))
-NOWHERE = [Cid.of(RAW, f"nobody has {number}".encode()) for number in range(4)]
+CAR = b"".join(car.write_car([TREE.cid], BLOCKS))
+NOWHERE = [Cid.for_block(RAW, f"nobody has {number}".encode()) for number in range(4)]
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ async def test_replaced(desk: Counter) -> None:
 async def test_replaced_by_the_same_under_another_spelling(place: House, database: Database) -> None:
     """It is there: nobody else may have it any more."""
     tree, blocks = blocks_of(V0, b"content")
-    shelf = Shelf("a", {str(tree.cid): b"".join(car.written([tree.cid], blocks))})
+    shelf = Shelf("a", {str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})
     async with counter(database, place, shelf) as desk:
         pin = await desk.pin(tree.cid)
         await desk.until(pin, PinState.PINNED)
@@ -145,7 +145,7 @@ async def test_a_pin_is_replaced_or_stays_as_it_was(desk: Counter) -> None:
         if change is FileEvent.DELETED:
             raise ConnectionError
 
-    desk.files.watch(fail)
+    desk.files.add_listener(fail)
     with pytest.raises(ConnectionError):
         await desk.pins.replace(pin.tenant_id, pin.id, PinRequest(str(NOWHERE[0])))
     there, _ = await desk.pins.slice(pin.tenant_id, PinQuery(tuple(PinState)), 10)

@@ -130,7 +130,7 @@ def test_pages_of_pins_that_came_at_one_moment(place: House, ascending: bool) ->
 def test_a_status_with_its_file(place: House) -> None:
     keep(place, 1)
     file = File("f", place.tenant_id, place.scope.network, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
-    place.db.run(lambda connection: files.add(connection, file))
+    place.db.run(lambda connection: files.insert_file(connection, file))
     at = NOW + timedelta(hours=1)
     place.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))
     pin = place.db.run(lambda connection: store.get(connection, "p1"))

@@ -42,24 +42,28 @@ def checks(text: str, who: bytes, *digests: bytes) -> bool:
 @pytest.mark.parametrize("number", range(1, 17))
 def test_typed_data_as_wallets_sign_it(number: int) -> None:
     signature = sign_typed(account(number))
-    assert checks(signature, address(number), ethereum.typed(address(number), CID, DATE))
-    assert not checks(signature, address(number + 1), ethereum.typed(address(number + 1), CID, DATE))
-    assert not checks(signature, address(number), ethereum.typed(address(number), CID + "x", DATE))
-    assert not checks(signature, address(number), ethereum.typed(address(number), CID, DATE.replace("7", "8")))
+    assert checks(signature, address(number), ethereum.typed_data_digest(address(number), CID, DATE))
+    assert not checks(signature, address(number + 1), ethereum.typed_data_digest(address(number + 1), CID, DATE))
+    assert not checks(signature, address(number), ethereum.typed_data_digest(address(number), CID + "x", DATE))
+    assert not checks(
+        signature, address(number), ethereum.typed_data_digest(address(number), CID, DATE.replace("7", "8"))
+    )
 
 
 @pytest.mark.parametrize("text", ["", CID, "grüß dich", "x" * 1000])
 def test_plain_texts_as_wallets_sign_them(text: str) -> None:
     signature = "0x" + account().sign_message(encode_defunct(text=text)).signature.hex()
-    assert checks(signature, address(), ethereum.personal("other"), ethereum.personal(text))
-    assert not checks(signature, address(), ethereum.personal(text + "."))
+    assert checks(
+        signature, address(), ethereum.personal_message_digest("other"), ethereum.personal_message_digest(text)
+    )
+    assert not checks(signature, address(), ethereum.personal_message_digest(text + "."))
 
 
 @pytest.mark.parametrize("last", [0, 1])
 def test_both_ways_to_write_the_recovery_bit(last: int) -> None:
     number = next(n for n in range(1, 100) if sign_typed(account(n)).endswith(f"{27 + last:x}"))
     signature = sign_typed(account(number))[:-2] + f"{last:02x}"
-    assert checks(signature, address(number), ethereum.typed(address(number), CID, DATE))
+    assert checks(signature, address(number), ethereum.typed_data_digest(address(number), CID, DATE))
 
 
 def test_the_other_signature_of_the_same_is_refused() -> None:
@@ -87,14 +91,14 @@ def test_what_is_no_signature(text: str) -> None:
 @pytest.mark.parametrize("s", [0, 1])
 def test_numbers_that_are_out_of_range_sign_nothing(r: int, s: int) -> None:
     text = "0x" + r.to_bytes(32, "big").hex() + s.to_bytes(32, "big").hex() + "1b"
-    assert not checks(text, address(), ethereum.typed(address(), CID, DATE))
+    assert not checks(text, address(), ethereum.typed_data_digest(address(), CID, DATE))
 
 
 def test_addresses_in_any_case_but_a_wrong_one() -> None:
     right = account().address
     for text in (right, right.lower(), "0x" + right[2:].upper()):
         assert ethereum.parse_address(text) == address()
-    assert ethereum.checksummed(address()) == right
+    assert ethereum.checksum_address(address()) == right
     with pytest.raises(InvalidAddress):
         ethereum.parse_address(right[:2] + right[2:].swapcase())
 
@@ -115,18 +119,18 @@ def test_what_is_no_address(text: str) -> None:
 )
 def test_addresses_as_the_standard_prints_them(text: str) -> None:
     """The examples of EIP-55."""
-    assert ethereum.checksummed(ethereum.parse_address(text)) == text
+    assert ethereum.checksum_address(ethereum.parse_address(text)) == text
 
 
 @given(st.binary(min_size=20, max_size=20))
 def test_any_address_there_and_back(address: bytes) -> None:
-    written = ethereum.checksummed(address)
+    written = ethereum.checksum_address(address)
     assert ethereum.parse_address(written) == ethereum.parse_address(written.lower()) == address
 
 
 @given(st.binary(min_size=20, max_size=20), st.integers(2, 41))
 def test_one_letter_in_another_case_is_a_wrong_checksum(address: bytes, at: int) -> None:
-    right = ethereum.checksummed(address)
+    right = ethereum.checksum_address(address)
     wrong = right[:at] + right[at].swapcase() + right[at + 1 :]
     if wrong == right or wrong[2:] in (wrong[2:].lower(), wrong[2:].upper()):
         assert ethereum.parse_address(wrong) == address
@@ -138,12 +142,12 @@ def test_one_letter_in_another_case_is_a_wrong_checksum(address: bytes, at: int)
 def test_a_digest_as_the_standards_print_them() -> None:
     assert ethereum.keccak256(b"").hex() == "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
     greeting = "d9eba16ed0ecae432b71fe008c98cc872bb4cc214d3220a36f365326cf807d68"
-    assert ethereum.personal("hello world").hex() == greeting
+    assert ethereum.personal_message_digest("hello world").hex() == greeting
 
 
 def test_the_length_in_a_digest_is_in_bytes() -> None:
     data = b"\x19Ethereum Signed Message:\n2\xc3\xbc"
-    assert ethereum.personal("\u00fc") == ethereum.keccak256(data)
+    assert ethereum.personal_message_digest("\u00fc") == ethereum.keccak256(data)
 
 
 @given(st.binary(min_size=65, max_size=65))
@@ -152,7 +156,9 @@ def test_any_bytes_are_somebody_s_signature_or_none(signature: bytes) -> None:
         parsed = ethereum.parse_signature("0x" + signature.hex())
     except InvalidSignature:
         return
-    assert not ethereum.is_signer(address(), parsed, [ethereum.personal(CID), ethereum.typed(address(), CID, DATE)])
+    assert not ethereum.is_signer(
+        address(), parsed, [ethereum.personal_message_digest(CID), ethereum.typed_data_digest(address(), CID, DATE)]
+    )
 
 
 def test_a_contract_s_signature_is_none() -> None:
@@ -166,7 +172,7 @@ def test_a_contract_s_signature_is_none() -> None:
 def test_every_byte_of_a_signature_counts(at: int) -> None:
     raw = bytearray.fromhex(sign_typed(account())[2:])
     raw[at] ^= 1
-    assert not checks("0x" + raw.hex(), address(), ethereum.typed(address(), CID, DATE))
+    assert not checks("0x" + raw.hex(), address(), ethereum.typed_data_digest(address(), CID, DATE))
 
 
 def test_nothing_to_sign_is_signed_by_nobody() -> None:

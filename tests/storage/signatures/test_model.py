@@ -8,7 +8,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.signatures import ethereum
-from roost.storage.signatures.model import digests, milliseconds
+from roost.storage.signatures.model import format_milliseconds, signable_digests
 
 OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
@@ -29,28 +29,34 @@ DATES = ("2026-11-21T10:29:47.355Z", "2026-11-21T10:29:47.355123Z")
     ],
 )
 def test_dates_as_javascript_writes_them(moment: datetime, text: str) -> None:
-    assert milliseconds(moment) == text
+    assert format_milliseconds(moment) == text
 
 
 def test_every_spelling_and_both_dates() -> None:
-    found = digests(FILE, NEW, ME)
-    wanted = {ethereum.typed(ME, cid, date) for cid in (OLD, NEW) for date in DATES}
-    assert set(found) == wanted | {ethereum.personal(OLD), ethereum.personal(NEW)}
+    found = signable_digests(FILE, NEW, ME)
+    wanted = {ethereum.typed_data_digest(ME, cid, date) for cid in (OLD, NEW) for date in DATES}
+    assert set(found) == wanted | {ethereum.personal_message_digest(OLD), ethereum.personal_message_digest(NEW)}
     assert len(found) == len(set(found))
 
 
 def test_what_has_one_spelling() -> None:
-    found = digests(replace(FILE, cid=RAW), RAW, ME)
-    assert set(found) == {*(ethereum.typed(ME, RAW, date) for date in DATES), ethereum.personal(RAW)}
+    found = signable_digests(replace(FILE, cid=RAW), RAW, ME)
+    assert set(found) == {
+        *(ethereum.typed_data_digest(ME, RAW, date) for date in DATES),
+        ethereum.personal_message_digest(RAW),
+    }
 
 
 def test_the_caller_s_own_way_to_write_it_counts() -> None:
-    assert ethereum.personal(RAW.upper()) in digests(replace(FILE, cid=RAW), RAW.upper(), ME)
+    assert ethereum.personal_message_digest(RAW.upper()) in signable_digests(replace(FILE, cid=RAW), RAW.upper(), ME)
 
 
 def test_another_account_or_file_is_another_message() -> None:
-    mine, theirs = set(digests(FILE, OLD, ME)), set(digests(FILE, OLD, OTHER))
-    assert mine & theirs == {ethereum.personal(OLD), ethereum.personal(NEW)}  # these name no account
+    mine, theirs = set(signable_digests(FILE, OLD, ME)), set(signable_digests(FILE, OLD, OTHER))
+    assert mine & theirs == {
+        ethereum.personal_message_digest(OLD),
+        ethereum.personal_message_digest(NEW),
+    }  # these name no account
     later = replace(FILE, created_at=NOW + timedelta(milliseconds=1))
-    assert set(digests(later, OLD, ME)) & mine == mine & theirs
-    assert not set(digests(replace(FILE, cid=RAW), RAW, ME)) & mine
+    assert set(signable_digests(later, OLD, ME)) & mine == mine & theirs
+    assert not set(signable_digests(replace(FILE, cid=RAW), RAW, ME)) & mine

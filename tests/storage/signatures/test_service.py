@@ -11,7 +11,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.service import FileService
 from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.signatures.model import milliseconds
+from roost.storage.signatures.model import format_milliseconds
 from roost.storage.signatures.service import SignatureService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
@@ -31,7 +31,7 @@ def signatures(database: Database) -> SignatureService:
 
 async def test_added_read_and_taken_away(place: House, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
-    signature = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    signature = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
     made = await signatures.add(mine, PRIVATE, file.cid, signature, ME.lower())
     assert (made.cid, made.signature, made.address) == (file.cid, signature, ME)
     assert await signatures.get(mine, PRIVATE, file.cid) == made
@@ -50,7 +50,7 @@ async def test_what_counts_as_signed(place: House, signatures: SignatureService)
     other = str(Cid.parse(file.cid).v1())
     assert other != file.cid
     for said in (
-        sign_typed(account(), file.cid, milliseconds(file.created_at)),
+        sign_typed(account(), file.cid, format_milliseconds(file.created_at)),
         sign_typed(account(), other, clock.format_iso(file.created_at)),
         "0x" + account().sign_message(encode_defunct(text=file.cid)).signature.hex(),
     ):
@@ -61,7 +61,7 @@ async def test_what_counts_as_signed(place: House, signatures: SignatureService)
 
 async def test_what_does_not(place: House, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
-    date = milliseconds(file.created_at)
+    date = format_milliseconds(file.created_at)
     for said, who in (
         (sign_typed(account(2), file.cid, date), ME),
         (sign_typed(account(), file.cid, date), account(2).address),
@@ -76,7 +76,7 @@ async def test_what_does_not(place: House, signatures: SignatureService) -> None
 
 async def test_who_does_not_have_it_there(place: House, signatures: SignatureService) -> None:
     file = await place.file(b"one")
-    said = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    said = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
     for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, ContentNetwork.PUBLIC)):
         with pytest.raises(FileNotFound):
             await signatures.add(tenant, network, file.cid, said, ME)
@@ -88,7 +88,7 @@ async def test_who_does_not_have_it_there(place: House, signatures: SignatureSer
 
 async def test_of_many_at_once_one_stays(place: House, signatures: SignatureService) -> None:
     file = await place.file(b"one")
-    date = milliseconds(file.created_at)
+    date = format_milliseconds(file.created_at)
     tries = [
         signatures.add(place.tenant_id, PRIVATE, file.cid, sign_typed(account(n), file.cid, date), account(n).address)
         for n in range(1, 6)
@@ -99,7 +99,7 @@ async def test_of_many_at_once_one_stays(place: House, signatures: SignatureServ
 
 async def test_it_goes_with_the_file(place: House, database: Database, signatures: SignatureService) -> None:
     file, mine = await place.file(b"one"), place.tenant_id
-    said = sign_typed(account(), file.cid, milliseconds(file.created_at))
+    said = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
     await signatures.add(mine, PRIVATE, file.cid, said, ME)
     await FileService(database).delete(mine, PRIVATE, file.id)
     again = await place.file(b"one")

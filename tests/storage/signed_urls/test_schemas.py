@@ -9,16 +9,16 @@ from pydantic import TypeAdapter, ValidationError
 from roost.core import clock
 from roost.storage.signed_urls.errors import InvalidSignedUrl
 from roost.storage.signed_urls.model import UploadGrant, ValidityPeriod
-from roost.storage.signed_urls.schemas import SignDownloadRequest, Signing, SignUploadRequest
+from roost.storage.signed_urls.schemas import SignDownloadRequest, SignRequest, SignUploadRequest
 
-SIGNING: TypeAdapter[SignDownloadRequest | SignUploadRequest] = TypeAdapter(Signing)
+SIGNING: TypeAdapter[SignDownloadRequest | SignUploadRequest] = TypeAdapter(SignRequest)
 URL = "https://a.org/files/x"
 
 
 def test_with_a_url_it_is_a_download() -> None:
     found = SIGNING.validate_python({"url": URL, "expires": 60, "date": 5, "method": "GET"})
     assert found == SignDownloadRequest(url=URL, expires=60, date=5, method="GET")
-    assert found.window() == ValidityPeriod(5, 60)
+    assert found.validity_period() == ValidityPeriod(5, 60)
 
 
 def test_without_one_it_is_an_upload() -> None:
@@ -29,7 +29,7 @@ def test_without_one_it_is_an_upload() -> None:
 
 def test_the_date_is_now_when_it_is_left_out() -> None:
     before = int(clock.utc_now().timestamp())
-    found = SignUploadRequest(expires=60).window()
+    found = SignUploadRequest(expires=60).validity_period()
     assert before <= found.date <= int(clock.utc_now().timestamp())
 
 
@@ -54,7 +54,7 @@ def test_all_that_an_upload_may_be_bound_to() -> None:
     assert json.loads(grant.fields["keyvalues"]) == {"a": 1, "b": "\u00fc", "c": None, "d": True}
     rest = {name: text for name, text in grant.fields.items() if name != "keyvalues"}
     assert rest == {"network": "public", "name": "a.png", "group_id": "g", "cid_version": "v0"}
-    assert UploadGrant.read("t", "f", grant.options()) == grant
+    assert UploadGrant.from_options("t", "f", grant.encode_options()) == grant
 
 
 @pytest.mark.parametrize("body", [{"url": URL}, {"url": "u" * 2049, "expires": 1}, {"url": None, "expires": 1}])
@@ -96,4 +96,4 @@ def test_what_is_no_upload(said: dict[str, Any]) -> None:
 @pytest.mark.parametrize("window", [{"expires": 0}, {"expires": -1}, {"expires": 10**9}, {"expires": 1, "date": -1}])
 def test_times_that_cannot_be_signed(window: dict[str, int]) -> None:
     with pytest.raises(InvalidSignedUrl):
-        SIGNING.validate_python(window).window()
+        SIGNING.validate_python(window).validity_period()

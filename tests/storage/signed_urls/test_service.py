@@ -50,41 +50,41 @@ def changes(url: str) -> Sequence[str]:
 
 
 async def test_a_link_opens_what_was_signed(links: SignedUrlService) -> None:
-    url = await links.download(MINE, f"{URL}?img-width=100", now())
+    url = await links.sign_download(MINE, f"{URL}?img-width=100", now())
     said = dict(parse_qsl(urlsplit(url).query))
     assert url.startswith(URL)
     assert said["X-Algorithm"] == "PINATA1"
     assert said["X-Method"] == "GET"
     assert len(bytes.fromhex(said["X-Signature"])) == 32
-    assert await links.check(MINE, "GET", url) > clock.utc_now()
-    await links.check(MINE, "HEAD", url)
-    await links.check(MINE, "GET", url.replace("https://", "http://").replace(".org/", ".org:8642/"))
+    assert await links.verify_download(MINE, "GET", url) > clock.utc_now()
+    await links.verify_download(MINE, "HEAD", url)
+    await links.verify_download(MINE, "GET", url.replace("https://", "http://").replace(".org/", ".org:8642/"))
 
 
 async def test_a_link_that_was_changed_anywhere_is_refused(links: SignedUrlService) -> None:
-    url = await links.download(MINE, f"{URL}?img-width=100", now())
+    url = await links.sign_download(MINE, f"{URL}?img-width=100", now())
     for changed in changes(url):
         with pytest.raises(SignedUrlRefused):
-            await links.check(MINE, "GET", changed)
+            await links.verify_download(MINE, "GET", changed)
     for method in ("POST", "DELETE", "get", ""):
         with pytest.raises(SignedUrlRefused):
-            await links.check(MINE, method, url)
+            await links.verify_download(MINE, method, url)
 
 
 async def test_a_link_is_of_one_tenant_and_one_gateway(links: SignedUrlService) -> None:
-    url = await links.download(MINE, URL, now())
+    url = await links.sign_download(MINE, URL, now())
     with pytest.raises(SignedUrlRefused):
-        await links.check(OTHER, "GET", url)
+        await links.verify_download(OTHER, "GET", url)
     with pytest.raises(SignedUrlRefused):
-        await links.check(MINE, "GET", url.replace("//mine.", "//other."))
+        await links.verify_download(MINE, "GET", url.replace("//mine.", "//other."))
 
 
 async def test_a_link_counts_for_its_time(links: SignedUrlService) -> None:
     with pytest.raises(SignedUrlExpired):
-        await links.check(MINE, "GET", await links.download(MINE, URL, past()))
+        await links.verify_download(MINE, "GET", await links.sign_download(MINE, URL, past()))
     later = ValidityPeriod(int((clock.utc_now() + timedelta(hours=1)).timestamp()), 60)
     with pytest.raises(SignedUrlExpired):
-        await links.check(MINE, "GET", await links.download(MINE, URL, later))
+        await links.verify_download(MINE, "GET", await links.sign_download(MINE, URL, later))
 
 
 @pytest.mark.parametrize(
@@ -103,41 +103,41 @@ async def test_a_link_counts_for_its_time(links: SignedUrlService) -> None:
 )
 async def test_only_a_file_of_a_gateway_is_signed(links: SignedUrlService, url: str) -> None:
     with pytest.raises(InvalidSignedUrl):
-        await links.download(MINE, url, now())
+        await links.sign_download(MINE, url, now())
 
 
 async def test_a_grant_comes_back_as_it_was_given(links: SignedUrlService) -> None:
     grant = UploadGrant(MINE, ids.new_id(), {"name": "ü.png", "keyvalues": '{"a": 1}'}, 1000, ("image/*",))
-    url = urlsplit(await links.upload(grant, now()))
+    url = urlsplit(await links.sign_upload(grant, now()))
     assert url.hostname == "uploads.example.org"
     assert url.path == f"/v3/files/{grant.file_id}"
     for method in ("POST", "PATCH", "HEAD"):
-        assert await links.admit(method, url.path, url.query) == grant
+        assert await links.verify_upload(method, url.path, url.query) == grant
 
 
 async def test_a_grant_that_was_changed_anywhere_is_refused(links: SignedUrlService) -> None:
-    url = await links.upload(UploadGrant(MINE, ids.new_id(), {"network": "public"}, 1000), now())
+    url = await links.sign_upload(UploadGrant(MINE, ids.new_id(), {"network": "public"}, 1000), now())
     for changed in changes(url):
         parts = urlsplit(changed)
         with pytest.raises(SignedUrlRefused):
-            await links.admit("POST", parts.path, parts.query)
+            await links.verify_upload("POST", parts.path, parts.query)
     parts = urlsplit(url)
     with pytest.raises(SignedUrlRefused):
-        await links.admit("DELETE", parts.path, parts.query)
+        await links.verify_upload("DELETE", parts.path, parts.query)
 
 
 async def test_a_grant_counts_for_its_time(links: SignedUrlService) -> None:
-    url = urlsplit(await links.upload(UploadGrant(MINE, ids.new_id()), past()))
+    url = urlsplit(await links.sign_upload(UploadGrant(MINE, ids.new_id()), past()))
     with pytest.raises(SignedUrlExpired):
-        await links.admit("POST", url.path, url.query)
+        await links.verify_upload("POST", url.path, url.query)
 
 
 async def test_a_download_is_no_upload(links: SignedUrlService) -> None:
-    url = urlsplit(await links.download(MINE, URL, now()))
+    url = urlsplit(await links.sign_download(MINE, URL, now()))
     with pytest.raises(SignedUrlRefused):
-        await links.admit("GET", url.path, url.query)
+        await links.verify_upload("GET", url.path, url.query)
 
 
 async def test_what_does_not_fit_into_an_address_is_refused(links: SignedUrlService) -> None:
     with pytest.raises(InvalidSignedUrl):
-        await links.upload(UploadGrant(MINE, ids.new_id(), {"keyvalues": "x" * 9000}), now())
+        await links.sign_upload(UploadGrant(MINE, ids.new_id(), {"keyvalues": "x" * 9000}), now())

@@ -66,7 +66,7 @@ async def test_another_is_served_where_the_plugin_is(
 
 async def test_what_cannot_be_swapped(place: House, swaps: SwapService) -> None:
     mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
-    nowhere = str(Cid.of(0x55, b"nowhere"))
+    nowhere = str(Cid.for_block(0x55, b"nowhere"))
     for tenant, network, cid, other in (
         (mine, PUBLIC, str(one), nowhere),
         (mine, PUBLIC, nowhere, str(one)),

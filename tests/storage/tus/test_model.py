@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.tus.errors import InvalidTusUpload
-from roost.storage.tus.model import LIFETIME, TusUpload, metadata, number
+from roost.storage.tus.model import LIFETIME, TusUpload, parse_byte_count, parse_metadata_header
 from roost.storage.unixfs.profile import V1
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -36,12 +36,12 @@ def encoded(text: str) -> str:
     ],
 )
 def test_metadata(header: str, found: dict[str, str]) -> None:
-    assert metadata(header) == found
+    assert parse_metadata_header(header) == found
 
 
 @given(st.dictionaries(KEYS, TEXTS, max_size=8))
 def test_whatever_clients_say(fields: dict[str, str]) -> None:
-    assert metadata(",".join(f"{key} {encoded(text)}" for key, text in fields.items())) == fields
+    assert parse_metadata_header(",".join(f"{key} {encoded(text)}" for key, text in fields.items())) == fields
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_whatever_clients_say(fields: dict[str, str]) -> None:
 )
 def test_metadata_that_is_none(header: str) -> None:
     with pytest.raises(InvalidTusUpload):
-        metadata(header)
+        parse_metadata_header(header)
 
 
 @given(st.text(max_size=60))
 def test_any_header_is_metadata_or_refused(header: str) -> None:
     try:
-        found = metadata(header)
+        found = parse_metadata_header(header)
     except InvalidTusUpload:
         return
     assert all(key and key == key.strip() for key in found)
@@ -78,7 +78,7 @@ def test_any_header_is_metadata_or_refused(header: str) -> None:
 
 @pytest.mark.parametrize(("text", "wanted"), [("0", 0), ("007", 7), ("1", 1), ("9" * 15, 10**15 - 1)])
 def test_numbers(text: str, wanted: int) -> None:
-    assert number(text, "Upload-Length") == wanted
+    assert parse_byte_count(text, "Upload-Length") == wanted
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_numbers(text: str, wanted: int) -> None:
 )
 def test_numbers_that_are_none(text: str | None) -> None:
     with pytest.raises(InvalidTusUpload, match="Upload-Offset must be a number of bytes"):
-        number(text, "Upload-Offset")
+        parse_byte_count(text, "Upload-Offset")
 
 
 def test_a_transfer_is_whole_at_its_length() -> None:

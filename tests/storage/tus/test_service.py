@@ -23,7 +23,7 @@ from roost.storage.tus.model import NewTusUpload, TusUpload
 from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, V1, named
+from roost.storage.unixfs.profile import PROFILES, V1, get_profile
 from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
 from roost.storage.uploads.service import UploadService
 from tests.storage.house import CONTENT, House
@@ -83,7 +83,7 @@ def desk(place: House) -> Desk:
 
 
 def cid_of(data: bytes, profile: str = "v1") -> str:
-    importer = UnixfsImporter(named(profile))
+    importer = UnixfsImporter(get_profile(profile))
     importer.update(data)
     return str(importer.finish().cid)
 
@@ -224,7 +224,7 @@ async def test_who_has_another_address_has_nothing(desk: Desk) -> None:
         with pytest.raises(TusUploadNotFound):
             await desk.transfers.append(file_id, token, 0, pieces(b"a"))
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.end(file_id, token)
+            await desk.transfers.terminate(file_id, token)
 
 
 async def test_one_that_was_ended_is_gone_and_its_file_stays(place: House, desk: Desk) -> None:
@@ -232,9 +232,9 @@ async def test_one_that_was_ended_is_gone_and_its_file_stays(place: House, desk:
     await desk.add(half, 0, b"a")
     cid = (await desk.add(whole, 0, b"a")).cid
     for transfer, token in (half, whole):
-        await desk.transfers.end(transfer.file_id, token)
+        await desk.transfers.terminate(transfer.file_id, token)
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.end(transfer.file_id, token)
+            await desk.transfers.terminate(transfer.file_id, token)
     assert cid is not None
     assert await content(place, cid) == b"a"
     assert desk.drafts() == []
@@ -252,7 +252,7 @@ async def test_one_part_at_a_time(desk: Desk) -> None:
 
     first = asyncio.create_task(desk.transfers.append(one[0].file_id, one[1], 0, slow()))
     await going.wait()
-    for attempt in (desk.add(one, 0, b"ab"), desk.transfers.end(one[0].file_id, one[1])):
+    for attempt in (desk.add(one, 0, b"ab"), desk.transfers.terminate(one[0].file_id, one[1])):
         with pytest.raises(UploadOffsetMismatch):
             await attempt
     assert (await desk.find(one)).cid is None

@@ -26,12 +26,12 @@ def keep(place: House, number: int = 1, **more: Any) -> TusUpload:
         f"t{number}", f"f{number}", place.tenant_id, 10**12, 1 << 50, fields, ("image/*",), V0, NOW, NOW + LIFETIME
     )
     transfer = replace(made, **more)
-    place.db.run(lambda connection: store.add(connection, transfer, digest(number)))
+    place.db.run(lambda connection: store.insert_transfer(connection, transfer, digest(number)))
     return transfer
 
 
 def get(place: House, number: int = 1) -> TusUpload | None:
-    return place.db.run(lambda connection: store.get(connection, f"t{number}"))
+    return place.db.run(lambda connection: store.find_transfer(connection, f"t{number}"))
 
 
 @pytest.mark.parametrize("length", [None, 0, 10**15 - 1])
@@ -53,29 +53,29 @@ def test_a_row_there_and_back(place: House, length: int | None) -> None:
 )
 def test_found_by_its_token_in_its_time(place: House, file_id: str, token: int, at: datetime, is_there: bool) -> None:
     transfer = keep(place)
-    found = place.db.run(lambda connection: store.find(connection, file_id, digest(token), at))
+    found = place.db.run(lambda connection: store.find_by_token(connection, file_id, digest(token), at))
     assert found == (transfer if is_there else None)
 
 
 def test_it_advances_from_where_it_is(place: House) -> None:
     before = keep(place)
     after = replace(before, offset=LEAF + 5, hashed=LEAF)
-    assert place.db.run(lambda connection: store.advance(connection, before, after, digest(1)))
+    assert place.db.run(lambda connection: store.save_progress(connection, before, after, digest(1)))
     assert get(place) == after
-    assert not place.db.run(lambda connection: store.advance(connection, before, after, digest(2)))
+    assert not place.db.run(lambda connection: store.save_progress(connection, before, after, digest(2)))
     last = replace(after, offset=3 * LEAF, hashed=3 * LEAF)
-    assert place.db.run(lambda connection: store.advance(connection, after, last, digest(2) + digest(3)))
-    assert place.db.run(lambda connection: store.leaves(connection, "t1")) == digest(1) + digest(2) + digest(3)
+    assert place.db.run(lambda connection: store.save_progress(connection, after, last, digest(2) + digest(3)))
+    assert place.db.run(lambda connection: store.leaf_digests(connection, "t1")) == digest(1) + digest(2) + digest(3)
 
 
 def test_a_step_without_a_whole_leaf(place: House) -> None:
     before = keep(place)
     for offset in (5, 10):
         after = replace(before, offset=offset)
-        assert place.db.run(lambda connection, b=before, a=after: store.advance(connection, b, a, b""))
+        assert place.db.run(lambda connection, b=before, a=after: store.save_progress(connection, b, a, b""))
         before = after
-    assert place.db.run(lambda connection: store.leaves(connection, "t1")) == b""
-    assert place.db.run(lambda connection: store.leaves(connection, "unknown")) == b""
+    assert place.db.run(lambda connection: store.leaf_digests(connection, "t1")) == b""
+    assert place.db.run(lambda connection: store.leaf_digests(connection, "unknown")) == b""
 
 
 def test_a_length_is_told_once(place: House) -> None:
@@ -90,10 +90,10 @@ def test_a_length_is_told_once(place: House) -> None:
 def test_when_it_is_a_file(place: House) -> None:
     before = keep(place)
     after = replace(before, offset=LEAF, hashed=LEAF)
-    place.db.run(lambda connection: store.advance(connection, before, after, digest(1)))
-    place.db.run(lambda connection: store.finish(connection, "t1", "cid"))
+    place.db.run(lambda connection: store.save_progress(connection, before, after, digest(1)))
+    place.db.run(lambda connection: store.mark_finished(connection, "t1", "cid"))
     assert get(place) == replace(after, cid="cid")
-    assert place.db.run(lambda connection: store.leaves(connection, "t1")) == b""
+    assert place.db.run(lambda connection: store.leaf_digests(connection, "t1")) == b""
 
 
 def test_how_many_are_unfinished_and_how_large_they_will_be(place: House) -> None:
@@ -101,20 +101,20 @@ def test_how_many_are_unfinished_and_how_large_they_will_be(place: House) -> Non
     keep(place, 2, length=None, offset=7)
     keep(place, 3, length=1000, expires_at=NOW)
     keep(place, 4, length=1000, tenant_id=place.other_id)
-    assert place.db.run(lambda connection: store.unfinished(connection, place.tenant_id, NOW)) == (2, 107)
-    place.db.run(lambda connection: store.finish(connection, "t1", "cid"))
-    assert place.db.run(lambda connection: store.unfinished(connection, place.tenant_id, NOW)) == (1, 7)
-    place.db.run(lambda connection: store.remove(connection, "t2"))
-    assert place.db.run(lambda connection: store.unfinished(connection, place.tenant_id, NOW)) == (0, 0)
+    assert place.db.run(lambda connection: store.count_unfinished(connection, place.tenant_id, NOW)) == (2, 107)
+    place.db.run(lambda connection: store.mark_finished(connection, "t1", "cid"))
+    assert place.db.run(lambda connection: store.count_unfinished(connection, place.tenant_id, NOW)) == (1, 7)
+    place.db.run(lambda connection: store.delete_transfer(connection, "t2"))
+    assert place.db.run(lambda connection: store.count_unfinished(connection, place.tenant_id, NOW)) == (0, 0)
 
 
 def test_leaves_go_with_it(place: House) -> None:
     before = keep(place)
     place.db.run(
-        lambda connection: store.advance(connection, before, replace(before, offset=LEAF, hashed=LEAF), digest(1))
+        lambda connection: store.save_progress(connection, before, replace(before, offset=LEAF, hashed=LEAF), digest(1))
     )
-    place.db.run(lambda connection: store.remove(connection, "t1"))
-    assert place.db.run(lambda connection: store.leaves(connection, "t1")) == b""
+    place.db.run(lambda connection: store.delete_transfer(connection, "t1"))
+    assert place.db.run(lambda connection: store.leaf_digests(connection, "t1")) == b""
     assert get(place) is None
 
 
@@ -122,6 +122,6 @@ def test_those_that_are_over_begin_with_the_oldest(place: House) -> None:
     for number, hours in ((1, 3), (2, 1), (3, 2), (4, 9)):
         keep(place, number, expires_at=NOW + timedelta(hours=hours))
     at = NOW + timedelta(hours=3)
-    assert place.db.run(lambda connection: store.expired(connection, at, 10)) == ["t2", "t3", "t1"]
-    assert place.db.run(lambda connection: store.expired(connection, at, 2)) == ["t2", "t3"]
-    assert place.db.run(lambda connection: store.expired(connection, NOW, 10)) == []
+    assert place.db.run(lambda connection: store.list_expired(connection, at, 10)) == ["t2", "t3", "t1"]
+    assert place.db.run(lambda connection: store.list_expired(connection, at, 2)) == ["t2", "t3"]
+    assert place.db.run(lambda connection: store.list_expired(connection, NOW, 10)) == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, folder, hash_name
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder, hash_name
 from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
@@ -21,7 +21,7 @@ def entry(profile: ImportProfile, name: str, data: bytes = b"") -> DirectoryEntr
 
 
 def of_numbers(profile: ImportProfile, count: int) -> DagTree:
-    return folder(profile, [entry(profile, f"file-{number}", str(number).encode()) for number in range(count)])
+    return build_folder(profile, [entry(profile, f"file-{number}", str(number).encode()) for number in range(count)])
 
 
 @pytest.mark.parametrize(
@@ -45,25 +45,25 @@ def test_the_root_is_what_others_say(profile: ImportProfile, count: int, cid: st
     ],
 )
 def test_an_empty_folder(profile: ImportProfile, cid: str) -> None:
-    assert str(folder(profile, []).cid) == cid
+    assert str(build_folder(profile, []).cid) == cid
 
 
 def test_entries_come_in_any_order_and_are_sorted_by_their_bytes() -> None:
     entries = [entry(V1, name) for name in ("b", "a", "ä", "Z")]
-    tree = folder(V1, entries)
-    assert tree == folder(V1, reversed(entries))
-    assert [link.name for link in dagpb.decode(tree.nodes[-1].data).links] == ["Z", "a", "b", "ä"]
+    tree = build_folder(V1, entries)
+    assert tree == build_folder(V1, reversed(entries))
+    assert [link.name for link in dagpb.decode_node(tree.nodes[-1].data).links] == ["Z", "a", "b", "ä"]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\0"])
 def test_names_that_no_folder_has(name: str) -> None:
     with pytest.raises(InvalidEntryName):
-        folder(V1, [entry(V1, name)])
+        build_folder(V1, [entry(V1, name)])
 
 
 def test_no_name_twice() -> None:
     with pytest.raises(InvalidEntryName):
-        folder(V1, [entry(V1, "a"), entry(V1, "a", b"1")])
+        build_folder(V1, [entry(V1, "a"), entry(V1, "a", b"1")])
 
 
 @pytest.mark.parametrize("profile", [V0, V1])
@@ -72,39 +72,39 @@ def test_a_folder_is_sharded_above_the_threshold_of_names_and_cids(profile: Impo
     names = [f"{number:05}".ljust(64, "x") for number in range(SHARD_ABOVE // (64 + one))]
     left = SHARD_ABOVE - len(names) * (64 + one)
     names[-1] = names[-1].ljust(64 + left, "y")
-    assert kind(folder(profile, [entry(profile, name) for name in names])) is UnixfsKind.DIRECTORY
+    assert kind(build_folder(profile, [entry(profile, name) for name in names])) is UnixfsKind.DIRECTORY
     names[-1] += "z"
-    assert kind(folder(profile, [entry(profile, name) for name in names])) is UnixfsKind.SHARD
+    assert kind(build_folder(profile, [entry(profile, name) for name in names])) is UnixfsKind.SHARD
 
 
 def test_the_newest_profile_looks_at_the_block() -> None:
     made = [entry(UNIXFS_V1_2025, f"{number:05}".ljust(200, "x")) for number in range(1100)]
     sizes = {count: len(dagpb_of(made[:count])) for count in (1000, 1100)}
     assert sizes[1000] <= SHARD_ABOVE < sizes[1100]
-    assert kind(folder(UNIXFS_V1_2025, made[:1000])) is UnixfsKind.DIRECTORY
-    assert kind(folder(UNIXFS_V1_2025, made)) is UnixfsKind.SHARD
+    assert kind(build_folder(UNIXFS_V1_2025, made[:1000])) is UnixfsKind.DIRECTORY
+    assert kind(build_folder(UNIXFS_V1_2025, made)) is UnixfsKind.SHARD
 
 
 def test_names_that_were_made_to_collide_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost.storage.unixfs.directory.hash_name", lambda _name: b"12345678")
     monkeypatch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
     with pytest.raises(MalformedContent, match="same hash"):
-        folder(V1, [entry(V1, "a"), entry(V1, "b")])
+        build_folder(V1, [entry(V1, "a"), entry(V1, "b")])
 
 
 def kind(tree: DagTree) -> UnixfsKind:
-    return dagpb.decode(tree.nodes[-1].data).unixfs.kind
+    return dagpb.decode_node(tree.nodes[-1].data).unixfs.kind
 
 
 def dagpb_of(entries: list[DirectoryEntry]) -> bytes:
     links = [dagpb.PBLink(one.cid, one.name, one.tsize) for one in entries]
-    return dagpb.encode(links, dagpb.UnixfsData(UnixfsKind.DIRECTORY))
+    return dagpb.encode_node(links, dagpb.UnixfsData(UnixfsKind.DIRECTORY))
 
 
 def test_a_cid_of_another_version_in_a_folder() -> None:
     old = Cid.parse("QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH")
-    tree = folder(V1, [DirectoryEntry("old", old, 0, 6)])
-    assert dagpb.decode(tree.nodes[-1].data).links[0].cid == old
+    tree = build_folder(V1, [DirectoryEntry("old", old, 0, 6)])
+    assert dagpb.decode_node(tree.nodes[-1].data).links[0].cid == old
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=12)
@@ -116,7 +116,7 @@ def unfolded(tree: DagTree) -> dict[str, Cid]:
     found: dict[str, Cid] = {}
 
     def look(cid: Cid, digits: str) -> None:
-        node = dagpb.decode(nodes[cid])
+        node = dagpb.decode_node(nodes[cid])
         if node.unixfs.kind is UnixfsKind.DIRECTORY:
             found.update({link.name: link.cid for link in node.links})
             return
@@ -141,7 +141,7 @@ def test_any_names_are_found_again(files: dict[str, bytes], sharded: bool) -> No
     with pytest.MonkeyPatch.context() as patch:
         if sharded:
             patch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", -1 if entries else 0)
-        tree = folder(V1, entries)
+        tree = build_folder(V1, entries)
     assert unfolded(tree) == {one.name: one.cid for one in entries}
     assert tree.size == sum(map(len, files.values()))
     assert tree.tsize == sum(len(node.data) for node in tree.nodes) + sum(one.tsize for one in entries)
@@ -153,7 +153,7 @@ def test_names_that_share_the_first_digits_go_deeper() -> None:
     """Of so many names some have the same first byte of their hash, and some of these the same second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
-        tree = folder(V1, [entry(V1, str(number)) for number in range(600)])
+        tree = build_folder(V1, [entry(V1, str(number)) for number in range(600)])
     assert len(tree.nodes) > 100
     assert set(unfolded(tree)) == {str(number) for number in range(600)}
 

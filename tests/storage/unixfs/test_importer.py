@@ -102,7 +102,7 @@ def test_how_the_bytes_come_makes_no_difference(profile: ImportProfile) -> None:
 def test_it_goes_on_after_whole_leaves(profile: ImportProfile, leaves: int) -> None:
     data = CONTENT[: 7 * profile.chunk + 3]
     whole = imported(profile, data)
-    later = UnixfsImporter.resumed(profile, whole.leaves[: leaves * 32])
+    later = UnixfsImporter.resume(profile, whole.leaves[: leaves * 32])
     assert later.size == leaves * profile.chunk
     later.update(data[leaves * profile.chunk :])
     assert later.finish() == whole
@@ -141,10 +141,10 @@ def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None
         if cid not in nodes:
             leaf = data[starts[cid.digest] :][: profile.chunk]
             before, after = (b"", b"") if profile.raw else dagpb.leaf_frame(len(leaf))
-            assert cid.names(before + leaf + after)
+            assert cid.matches(before + leaf + after)
             return leaf, len(before + leaf + after)
-        assert cid.names(nodes[cid])
-        node = dagpb.decode(nodes[cid])
+        assert cid.matches(nodes[cid])
+        node = dagpb.decode_node(nodes[cid])
         parts = [walked(link.cid) for link in node.links]
         assert (1 if cid == tree.cid else 0) < len(parts) <= profile.width  # a balanced tree may end in thin branches
         assert [len(content) for content, _ in parts] == list(node.unixfs.sizes)
@@ -161,7 +161,7 @@ def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None
 def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: ImportProfile) -> None:
     whole = imported(profile, data)
     kept = min(leaves, (len(data) - 1) // profile.chunk)  # the last leaf may not be whole
-    later = UnixfsImporter.resumed(profile, whole.leaves[: kept * 32])
+    later = UnixfsImporter.resume(profile, whole.leaves[: kept * 32])
     assert later.leaves == whole.leaves[: kept * 32]
     later.update(data[kept * profile.chunk :])
     assert later.finish() == whole

@@ -49,7 +49,7 @@ def received(body: bytes, step: int = 1 << 16, kind: str = TYPE) -> tuple[dict[s
             yield body[at : at + step]
 
     taken = Taken()
-    fields = asyncio.run(multipart.receive(stream(), kind, cast("UploadInProgress", taken)))
+    fields = asyncio.run(multipart.receive_form(stream(), kind, cast("UploadInProgress", taken)))
     return dict(fields), taken.files
 
 

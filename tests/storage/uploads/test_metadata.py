@@ -9,7 +9,7 @@ from roost.core.problem import Problem
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileMetadata
 from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, V1
-from roost.storage.uploads.metadata import label_of
+from roost.storage.uploads.metadata import parse_upload_metadata
 from roost.storage.uploads.model import UploadMetadata
 
 LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
@@ -17,7 +17,7 @@ LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
 
 def test_nothing_said() -> None:
     assert (
-        label_of({})
+        parse_upload_metadata({})
         == UploadMetadata()
         == UploadMetadata(ContentNetwork.PRIVATE, FileMetadata(), None, wrap=False, car=False)
     )
@@ -25,7 +25,7 @@ def test_nothing_said() -> None:
 
 def test_empty_fields_say_nothing() -> None:
     names = ("network", "name", "group_id", "group", "keyvalues", "expires_at", "cid_version", "car")
-    assert label_of(dict.fromkeys(names, "")) == UploadMetadata()
+    assert parse_upload_metadata(dict.fromkeys(names, "")) == UploadMetadata()
 
 
 def test_all_of_it() -> None:
@@ -40,7 +40,7 @@ def test_all_of_it() -> None:
         "unknown": "is nobody's",
     }
     note = FileMetadata("n", {"a": 1}, "g", LATER)
-    assert label_of(said) == UploadMetadata(ContentNetwork.PUBLIC, note, V0, wrap=False, car=True)
+    assert parse_upload_metadata(said) == UploadMetadata(ContentNetwork.PUBLIC, note, V0, wrap=False, car=True)
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_all_of_it() -> None:
     [({"group": "g"}, "g"), ({"group_id": "g"}, "g"), ({"group_id": "g", "group": "h"}, "g"), ({"group_id": ""}, None)],
 )
 def test_both_names_of_a_group(said: dict[str, str], group_id: str | None) -> None:
-    assert label_of(said).note.group_id == group_id
+    assert parse_upload_metadata(said).note.group_id == group_id
 
 
 @pytest.mark.parametrize(
     ("text", "profile"), [("0", V0), ("v0", V0), ("1", V1), ("v1", V1), ("unixfs-v1-2025", UNIXFS_V1_2025)]
 )
 def test_versions(text: str, profile: object) -> None:
-    assert label_of({"cid_version": text}).profile is profile
+    assert parse_upload_metadata({"cid_version": text}).profile is profile
 
 
 @pytest.mark.parametrize(
     ("text", "is_car"), [("true", True), ("True", True), ("1", True), ("false", False), ("yes", False)]
 )
 def test_flags(text: str, is_car: bool) -> None:
-    assert label_of({"car": text}).car is is_car
+    assert parse_upload_metadata({"car": text}).car is is_car
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_flags(text: str, is_car: bool) -> None:
 )
 def test_what_is_refused(said: dict[str, str]) -> None:
     with pytest.raises(Problem):
-        label_of(said)
+        parse_upload_metadata(said)

@@ -11,7 +11,7 @@ from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.uploads import mime_sniffing
 
 ZIP = b"PK\3\4\x14" + bytes(25) + b"[Content_Types].xml" + bytes(20)
-CAR = car.header([Cid.of(RAW, b"")])
+CAR = car.encode_header([Cid.for_block(RAW, b"")])
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
 TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
 
@@ -117,4 +117,4 @@ def test_any_content_under_any_name_has_a_type(head: bytes, name: str) -> None:
     ],
 )
 def test_which_types_are_allowed(wanted: list[str], found: str, allowed: bool) -> None:
-    assert mime_sniffing.allows(wanted, found) is allowed
+    assert mime_sniffing.matches_types(wanted, found) is allowed

@@ -11,7 +11,7 @@ from roost.storage.files.model import File
 from roost.storage.files.service import FileService
 from roost.storage.uploads import multipart
 from roost.storage.uploads.errors import InvalidUpload, UploadTooLarge
-from roost.storage.uploads.metadata import label_of
+from roost.storage.uploads.metadata import parse_upload_metadata
 from roost.storage.uploads.model import UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from tests.storage.house import CONTENT, House
@@ -37,7 +37,7 @@ async def send(place: House, uploads: UploadService, body: bytes, piece: int = 6
             yield body[at : at + piece]
 
     async with uploads.begin(UploadRequestLimits(place.tenant_id)) as upload:
-        return await upload.finish(label_of(await multipart.receive(stream(), kind, upload)))
+        return await upload.finish(parse_upload_metadata(await multipart.receive_form(stream(), kind, upload)))
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])

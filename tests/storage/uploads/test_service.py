@@ -19,9 +19,9 @@ from roost.storage.files.service import FileService
 from roost.storage.groups import store
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.car import written
+from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.directory import folder
+from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.errors import InvalidEntryName
 from roost.storage.unixfs.profile import V0, V1
 from roost.storage.uploads import service
@@ -33,7 +33,7 @@ from tests.storage.house import CONTENT, House, entry
 from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
 
 TREE, BLOCKS = blocks_of(V1, b"in a CAR")
-TREE_CAR = b"".join(written([TREE.cid], BLOCKS))
+TREE_CAR = b"".join(write_car([TREE.cid], BLOCKS))
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ async def test_a_small_car_of_something_without_end(place: House, uploads: Uploa
     """Each folder holds the one below it twice."""
     tree, blocks = blocks_of(V1, b"again and again")
     for _ in range(levels):
-        tree = folder(V1, [entry("a", tree), entry("b", tree)])
+        tree = build_folder(V1, [entry("a", tree), entry("b", tree)])
         blocks += [(node.cid, node.data) for node in tree.nodes]
-    car = b"".join(written([tree.cid], blocks))
+    car = b"".join(write_car([tree.cid], blocks))
     with pytest.raises(UploadTooLarge):
         await send(uploads, UploadRequestLimits(place.tenant_id), {"a.car": car}, UploadMetadata(car=True))
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roost.storage.uploads.errors import InvalidUpload
 from roost.storage.uploads.model import DEPTH_LIMIT
-from roost.storage.uploads.upload_paths import path_of
+from roost.storage.uploads.upload_paths import parse_upload_path
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from roost.storage.uploads.upload_paths import path_of
     ],
 )
 def test_paths(filename: str, path: list[str]) -> None:
-    assert list(path_of(filename)) == path
+    assert list(parse_upload_path(filename)) == path
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_paths(filename: str, path: list[str]) -> None:
 )
 def test_names_that_no_file_may_have(filename: str) -> None:
     with pytest.raises(InvalidUpload):
-        path_of(filename)
+        parse_upload_path(filename)
 
 
 @given(st.text(st.sampled_from("a./\\\0\n\u00fc"), max_size=12))
 def test_no_path_leads_out(filename: str) -> None:
     try:
-        path = path_of(filename)
+        path = parse_upload_path(filename)
     except InvalidUpload:
         return
     assert "/".join(path) == filename

@@ -43,7 +43,7 @@ class Office:
     def __post_init__(self) -> None:
         self.files = FileService(self.db)
         self.webhooks = WebhookService(self.db, self.sealer, courier())
-        self.files.watch(self.webhooks.notice)
+        self.files.add_listener(self.webhooks.notice)
 
     @property
     def tenant(self) -> str:

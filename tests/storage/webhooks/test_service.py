@@ -84,7 +84,7 @@ async def test_every_change_is_in_the_outbox(office: Office) -> None:
     webhook = (await office.make()).webhook
     file = await office.add(note=FileMetadata("one"))
     await office.add()  # the same again is no event
-    await office.files.note(office.tenant, PRIVATE, file.id, FileMetadata("two"))
+    await office.files.set_metadata(office.tenant, PRIVATE, file.id, FileMetadata("two"))
     await office.files.delete(office.tenant, PRIVATE, file.id)
     brief = await office.add(
         b"brief", FileMetadata("brief", expires_at=clock.utc_now() - timedelta(seconds=1)), ContentNetwork.PUBLIC
@@ -122,7 +122,7 @@ async def test_a_change_that_is_undone_is_not_told(office: Office) -> None:
     def refuse(*_: Any) -> None:
         raise RuntimeError
 
-    office.files.watch(refuse)
+    office.files.add_listener(refuse)
     with pytest.raises(RuntimeError):
         await office.files.delete(office.tenant, PRIVATE, file.id)
     assert [one.event_type for one in await office.told(webhook)] == ["ipfs.private.file_added"]

@@ -54,7 +54,9 @@ class PinObject(StorageSchema):
     def ask(self) -> PinRequest:
         """Raises InvalidCid, InvalidFileMetadata."""
         cid = str(Cid.parse(self.cid))
-        return PinRequest(cid, metadata_parsing.name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta))
+        return PinRequest(
+            cid, metadata_parsing.parse_name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta)
+        )
 
 
 class PinStatus(StorageSchema):
@@ -92,7 +94,7 @@ class PinListQuery(StorageSchema):
             raise InvalidPinQuery(f"cid must have at most {_CIDS} CIDs, got {len(cids)}")
         return PinQuery(
             statuses=[one for status in self.status.split(",") for one in _progress(status)],
-            cid=[one for cid in cids for one in Cid.spelled(cid)] if cids else None,
+            cid=[one for cid in cids for one in Cid.parse_spellings(cid)] if cids else None,
             name=self.name,
             match=self.match,
             before=self.before,
