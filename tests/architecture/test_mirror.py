@@ -58,7 +58,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/schemas.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
-    "roost/drivers/http_sender/guarded.py": "tests/conformance/test_courier.py",  # its contract's suite, and more
+    "roost/drivers/http_sender/guarded.py": "tests/conformance/test_http_sender.py",  # its contract's suite, and more
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",

@@ -1,1 +1,1 @@
-"""The courier: who brings messages to addresses that tenants name."""
+"""Sends webhook messages to URLs that tenants name."""

@@ -1,7 +1,6 @@
-"""The contract of a courier, who brings messages to addresses that tenants name. The addresses are hostile.
+"""Contract of a sender of HTTP messages to URLs that tenants name. The URLs are hostile.
 
-Of what the other side answers only the status counts: nothing of its words is kept or passed on, and where it points
-to is not gone to.
+Only the status of a response is used: its body is discarded, and redirects are not followed.
 """
 
 from abc import ABC, abstractmethod
@@ -10,29 +9,31 @@ from collections.abc import Mapping
 from roost.core.problem import Problem, ProblemKind
 
 TIMEOUT = 15.0
-"""Seconds that a receiver has to take a message."""
+"""Seconds for one delivery, from name lookup to response."""
 URL_LIMIT = 2048
 
 
 class UrlRefused(Problem):
-    """Nothing is brought to that address; the message says why."""
+    """The URL cannot be a target; the message says why."""
 
     kind = ProblemKind.INVALID
     message = "url is not an address for webhooks"
 
 
 class DeliveryFailed(Problem):
-    """There was no answer. The message says why, and never what address a name led to."""
+    """There was no response. The message says why and never contains a resolved address."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The receiver could not be reached"
 
 
 class HttpSender(ABC):
+    """Sender of POST requests."""
+
     @abstractmethod
     def check(self, url: str) -> None:
-        """All that can be told of an address without asking for its name. Raises UrlRefused."""
+        """Check a URL without resolving its name. Raises UrlRefused."""
 
     @abstractmethod
     async def deliver(self, tenant_id: str, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the answer to a POST, on behalf of a tenant. Raises Undelivered."""
+        """Send a POST on behalf of a tenant and return the status of the response. Raises DeliveryFailed."""

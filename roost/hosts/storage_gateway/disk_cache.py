@@ -1,4 +1,8 @@
-"""Images that were made, kept on disk for the next who asks; those not asked for the longest time go first."""
+"""Least-recently-used cache of resized images on disk.
+
+One file per image with a checksum, whose modification time is the time of last use. A library is no gain here: those
+that are maintained keep values in memory only, or unpickle what they find on disk.
+"""
 
 import asyncio
 import hashlib
@@ -12,15 +16,15 @@ from roost.drivers.image.contract import RenderedImage
 
 _log = log.get_logger("images")
 _SHARE = 0.8
-"""How full the shelf is after it was cleared."""
+"""Part of the bound that is in use after an eviction."""
 
 
 class DiskCache:
-    """A folder of at most `most` bytes. A shelf that cannot be used keeps nothing, and is in nobody's way."""
+    """A folder of at most `max_bytes`. A folder that cannot be written caches nothing and fails no request."""
 
-    def __init__(self, folder: Path, most: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
-        self._most = most
+        self._max_bytes = max_bytes
         self._size: int | None = None
         self._lock = asyncio.Lock()
 
@@ -32,7 +36,7 @@ class DiskCache:
             try:
                 await asyncio.to_thread(self._write, key, made)
             except OSError as error:
-                _log.warning("a resized image is not kept", reason=str(error))
+                _log.warning("image_cache.write_failed", reason=str(error))
 
     def _read(self, key: str) -> RenderedImage | None:
         path = self._path(key)
@@ -50,7 +54,7 @@ class DiskCache:
     def _write(self, key: str, made: RenderedImage) -> None:
         content = made.mime.encode() + b"\n" + made.data
         content = hashlib.sha256(content).digest() + content
-        if len(content) > self._most // 10:
+        if len(content) > self._max_bytes // 10:
             return
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,22 +64,22 @@ class DiskCache:
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-        self._size = sum(size for _, size, _ in self._all()) if self._size is None else self._size + len(content)
-        if self._size > self._most:
-            self._clear()
+        self._size = sum(size for _, size, _ in self._list_files()) if self._size is None else self._size + len(content)
+        if self._size > self._max_bytes:
+            self._evict()
 
-    def _clear(self) -> None:
-        kept = sorted(self._all())
+    def _evict(self) -> None:
+        kept = sorted(self._list_files())
         size = sum(length for _, length, _ in kept)
         for _, length, path in kept:
-            if size <= self._most * _SHARE:
+            if size <= self._max_bytes * _SHARE:
                 break
             path.unlink(missing_ok=True)
             size -= length
         self._size = size
 
-    def _all(self) -> Sequence[tuple[float, int, Path]]:
-        """When each was last asked for, its size, its path."""
+    def _list_files(self) -> Sequence[tuple[float, int, Path]]:
+        """Return time of last use, size and path of each file."""
         found: list[tuple[float, int, Path]] = []
         for path in self._folder.rglob("*"):
             with suppress(OSError):

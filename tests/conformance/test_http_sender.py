@@ -1,4 +1,4 @@
-"""What a courier brings, what counts as an answer, and where it does not go."""
+"""Deliveries of a sender, the responses that count, and the URLs that it refuses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Names:
         return [ip_address(one) for one in self.names[host].split()]
 
 
-def courier(policy: EgressPolicy = OPEN, names: Names | None = None, timeout: float = 5.0) -> HttpSender:
+def make_sender(policy: EgressPolicy = OPEN, names: Names | None = None, timeout: float = 5.0) -> HttpSender:
     dialer, trust = PublicDialer(policy, names or Names()), httpx2.create_ssl_context()
     return GuardedHttpSender(
         lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: check_url(policy, url), timeout=timeout
@@ -49,7 +49,7 @@ async def deliver(made: HttpSender, url: str) -> int:
 
 async def test_it_brings_what_it_was_given() -> None:
     async with receiving() as receiver:
-        assert await deliver(courier(), receiver.url) == 200
+        assert await deliver(make_sender(), receiver.url) == 200
     (message,) = receiver.messages
     assert (message.body, message.path) == (b'{"a":1}', "/hook")
     assert {name: message.headers[name.lower()] for name in HEADERS} == HEADERS
@@ -59,13 +59,13 @@ async def test_it_brings_what_it_was_given() -> None:
 @pytest.mark.parametrize("status", [204, 400, 410, 500, 503])
 async def test_the_status_is_the_answer(status: int) -> None:
     async with receiving(status) as receiver:
-        assert await deliver(courier(), receiver.url) == status
+        assert await deliver(make_sender(), receiver.url) == status
 
 
 async def test_redirects_are_not_followed() -> None:
     async with receiving() as elsewhere, receiving(307) as receiver:
         receiver.more = f"Location: {elsewhere.url}\r\n"
-        assert await deliver(courier(), receiver.url) == 307
+        assert await deliver(make_sender(), receiver.url) == 307
         assert elsewhere.messages == []
 
 
@@ -78,13 +78,13 @@ async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None
             receiver.more, receiver.tail = "Content-Length: 1000000\r\n", b"x"
             receiver.hold = manner == "stalls"
         async with asyncio.timeout(20):
-            assert await deliver(courier(timeout=600), receiver.url) == 200
+            assert await deliver(make_sender(timeout=600), receiver.url) == 200
 
 
 async def test_one_that_does_not_answer() -> None:
     async with receiving(None) as receiver:
         with pytest.raises(DeliveryFailed, match=r"within 0\.2 s"):
-            await deliver(courier(timeout=0.2), receiver.url)
+            await deliver(make_sender(timeout=0.2), receiver.url)
 
 
 async def test_one_that_speaks_something_else() -> None:
@@ -96,23 +96,23 @@ async def test_one_that_speaks_something_else() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(DeliveryFailed, match="The connection failed"):
-            await deliver(courier(), f"http://127.0.0.1:{port}/")
+            await deliver(make_sender(), f"http://127.0.0.1:{port}/")
 
 
 async def test_nobody_is_there() -> None:
     async with receiving() as receiver:
         url = receiver.url
     with pytest.raises(DeliveryFailed, match="could not be reached"):
-        await deliver(courier(), url)
+        await deliver(make_sender(), url)
     with pytest.raises(DeliveryFailed, match=r"nowhere\.example could not be resolved"):
-        await deliver(courier(), "https://nowhere.example/")
+        await deliver(make_sender(), "https://nowhere.example/")
 
 
 @pytest.mark.parametrize("answers", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "8.8.8.8 127.0.0.1", "::1", "fd00::1"])
 async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: str) -> None:
     names = Names(rebound_example=answers)
     async with receiving() as receiver:
-        made = courier(EgressPolicy(), names)
+        made = make_sender(EgressPolicy(), names)
         url = f"https://rebound.example:{receiver.port}/"
         made.check(url)
         with pytest.raises(DeliveryFailed, match="not on the public internet") as refused:
@@ -124,15 +124,15 @@ async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: s
 
 async def test_what_is_not_allowed_any_more_is_not_done() -> None:
     async with receiving() as receiver:
-        courier().check(receiver.url)
+        make_sender().check(receiver.url)
         with pytest.raises(DeliveryFailed):
-            await deliver(courier(EgressPolicy()), receiver.url)
+            await deliver(make_sender(EgressPolicy()), receiver.url)
     assert receiver.messages == []
 
 
 async def test_the_operators_names() -> None:
     async with receiving() as receiver:
-        assert await deliver(courier(), f"http://inside.example:{receiver.port}/") == 200
+        assert await deliver(make_sender(), f"http://inside.example:{receiver.port}/") == 200
     assert receiver.messages[0].headers["host"] == f"inside.example:{receiver.port}"
 
 
@@ -151,7 +151,7 @@ async def test_the_operators_names() -> None:
 )
 def test_what_is_refused_before_anything_is_asked(url: str) -> None:
     with pytest.raises(UrlRefused):
-        courier(EgressPolicy(deny_hosts=["bad.example"])).check(url)
+        make_sender(EgressPolicy(deny_hosts=["bad.example"])).check(url)
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_what_is_refused_before_anything_is_asked(url: str) -> None:
     ],
 )
 def test_what_is_allowed(url: str) -> None:
-    courier().check(url)
+    make_sender().check(url)
