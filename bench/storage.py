@@ -13,7 +13,7 @@ from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, V1, ImportProfile
-from tests.storage.house import House, entry, house
+from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
 _SIZE = 1024**3
 _PIECE = 1024**2
@@ -36,24 +36,24 @@ def run(folder: Path) -> Sequence[Row]:
     db = Database(f"sqlite:///{folder / 'roost.db'}")
     try:
         upgrade_database(db)
-        return rows + asyncio.run(_kept(house(db, folder), file, limit))
+        return rows + asyncio.run(_kept(open_storage_env(db, folder), file, limit))
     finally:
         db.close()
 
 
-async def _kept(place: House, file: Path, limit: float) -> list[Row]:
+async def _kept(env: StorageEnv, file: Path, limit: float) -> list[Row]:
     wrote, read = 0.0, 0.0
     for number in range(_ROUNDS):
         began = time.perf_counter()
-        cid = await _keep(place, file, f"bench/{number}")
+        cid = await _keep(env, file, f"bench/{number}")
         wrote = max(wrote, _SIZE / _MB / (time.perf_counter() - began))
-        stat = await place.reader.stat(place.scope, cid)
+        stat = await env.reader.stat(env.scope, cid)
         began = time.perf_counter()
-        async for _ in place.reader.stream_file(place.scope, stat):
+        async for _ in env.reader.stream_file(env.scope, stat):
             pass
         read = max(read, _SIZE / _MB / (time.perf_counter() - began))
     began = time.perf_counter()
-    await _keep_small(place)
+    await _keep_small(env)
     small = (time.perf_counter() - began) * 1000
     return [
         Row("receive and commit, 1 GiB, durable, v1", wrote, "MB/s", *_beside(limit), ">= 45 %"),
@@ -62,24 +62,24 @@ async def _kept(place: House, file: Path, limit: float) -> list[Row]:
     ]
 
 
-async def _keep(place: House, file: Path, holder: str) -> object:
-    async with place.content.receive(V1) as pack:
+async def _keep(env: StorageEnv, file: Path, holder: str) -> object:
+    async with env.content.receive(V1) as pack:
         for piece in _pieces(file):
             await pack.write(piece)
         tree = await pack.end_file()
-        hold = PackReference(pack.pack_id, holder, place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(pack.pack_id, holder, env.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return tree.cid
 
 
-async def _keep_small(place: House) -> None:
-    async with place.content.receive(V1) as pack:
+async def _keep_small(env: StorageEnv) -> None:
+    async with env.content.receive(V1) as pack:
         entries = []
         for number in range(_SMALL):
             await pack.write(f"the content of small file {number}".encode() * 30)
             entries.append(entry(f"{number}.txt", await pack.end_file()))
         pack.add_folder(entries)
-        hold = PackReference(pack.pack_id, "bench/small", place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(pack.pack_id, "bench/small", env.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
 
 

@@ -19,7 +19,7 @@ from roost.identity.caller import Plan
 
 
 @dataclass
-class Running:
+class RunningServer:
     """A running server, and clients of it."""
 
     roost: app.RoostServer
@@ -58,23 +58,21 @@ async def running(
     stop: bool = True,
     port: int = 0,
     **environment: str,
-) -> AsyncIterator[Running]:
-    """`stop` False leaves the agents' boxes as a crash would. port: any free one, or that of a server before it."""
+) -> AsyncIterator[RunningServer]:
+    """Run a server. stop: False leaves the containers as a crash would. port: 0 takes a free one."""
     listener = listen("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
-    server = app.build_server(
-        settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()])
-    )
-    await server.start()
+    roost = app.build_server(settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()]))
+    await roost.start()
     over = asyncio.Event()
-    serving = asyncio.create_task(server.http.run_on(listener, over))
-    house = Running(server, settings.port)
+    serving = asyncio.create_task(roost.http.run_on(listener, over))
+    server = RunningServer(roost, settings.port)
     try:
-        yield house
+        yield server
     finally:
-        for client in house.clients:
+        for client in server.clients:
             await client.aclose()
         over.set()
         await serving
         if stop:
-            await server.stop()
+            await roost.stop()

@@ -11,7 +11,7 @@ from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.storage.files.service import FileService
 from tests.cli.terminal import run, run_on_terminal
 from tests.conformance.kubo import kubo
-from tests.storage.house import house
+from tests.storage.storage_env import open_storage_env
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
@@ -60,8 +60,8 @@ def test_a_database_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path, ur
 
 def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
     assert doctor._blobs(settings(tmp_path))["status"] == "ok"
-    for place in ("/proc/nowhere", "s3://"):
-        row = doctor._blobs(settings(tmp_path, ROOST_BLOBS=place))
+    for env in ("/proc/nowhere", "s3://"):
+        row = doctor._blobs(settings(tmp_path, ROOST_BLOBS=env))
         assert row["status"] == "fail"
         assert row["detail"]
         assert "\n" not in row["detail"]
@@ -71,11 +71,11 @@ def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> No
     (empty,) = doctor._content(settings(tmp_path))
     assert (empty["part"], empty["status"]) == ("content", "ok")
     db = app.open_database(settings(tmp_path))
-    place = house(db, tmp_path / "data")
+    env = open_storage_env(db, tmp_path / "data")
 
     async def fill() -> None:
-        file = await place.file(bytes(3 * 1024**2))
-        await place.file(bytes(1024**2))
+        file = await env.file(bytes(3 * 1024**2))
+        await env.file(bytes(1024**2))
         await FileService(db).delete(file.tenant_id, file.network, file.id)
 
     asyncio.run(fill())

@@ -1,7 +1,7 @@
 // What a gateway served, told by both SDKs; another tenant's numbers are its own.
 import assert from "node:assert/strict";
 import { PinataSDK } from "pinata-web3";
-import { failure, file, gatewayUrl, sdk } from "./house.mjs";
+import { failure, file, gatewayUrl, sdk } from "./server.mjs";
 
 const { ROOST_PORT: port, ROOST_KEY: key, ROOST_OTHER: other, ROOST_GATEWAY: gateway } = process.env;
 const roost = sdk();

@@ -1,6 +1,6 @@
 // Lists with their filters and pages, notes, groups, deletion.
 import assert from "node:assert/strict";
-import { collected, failure, file, sdk } from "./house.mjs";
+import { collected, failure, file, sdk } from "./server.mjs";
 
 const roost = sdk();
 const { files, groups, upload } = roost;

@@ -1,6 +1,6 @@
 // What goes to older addresses: who one is, and folders, whose names inside are kept.
 import assert from "node:assert/strict";
-import { failure, file, gatewayUrl, sdk } from "./house.mjs";
+import { failure, file, gatewayUrl, sdk } from "./server.mjs";
 
 const roost = sdk();
 assert.match((await roost.testAuthentication()).message, /^Congratulations/);

@@ -1,6 +1,6 @@
 // Reading public content through a gateway, with its kinds of content and pictures.
 import assert from "node:assert/strict";
-import { failure, file, gatewayUrl, sdk } from "./house.mjs";
+import { failure, file, gatewayUrl, sdk } from "./server.mjs";
 
 const { upload, gateways } = sdk();
 

@@ -1,6 +1,6 @@
 // Keys made, used, listed, revoked.
 import assert from "node:assert/strict";
-import { collected, failure, file, sdk } from "./house.mjs";
+import { collected, failure, file, sdk } from "./server.mjs";
 
 const roost = sdk();
 const made = await roost.keys.create({ keyName: "reader", permissions: { resources: ["org:files:read"] } });

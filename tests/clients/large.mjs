@@ -1,6 +1,6 @@
 // Above 90 MiB the SDK speaks TUS, in its own dialect: no version header, chunks of 50 MiB and one byte.
 import assert from "node:assert/strict";
-import { file, sdk } from "./house.mjs";
+import { file, sdk } from "./server.mjs";
 
 const SIZE = 94_371_841;
 const roost = sdk();

@@ -1,6 +1,6 @@
 // Addresses that let somebody without a key upload, and read.
 import assert from "node:assert/strict";
-import { failure, file, sdk } from "./house.mjs";
+import { failure, file, sdk } from "./server.mjs";
 
 const roost = sdk();
 const guest = sdk("undefined");

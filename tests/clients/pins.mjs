@@ -1,6 +1,6 @@
 // Pinning by CID where there is no public network: the request is kept and shows where it stands.
 import assert from "node:assert/strict";
-import { failure, sdk } from "./house.mjs";
+import { failure, sdk } from "./server.mjs";
 
 const { upload, files } = sdk();
 const CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku";

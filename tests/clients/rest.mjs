@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
-import { api, collected, failure, file, sdk } from "./house.mjs";
+import { api, collected, failure, file, sdk } from "./server.mjs";
 
 const roost = sdk();
 const { upload, files, groups, gateways, keys } = roost;

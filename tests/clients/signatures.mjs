@@ -1,6 +1,6 @@
 // Without ROOST_SIGNATURE: upload, and tell what has to be signed. With it: add, get, delete the signature.
 import assert from "node:assert/strict";
-import { failure, file, sdk } from "./house.mjs";
+import { failure, file, sdk } from "./server.mjs";
 
 const { upload, signatures } = sdk();
 const { ROOST_SIGNATURE: signature, ROOST_ADDRESS: address, ROOST_CID: cid } = process.env;

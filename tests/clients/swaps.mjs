@@ -1,6 +1,6 @@
 // A swap shows on gateways that have the plugin.
 import assert from "node:assert/strict";
-import { api, failure, file, sdk } from "./house.mjs";
+import { api, failure, file, sdk } from "./server.mjs";
 
 const { upload, gateways, files } = sdk();
 const text = await upload.public.file(file("plain words", "a.txt", "text/plain"));

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Running]:
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running(tmp_path / "data") as made:
         yield made
 
 
-async def roost(house: Running, *arguments: str, at: Path) -> str:
-    environment = {"ROOST_URL": f"http://127.0.0.1:{house.port}", "ROOST_TOKEN": house.key()}
+async def roost(server: RunningServer, *arguments: str, at: Path) -> str:
+    environment = {"ROOST_URL": f"http://127.0.0.1:{server.port}", "ROOST_TOKEN": server.key()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "roost", *arguments),
         cwd=at,
@@ -34,11 +34,11 @@ async def roost(house: Running, *arguments: str, at: Path) -> str:
     return out.decode()
 
 
-async def asked(house: Running, *arguments: str, at: Path) -> Any:
-    return json.loads(await roost(house, *arguments, "-o", "json", at=at))
+async def asked(server: RunningServer, *arguments: str, at: Path) -> Any:
+    return json.loads(await roost(server, *arguments, "-o", "json", at=at))
 
 
-async def test_a_folder_goes_up_under_the_cid_that_was_told(house: Running, tmp_path: Path) -> None:
+async def test_a_folder_goes_up_under_the_cid_that_was_told(server: RunningServer, tmp_path: Path) -> None:
     folder = tmp_path / "trip"
     (folder / "days").mkdir(parents=True)
     chance = random.Random(1)
@@ -46,22 +46,22 @@ async def test_a_folder_goes_up_under_the_cid_that_was_told(house: Running, tmp_
     (folder / "days" / "large.bin").write_bytes(chance.randbytes(3_000_000))
     (folder / "empty").touch()
     for profile in ("v1", "v0", "unixfs-v1-2025"):
-        told = await asked(house, "files", "cid", "trip", "--profile", profile, at=tmp_path)
-        made = await asked(house, "files", "upload", "trip", "--profile", profile, "--public", at=tmp_path)
+        told = await asked(server, "files", "cid", "trip", "--profile", profile, at=tmp_path)
+        made = await asked(server, "files", "upload", "trip", "--profile", profile, "--public", at=tmp_path)
         assert (made["cid"], made["size"], made["number_of_files"]) == (told["cid"], 3_000_001, 3)
         assert made["mime_type"] == "directory"
 
 
-async def test_a_file_comes_back(house: Running, tmp_path: Path) -> None:
+async def test_a_file_comes_back(server: RunningServer, tmp_path: Path) -> None:
     content = random.Random(2).randbytes(2_000_000)
     (tmp_path / "up.bin").write_bytes(content)
     for network in ([], ["--public"]):
-        made = await asked(house, "files", "upload", "up.bin", "-k", "kind=test", *network, at=tmp_path)
+        made = await asked(server, "files", "upload", "up.bin", "-k", "kind=test", *network, at=tmp_path)
         assert made["keyvalues"] == {"kind": "test"}
-        await roost(house, "files", "get", made["cid"], "--to", "down.bin", *network, at=tmp_path)
+        await roost(server, "files", "get", made["cid"], "--to", "down.bin", *network, at=tmp_path)
         assert (tmp_path / "down.bin").read_bytes() == content
-    group = await asked(house, "groups", "create", "some", "--public", at=tmp_path)
-    await roost(house, "groups", "add", group["id"], made["id"], "--public", at=tmp_path)
-    listed = await asked(house, "files", "list", "--public", "--group", group["id"], at=tmp_path)
+    group = await asked(server, "groups", "create", "some", "--public", at=tmp_path)
+    await roost(server, "groups", "add", group["id"], made["id"], "--public", at=tmp_path)
+    listed = await asked(server, "files", "list", "--public", "--group", group["id"], at=tmp_path)
     assert [row["id"] for row in listed] == [made["id"]]
-    assert (await asked(house, "gateways", "list", at=tmp_path))[0]["restrict"] is True
+    assert (await asked(server, "gateways", "list", at=tmp_path))[0]["restrict"] is True

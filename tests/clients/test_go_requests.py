@@ -16,7 +16,7 @@ import pytest
 from roost.core import clock
 from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import V1
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 THRESHOLD = 100 * 1024 * 1024
 """Files of more bytes go up in parts."""
@@ -147,21 +147,21 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("go") / "data", ROOST_PUBLIC_SCHEME="https") as server:
         yield server
 
 
 @pytest.fixture
-def pinata(house: Running, request: pytest.FixtureRequest) -> Commands:
-    key = house.key(request.node.name[:60])
-    return Commands(house.client(key, "api.localhost"), house.client(key, "uploads.localhost"))
+def pinata(server: RunningServer, request: pytest.FixtureRequest) -> Commands:
+    key = server.key(request.node.name[:60])
+    return Commands(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 
 
-async def test_auth(house: Running, pinata: Commands) -> None:
+async def test_auth(server: RunningServer, pinata: Commands) -> None:
     greeted = await pinata.api.get("/data/testAuthentication")
     assert greeted.status_code == 200
-    stranger = house.client("nonsense", "api.localhost")
+    stranger = server.client("nonsense", "api.localhost")
     assert (await stranger.get("/data/testAuthentication")).status_code == 401
     [row] = (await pinata.send("GET", "/v3/ipfs/gateways"))["data"]["rows"]
     assert row["domain"]
@@ -258,19 +258,19 @@ async def test_a_file_at_the_threshold_and_one_beyond(pinata: Commands) -> None:
     assert (beyond["name"], beyond["group_id"]) == ("beyond", group["id"])
 
 
-async def test_links_to_private_files(house: Running, pinata: Commands) -> None:
+async def test_links_to_private_files(server: RunningServer, pinata: Commands) -> None:
     file = await pinata.upload("a.txt", b"secret", network="private", name="a.txt")
     [row] = (await pinata.send("GET", "/v3/ipfs/gateways"))["data"]["rows"]
     host = f"{row['domain']}.gateways.localhost"  # as `gateways set` was told
     asked = {
-        "url": f"https://{host}:{house.port}/files/{file['cid']}",
+        "url": f"https://{host}:{server.port}/files/{file['cid']}",
         "expires": 30,
         "date": int(clock.utc_now().timestamp()),
         "method": "GET",
     }
     link = (await pinata.send("POST", "/v3/files/private/download_link", asked))["data"]
     assert link.startswith(f"{asked['url']}?")
-    gateway = house.client(None, host)
+    gateway = server.client(None, host)
     assert (await gateway.get(f"/files/{file['cid']}?{link.partition('?')[2]}")).text == "secret"
     assert (await gateway.get(f"/files/{file['cid']}")).status_code in {401, 403}
 

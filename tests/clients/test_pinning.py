@@ -22,11 +22,11 @@ async def test_journey(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
     async with gateway(CARS) as source:
         settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}
-        async with running(tmp_path / "data", **settings) as house:
+        async with running(tmp_path / "data", **settings) as server:
             environment = {
-                "ROOST_PORT": str(house.port),
-                "ROOST_KEY": house.key(),
-                "ROOST_OTHER": house.key("others"),
+                "ROOST_PORT": str(server.port),
+                "ROOST_KEY": server.key(),
+                "ROOST_OTHER": server.key("others"),
                 "ROOST_CIDS": ",".join(CARS),
                 "ROOST_NOWHERE": str(Cid.for_block(RAW, b"nobody has it")),
             }

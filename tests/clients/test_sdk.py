@@ -14,7 +14,7 @@ from PIL import Image
 from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import V1
 from tests import node
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.wallet import Account, encode_typed_data
 
 FOLDER = Path(__file__).parent
@@ -25,17 +25,17 @@ LARGE = 94_371_841  # the SDK's bound, and one
 class Clients:
     """Runs journeys against one server."""
 
-    house: Running
+    server: RunningServer
     folder: Path
     packages: Path
     gateway: str
 
     async def run(self, journey: str, **environment: str) -> str:
         everybody = {
-            "ROOST_PORT": str(self.house.port),
-            "ROOST_KEY": self.house.key(),
-            "ROOST_OTHER": self.house.key("others"),
-            "ROOST_READER": self.house.key(scopes=frozenset({"org:files:read"})),
+            "ROOST_PORT": str(self.server.port),
+            "ROOST_KEY": self.server.key(),
+            "ROOST_OTHER": self.server.key("others"),
+            "ROOST_READER": self.server.key(scopes=frozenset({"org:files:read"})),
             "ROOST_GATEWAY": self.gateway,
         }
         where = self.folder / "journey"
@@ -48,9 +48,9 @@ class Clients:
 @pytest.fixture
 async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
     packages = node.installed(FOLDER)
-    async with running(tmp_path / "data") as house:
-        listed = await house.client(house.key(), "api.localhost").get("/v3/ipfs/gateways")
-        yield Clients(house, tmp_path, packages, listed.json()["data"]["rows"][0]["domain"])
+    async with running(tmp_path / "data") as server:
+        listed = await server.client(server.key(), "api.localhost").get("/v3/ipfs/gateways")
+        yield Clients(server, tmp_path, packages, listed.json()["data"]["rows"][0]["domain"])
 
 
 @pytest.mark.parametrize(

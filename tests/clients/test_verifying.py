@@ -14,7 +14,7 @@ import pytest
 
 from roost.storage.unixfs.profile import V1
 from tests import node
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 FOLDER = Path(__file__).parent / "verifying"
 NAMES = Path(__file__).parent / "names.mjs"
@@ -27,7 +27,7 @@ SHORT, LONG = 2.0, 30.0  # seconds until nothing more is waited for
 
 @dataclass
 class Verifying:
-    house: Running
+    server: RunningServer
     folder: Path
     packages: Path
     gateway: str
@@ -35,7 +35,7 @@ class Verifying:
     async def fetched(self, *wanted: tuple[str, str, float], port: int | None = None) -> Any:
         """Of each CID and path, how many bytes it took in so many seconds, their SHA-256, and whether that was all."""
         environment = {
-            "ROOST_GATEWAY": f"http://{self.gateway}:{port or self.house.port}",
+            "ROOST_GATEWAY": f"http://{self.gateway}:{port or self.server.port}",
             "ROOST_WANTED": json.dumps(wanted),
         }
         options = ("--no-warnings", "--import", str(NAMES), "--import", "./polyfill.mjs")
@@ -44,7 +44,7 @@ class Verifying:
     async def upload(self, **files: bytes) -> str:
         """The CID of a public folder."""
         form = [("file", (f"folder/{name}", data)) for name, data in files.items()]
-        client = self.house.client(self.house.key(), "uploads.localhost")
+        client = self.server.client(self.server.key(), "uploads.localhost")
         answer = await client.post("/v3/files", data={"network": "public"}, files=form)
         return answer.json()["data"]["cid"]
 
@@ -52,10 +52,10 @@ class Verifying:
 @pytest.fixture
 async def helia(tmp_path: Path) -> AsyncIterator[Verifying]:
     packages = node.installed(FOLDER)
-    async with running(tmp_path / "data") as house:
-        listed = await house.client(house.key(), "api.localhost").get("/v3/gateways")
+    async with running(tmp_path / "data") as server:
+        listed = await server.client(server.key(), "api.localhost").get("/v3/gateways")
         name = listed.json()["data"]["rows"][0]["domain"]
-        yield Verifying(house, tmp_path / "client", packages, f"{name}.gateways.localhost")
+        yield Verifying(server, tmp_path / "client", packages, f"{name}.gateways.localhost")
 
 
 def some(data: bytes, *, whole: bool = True) -> list[Any]:
@@ -92,7 +92,7 @@ async def test_it_gets_no_bit_of_a_damaged_block(helia: Verifying, tmp_path: Pat
 async def test_it_does_look(helia: Verifying) -> None:
     """The same client takes nothing from a gateway that changes one bit of a block on its way."""
     root = await helia.upload(big=BIG, small=b"hello")
-    async with lying(helia.gateway, helia.house.port) as port:
+    async with lying(helia.gateway, helia.server.port) as port:
         found = await helia.fetched((root, "big", SHORT), (root, "small", LONG), port=port)
     assert found == [NOTHING, some(b"hello")]
 

@@ -1,7 +1,7 @@
 // Every way to upload that the SDK has, and how many bytes it takes to change the way.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { collected, failure, file, sdk } from "./house.mjs";
+import { collected, failure, file, sdk } from "./server.mjs";
 
 const roost = sdk();
 const HELLO = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"; // "hello world"

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { PinataSDK } from "pinata-web3";
-import { collected, failure, file, gatewayUrl } from "./house.mjs";
+import { collected, failure, file, gatewayUrl } from "./server.mjs";
 
 const { ROOST_PORT: port, ROOST_KEY: key } = process.env;
 

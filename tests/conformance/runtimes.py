@@ -32,7 +32,7 @@ CASES = [
 
 
 @dataclass(frozen=True)
-class Ground:
+class RuntimeEnv:
     """A data folder and the runtime of one server over it."""
 
     make: Make
@@ -59,11 +59,11 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground(make: Make, folder: Path) -> AsyncIterator[Ground]:
+async def open_runtime_env(make: Make, folder: Path) -> AsyncIterator[RuntimeEnv]:
     """Afterwards nothing of it runs, whatever the test did."""
     runtime = make(folder)
     try:
-        yield Ground(make, folder, runtime)
+        yield RuntimeEnv(make, folder, runtime)
     finally:
         await runtime.list()
         for place in folder.glob("agents/*"):

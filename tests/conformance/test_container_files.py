@@ -17,7 +17,7 @@ from roost.drivers.runtime.warden_client import (
     WardenFileTooLarge,
     WardenNotAFile,
 )
-from tests.conformance.runtimes import CASES, Ground, ground
+from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
 
 LIMIT = 1 << 20
 MALFORMED = ["", "/", "/etc/passwd", "..", "../x", "a/../../x", "a\0b", "\0", "a/" * 300 + "b", "x" * 300]
@@ -25,14 +25,14 @@ SECRET = "outside of every workspace"
 
 
 @pytest.fixture(params=CASES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
-    async with ground(request.param, tmp_path) as found:
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
+    async with open_runtime_env(request.param, tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def container(place: Ground) -> WardenClient:
-    container = await place.container()
+async def container(env: RuntimeEnv) -> WardenClient:
+    container = await env.container()
     await container.write("secret", SECRET.encode(), root="home")
     return container
 
@@ -69,7 +69,7 @@ async def test_a_name_may_be_anything_that_linux_takes(container: WardenClient, 
 
 
 @pytest.mark.parametrize("path", MALFORMED)
-async def test_a_malformed_path_is_refused(container: WardenClient, place: Ground, path: str) -> None:
+async def test_a_malformed_path_is_refused(container: WardenClient, env: RuntimeEnv, path: str) -> None:
     await container.exec(["mkdir", "a"])
     for attempt in (container.read(path, limit=LIMIT), container.list(path), container.write(path, b"x")):
         with pytest.raises(PathRefused):
@@ -193,31 +193,31 @@ async def test_loops_and_long_chains_of_links_end(container: WardenClient) -> No
     assert await container.read("l30", limit=LIMIT) == b"x"
 
 
-async def test_a_write_replaces_a_link_and_never_follows_it(container: WardenClient, place: Ground) -> None:
+async def test_a_write_replaces_a_link_and_never_follows_it(container: WardenClient, env: RuntimeEnv) -> None:
     await shell(
         container, "echo -n old > target; ln -s target inside; ln -s ../home/secret outside; ln -s nowhere dangling"
     )
     for name in ("inside", "outside", "dangling"):
         await container.write(name, b"new")
         assert await container.read(name, limit=LIMIT) == b"new"
-        assert not (place.workspace() / name).is_symlink()
+        assert not (env.workspace() / name).is_symlink()
     assert await shell(container, "cat target; ls") == "old" + "dangling\ninside\noutside\ntarget"
     assert await container.read("secret", root="home", limit=LIMIT) == SECRET.encode()
 
 
 @pytest.mark.parametrize("target", ["/tmp", "../home", "..", "/", "/etc"])
 async def test_a_write_through_a_folder_that_leaves_the_root_is_refused(
-    container: WardenClient, place: Ground, target: str
+    container: WardenClient, env: RuntimeEnv, target: str
 ) -> None:
     await shell(container, f"ln -s {target} uploads")
     for path in ("uploads/planted", "uploads/new/planted"):
         with pytest.raises(PathRefused):
             await container.write(path, b"x")
-    assert not list(place.home().rglob("planted"))
+    assert not list(env.home().rglob("planted"))
     assert not Path("/tmp/planted").exists()
 
 
-async def test_links_swapped_under_the_walk_lead_nowhere(container: WardenClient, place: Ground) -> None:
+async def test_links_swapped_under_the_walk_lead_nowhere(container: WardenClient, env: RuntimeEnv) -> None:
     await shell(container, "mkdir -p real; echo -n fine > real/secret; mkdir -p spare; cp real/secret spare/")
     swap = "while :; do ln -sfn ../home turn; ln -sfn real turn; rm turn; mv spare turn; mv turn spare; done"
     await container.start("swap", ["sh", "-c", f"exec 2>/dev/null; {swap}"], env={})
@@ -230,7 +230,7 @@ async def test_links_swapped_under_the_walk_lead_nowhere(container: WardenClient
             continue
     await container.stop("swap", grace=0)
     assert seen <= {b"fine"}
-    assert [path.name for path in place.home().iterdir() if path.name.startswith("planted")] == []
+    assert [path.name for path in env.home().iterdir() if path.name.startswith("planted")] == []
 
 
 async def test_a_write_is_seen_whole_or_not_at_all(container: WardenClient) -> None:
@@ -244,8 +244,8 @@ async def test_a_write_is_seen_whole_or_not_at_all(container: WardenClient) -> N
     assert (await watching).stdout in (b"3000000\n", b"")
 
 
-async def test_a_write_that_is_cut_off_leaves_no_trace(container: WardenClient, place: Ground) -> None:
-    reader, writer = await place.runtime.connect("agent-1")
+async def test_a_write_that_is_cut_off_leaves_no_trace(container: WardenClient, env: RuntimeEnv) -> None:
+    reader, writer = await env.runtime.connect("agent-1")
     writer.write(b'{"op":"write","root":"workspace","path":"file","mode":420,"size":1000000}\n')
     assert b'"ok": true' in await reader.readline()
     writer.write(b"x" * 1000)

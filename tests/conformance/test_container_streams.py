@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.warden_client import DialRefused, WardenClient
-from tests.conformance.runtimes import CASES, Ground, ground, until
+from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, until
 
 ECHO = """
 import socket, sys
@@ -22,14 +22,14 @@ while True:
 
 
 @pytest.fixture(params=CASES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
-    async with ground(request.param, tmp_path) as found:
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
+    async with open_runtime_env(request.param, tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def container(place: Ground) -> WardenClient:
-    return await place.container()
+async def container(env: RuntimeEnv) -> WardenClient:
+    return await env.container()
 
 
 async def test_a_stream_to_a_port_knows_half_an_end(container: WardenClient) -> None:

@@ -17,18 +17,18 @@ from roost.drivers.runtime.warden_client import (
     WardenClient,
     WardenFailed,
 )
-from tests.conformance.runtimes import CASES, Ground, ground, sleeper, sleeping, until
+from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 
 @pytest.fixture(params=CASES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
-    async with ground(request.param, tmp_path) as found:
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
+    async with open_runtime_env(request.param, tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def container(place: Ground) -> WardenClient:
-    return await place.container()
+async def container(env: RuntimeEnv) -> WardenClient:
+    return await env.container()
 
 
 async def test_a_command_says_what_it_said_and_how_it_ended(container: WardenClient) -> None:
@@ -165,8 +165,8 @@ async def test_who_leaves_while_input_waits_ends_the_command(container: WardenCl
     await until(lambda: not sleeping(duration))
 
 
-async def test_a_slow_reader_holds_the_command_back(container: WardenClient, place: Ground) -> None:
-    count = place.workspace() / "count"
+async def test_a_slow_reader_holds_the_command_back(container: WardenClient, env: RuntimeEnv) -> None:
+    count = env.workspace() / "count"
     script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
     async with aclosing(container.exec_stream(["sh", "-c", script])) as pieces:
         await anext(pieces)
@@ -273,7 +273,7 @@ async def test_a_process_that_cannot_start_is_refused(container: WardenClient) -
     assert not await container.processes()
 
 
-async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, place: Ground) -> None:
+async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, env: RuntimeEnv) -> None:
     for name in ("one", "two"):
         await container.start(
             name, ["sh", "-c", f"echo {name} 1; echo {name} 2 >&2; printf 'no end'; exec sleep 60"], env={}
@@ -283,7 +283,7 @@ async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, p
     assert [line.text for line in lines if line.source == "two"] == ["two 1", "two 2"]
     assert lines == sorted(lines, key=lambda line: line.time)
     assert [line.text for line in await container.logs(source="one", limit=1)] == ["one 2"]
-    assert "one 1" in (place.home() / ".roost/logs/one.log").read_text()
+    assert "one 1" in (env.home() / ".roost/logs/one.log").read_text()
     await container.stop("one")
     assert (await container.logs(source="one"))[-1].text == "no end"
 
@@ -299,7 +299,7 @@ async def test_logs_are_bounded_whatever_is_written(container: WardenClient) -> 
     assert lines[-2].text == "\0" * 16384 + " [cut]"
 
 
-async def test_a_follower_sees_lines_as_they_come(container: WardenClient, place: Ground) -> None:
+async def test_a_follower_sees_lines_as_they_come(container: WardenClient, env: RuntimeEnv) -> None:
     async with aclosing(container.follow(source="gateway")) as lines:
         first = asyncio.ensure_future(anext(lines))
         await asyncio.sleep(0)

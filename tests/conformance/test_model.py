@@ -16,7 +16,7 @@ from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamRefused
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
-from tests.agents.models.house import housed
+from tests.agents.models.model_env import open_model_env
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
 
 TOOL = {
@@ -57,9 +57,9 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
                 made = Subject(AnthropicUpstream(ModelSettings("anthropic", "anthropic", url, KEY)), MODEL)
             case _:
                 database: Database = request.getfixturevalue("database")
-                house = await stack.enter_async_context(housed(database, [ScriptedUpstream()]))
-                url = await stack.enter_async_context(serving(house))
-                key: Sensitive[str] = house.key
+                env = await stack.enter_async_context(open_model_env(database, [ScriptedUpstream()]))
+                url = await stack.enter_async_context(serving(env))
+                key: Sensitive[str] = env.key
                 made = Subject(OpenAIUpstream(ModelSettings("own", "openai", f"{url}/v0/llm/v1", key)), "scripted")
         stack.push_async_callback(made.upstream.close)
         yield made

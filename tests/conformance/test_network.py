@@ -51,8 +51,8 @@ from tests.conformance.networks import (
 from tests.contract.storage import keep
 from tests.server import running
 from tests.storage.cars import Blocks
-from tests.storage.house import CONTENT, house
-from tests.storage.pins.counter import counter
+from tests.storage.pins.pin_env import open_pin_env
+from tests.storage.storage_env import CONTENT, open_storage_env
 
 ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 ASKED: dict[str, Callable[..., PublicNetwork]] = {"trustless": trustless, "kubo": through_kubo}
@@ -199,17 +199,17 @@ async def test_lies_become_nothing(
     tmp_path: Path,
 ) -> None:
     root, blocks = content
-    place, patience = house(database, tmp_path), 0.5 if manner is Manner.DRIPS else 60.0
+    env, patience = open_storage_env(database, tmp_path), 0.5 if manner is Manner.DRIPS else 60.0
     async with (
         gateway({str(root): b"".join(car.write_car([root], blocks))}, manner) as server,
-        counter(database, place, network=made(server.url), patience=patience) as desk,
+        open_pin_env(database, env, network=made(server.url), patience=patience) as pin_env,
     ):
-        pin = await desk.pin(root)
+        pin = await pin_env.pin(root)
         async with asyncio.timeout(30):
             while not await database.read(_tried):
                 await asyncio.sleep(0.02)
-        assert await desk.status(pin) is end
-        assert (await desk.all_files(), len(server.asked)) == ([], 1)
+        assert await pin_env.status(pin) is end
+        assert (await pin_env.all_files(), len(server.asked)) == ([], 1)
     assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
 
 
@@ -221,18 +221,21 @@ def _tried(connection: Connection) -> bool:
 
 @ON_SQLITE
 async def test_a_liar_does_not_stand_before_the_honest(database: Database, tmp_path: Path) -> None:
-    place = house(database, tmp_path)
+    env = open_storage_env(database, tmp_path)
     cars = {str(FOLDER): FOLDER_CAR}
     async with gateway(cars, Manner.DRIPS) as slow, gateway(cars, Manner.ENDLESS) as liar, gateway(cars) as honest:
         network = trustless(slow.url, liar.url, honest.url)
-        async with counter(database, place, network=network, patience=3.0) as desk:
-            assert await desk.until(await desk.pin(FOLDER), PinState.PINNED, PinState.OVER_MAX_SIZE) is PinState.PINNED
-            assert await desk.read(str(FOLDER), "in", "big") == CONTENT
+        async with open_pin_env(database, env, network=network, patience=3.0) as pin_env:
+            assert (
+                await pin_env.until(await pin_env.pin(FOLDER), PinState.PINNED, PinState.OVER_MAX_SIZE)
+                is PinState.PINNED
+            )
+            assert await pin_env.read(str(FOLDER), "in", "big") == CONTENT
 
 
 @ON_SQLITE
 async def test_a_storage_gateway_of_ours_is_a_source(database: Database, tmp_path: Path) -> None:
-    place = house(database, tmp_path / "here")
+    env = open_storage_env(database, tmp_path / "here")
     async with running(tmp_path / "there") as other:
         public = await keep(other, "acme", ContentNetwork.PUBLIC, CONTENT)
         private = await keep(other, "acme", ContentNetwork.PRIVATE, CONTENT[:-1])
@@ -240,10 +243,10 @@ async def test_a_storage_gateway_of_ours_is_a_source(database: Database, tmp_pat
         name = listed.json()["data"]["rows"][0]["domain"]
         host = f"/dns4/{name}.gateways.localhost/tcp/{other.port}/http"
         network = TrustlessNetwork((), ToLoopback)
-        async with counter(database, place, network=network) as desk:
-            pin = await desk.pins.add(place.tenant_id, PinRequest(public.cid, hosts=(host,)))
-            assert await desk.until(pin, PinState.PINNED) is PinState.PINNED
-            assert await desk.read(public.cid) == CONTENT
+        async with open_pin_env(database, env, network=network) as pin_env:
+            pin = await pin_env.pins.add(env.tenant_id, PinRequest(public.cid, hosts=(host,)))
+            assert await pin_env.until(pin, PinState.PINNED) is PinState.PINNED
+            assert await pin_env.read(public.cid) == CONTENT
             (source,) = network.sources((host,))
             with pytest.raises(ContentNotAtSource):
                 await read(source, private.cid)

@@ -14,42 +14,52 @@ import pytest
 
 from roost.core.unix_socket import StreamHandler
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Runtime, RuntimeFailed
-from tests.conformance.runtimes import AGENT, CASES, Ground, Make, drop_stream, ground, sleeper, sleeping, until
+from tests.conformance.runtimes import (
+    AGENT,
+    CASES,
+    Make,
+    RuntimeEnv,
+    drop_stream,
+    open_runtime_env,
+    sleeper,
+    sleeping,
+    until,
+)
 
 FETCH = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).makefile().read())"
 
 
 @pytest.fixture(params=CASES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
     make: Make = request.param
-    async with ground(make, tmp_path) as found:
+    async with open_runtime_env(make, tmp_path) as found:
         yield found
 
 
-async def test_a_box_runs_until_it_is_stopped(place: Ground) -> None:
-    container = await place.runtime.start(ContainerSpec(AGENT))
+async def test_a_box_runs_until_it_is_stopped(env: RuntimeEnv) -> None:
+    container = await env.runtime.start(ContainerSpec(AGENT))
     assert container.agent_id == AGENT
-    assert list(await place.runtime.list()) == [container]
-    assert (await place.warden().exec(["true"])).exit_code == 0
-    await place.runtime.stop(AGENT)
-    assert not await place.runtime.list()
+    assert list(await env.runtime.list()) == [container]
+    assert (await env.warden().exec(["true"])).exit_code == 0
+    await env.runtime.stop(AGENT)
+    assert not await env.runtime.list()
 
 
-async def test_starting_twice_is_starting_once(place: Ground) -> None:
-    first, second = await asyncio.gather(*(place.runtime.start(ContainerSpec(AGENT)) for _ in range(2)))
-    third = await place.runtime.start(ContainerSpec(AGENT, env={"OTHER": "1"}))
+async def test_starting_twice_is_starting_once(env: RuntimeEnv) -> None:
+    first, second = await asyncio.gather(*(env.runtime.start(ContainerSpec(AGENT)) for _ in range(2)))
+    third = await env.runtime.start(ContainerSpec(AGENT, env={"OTHER": "1"}))
     assert first == second == third
-    assert len(await place.runtime.list()) == 1
+    assert len(await env.runtime.list()) == 1
 
 
-async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> None:
+async def test_looking_does_not_touch_what_is_being_started(env: RuntimeEnv) -> None:
     """For a moment a new program in a container looks like a second warden of it."""
-    container = await place.container()
+    container = await env.container()
     over = asyncio.Event()
 
     async def look() -> None:
         while not over.is_set():
-            await place.runtime.list()
+            await env.runtime.list()
             await asyncio.sleep(0)
 
     async def run() -> set[int]:
@@ -62,187 +72,187 @@ async def test_looking_does_not_touch_what_is_being_started(place: Ground) -> No
     assert set.union(*codes) == {0}
 
 
-async def test_the_folders_persist(place: Ground) -> None:
-    container = await place.container()
+async def test_the_folders_persist(env: RuntimeEnv) -> None:
+    container = await env.container()
     await container.write("kept", b"in the workspace")
     await container.write("kept", b"in the home", root="home")
-    await place.runtime.stop(AGENT)
-    assert (place.workspace() / "kept").read_bytes() == b"in the workspace"
-    container = await place.container()
+    await env.runtime.stop(AGENT)
+    assert (env.workspace() / "kept").read_bytes() == b"in the workspace"
+    container = await env.container()
     assert await container.read("kept", limit=100) == b"in the workspace"
     assert await container.read("kept", root="home", limit=100) == b"in the home"
 
 
-async def test_agents_have_places_of_their_own(place: Ground) -> None:
-    await (await place.container(ContainerSpec("one"))).write("file", b"one")
-    await (await place.container(ContainerSpec("two"))).write("file", b"two")
-    assert await place.warden("one").read("file", limit=10) == b"one"
-    assert {container.agent_id for container in await place.runtime.list()} == {"one", "two"}
+async def test_agents_have_places_of_their_own(env: RuntimeEnv) -> None:
+    await (await env.container(ContainerSpec("one"))).write("file", b"one")
+    await (await env.container(ContainerSpec("two"))).write("file", b"two")
+    assert await env.warden("one").read("file", limit=10) == b"one"
+    assert {container.agent_id for container in await env.runtime.list()} == {"one", "two"}
 
 
-async def test_what_is_not_there_can_be_stopped_and_deleted(place: Ground) -> None:
-    await place.runtime.stop(AGENT)
-    await place.runtime.delete(AGENT)
-    await place.container()
+async def test_what_is_not_there_can_be_stopped_and_deleted(env: RuntimeEnv) -> None:
+    await env.runtime.stop(AGENT)
+    await env.runtime.delete(AGENT)
+    await env.container()
     for _ in range(2):
-        await place.runtime.stop(AGENT)
+        await env.runtime.stop(AGENT)
     for _ in range(2):
-        await place.runtime.delete(AGENT)
+        await env.runtime.delete(AGENT)
 
 
-async def test_the_environment_is_that_of_the_spec(place: Ground) -> None:
-    container = await place.container(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
+async def test_the_environment_is_that_of_the_spec(env: RuntimeEnv) -> None:
+    container = await env.container(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
     result = await container.exec(["sh", "-c", 'printf %s "$GREETING"'])
     assert result.stdout == b"a b\n'c'"
 
 
-async def test_a_stop_ends_every_process(place: Ground) -> None:
-    container, durations = await place.container(), [sleeper() for _ in range(3)]
+async def test_a_stop_ends_every_process(env: RuntimeEnv) -> None:
+    container, durations = await env.container(), [sleeper() for _ in range(3)]
     plain, apart, lost = durations
     await container.exec(
         ["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {apart} & (env -i setsid sleep {lost} &)"]
     )
     await until(lambda: all(map(sleeping, durations)))
-    await place.runtime.stop(AGENT)
+    await env.runtime.stop(AGENT)
     assert not any(map(sleeping, durations))
 
 
-async def test_a_stop_gives_watched_processes_time_to_end_well(place: Ground) -> None:
-    container = await place.container()
+async def test_a_stop_gives_watched_processes_time_to_end_well(env: RuntimeEnv) -> None:
+    container = await env.container()
     await container.start(
         "gateway", ["sh", "-c", "trap 'echo bye > last; exit' TERM; : > ready; while :; do sleep 0.05; done"], env={}
     )
-    await until((place.workspace() / "ready").exists)
-    await place.runtime.stop(AGENT)
-    assert (place.workspace() / "last").read_text() == "bye\n"
+    await until((env.workspace() / "ready").exists)
+    await env.runtime.stop(AGENT)
+    assert (env.workspace() / "last").read_text() == "bye\n"
 
 
-async def test_a_stop_waits_no_longer_than_the_grace(place: Ground) -> None:
-    container, duration = await place.container(), sleeper()
+async def test_a_stop_waits_no_longer_than_the_grace(env: RuntimeEnv) -> None:
+    container, duration = await env.container(), sleeper()
     await container.start("gateway", ["sh", "-c", f"trap '' TERM; : > ready; sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
     async with asyncio.timeout(2.5):  # on its own the warden would wait for 3 s
-        await place.runtime.stop(AGENT, grace=0.1)
+        await env.runtime.stop(AGENT, grace=0.1)
     assert not sleeping(duration)
 
 
-async def test_a_delete_removes_all_and_follows_no_link(place: Ground, tmp_path: Path) -> None:
+async def test_a_delete_removes_all_and_follows_no_link(env: RuntimeEnv, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("kept")
-    container = await place.container()
-    (place.workspace() / "file").symlink_to(outside / "precious")
-    (place.workspace() / "folder").symlink_to(outside)
+    container = await env.container()
+    (env.workspace() / "file").symlink_to(outside / "precious")
+    (env.workspace() / "folder").symlink_to(outside)
     await container.exec(["sh", "-c", "mkdir -p closed/inner && touch closed/inner/x && chmod 0 closed/inner closed"])
-    await place.runtime.delete(AGENT)
+    await env.runtime.delete(AGENT)
     assert (outside / "precious").read_text() == "kept"
-    assert not place.workspace().parent.exists()
-    assert not list(place.folder.glob("run/*"))
+    assert not env.workspace().parent.exists()
+    assert not list(env.folder.glob("run/*"))
 
 
-async def test_the_next_server_finds_the_boxes(place: Ground) -> None:
-    container = await place.runtime.start(ContainerSpec(AGENT))
-    born = (await place.warden().ping()).uptime
-    after = place.again()
+async def test_the_next_server_finds_the_boxes(env: RuntimeEnv) -> None:
+    container = await env.runtime.start(ContainerSpec(AGENT))
+    born = (await env.warden().ping()).uptime
+    after = env.again()
     assert list(await after.list()) == [container]
     assert await after.start(ContainerSpec(AGENT)) == container
-    assert (await place.warden().ping()).uptime > born
+    assert (await env.warden().ping()).uptime > born
     await after.stop(AGENT)
-    assert not await place.runtime.list()
+    assert not await env.runtime.list()
 
 
-async def test_a_box_that_never_was_recorded_is_ended(place: Ground) -> None:
-    container, duration = await place.container(), sleeper()
+async def test_a_box_that_never_was_recorded_is_ended(env: RuntimeEnv) -> None:
+    container, duration = await env.container(), sleeper()
     await container.exec(["sh", "-c", f"setsid sleep {duration} &"])
     await until(lambda: sleeping(duration))
-    (place.folder / "run" / AGENT / "container.json").unlink()
-    assert not await place.again().list()
+    (env.folder / "run" / AGENT / "container.json").unlink()
+    assert not await env.again().list()
     assert not sleeping(duration)
 
 
-async def test_a_record_that_a_crash_cut_off_counts_for_nothing(place: Ground) -> None:
-    await place.container()
-    (place.folder / "run" / AGENT / "container.json").write_text('{"pid": 1')
-    assert not await place.again().list()
-    assert (await (await place.container()).exec(["true"])).exit_code == 0
+async def test_a_record_that_a_crash_cut_off_counts_for_nothing(env: RuntimeEnv) -> None:
+    await env.container()
+    (env.folder / "run" / AGENT / "container.json").write_text('{"pid": 1')
+    assert not await env.again().list()
+    assert (await (await env.container()).exec(["true"])).exit_code == 0
 
 
-async def test_a_list_leaves_alone_what_is_just_starting(place: Ground) -> None:
-    starting = asyncio.create_task(place.runtime.start(ContainerSpec(AGENT)))
+async def test_a_list_leaves_alone_what_is_just_starting(env: RuntimeEnv) -> None:
+    starting = asyncio.create_task(env.runtime.start(ContainerSpec(AGENT)))
     while not starting.done():
-        await place.runtime.list()
+        await env.runtime.list()
         await asyncio.sleep(0.005)
-    assert list(await place.runtime.list()) == [await starting]
-    assert (await place.warden().exec(["true"])).exit_code == 0
+    assert list(await env.runtime.list()) == [await starting]
+    assert (await env.warden().exec(["true"])).exit_code == 0
 
 
-async def test_the_boxes_of_a_server_that_was_killed_are_adopted(place: Ground) -> None:
-    name = "bwrap" if place.runtime.name == "bwrap" else "FakeRuntime"
+async def test_the_boxes_of_a_server_that_was_killed_are_adopted(env: RuntimeEnv) -> None:
+    name = "bwrap" if env.runtime.name == "bwrap" else "FakeRuntime"
     program = (
         "import asyncio, os, pathlib, signal\n"
         f"from tests.conformance.runtimes import AGENT, ContainerSpec, {name} as make\n"
-        f"asyncio.run(make(pathlib.Path({str(place.folder)!r})).start(ContainerSpec(AGENT)))\n"
+        f"asyncio.run(make(pathlib.Path({str(env.folder)!r})).start(ContainerSpec(AGENT)))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    assert [container.agent_id for container in await place.runtime.list()] == [AGENT]
-    assert (await place.warden().exec(["echo", "here"])).stdout == b"here\n"
-    await place.runtime.stop(AGENT)
-    assert not await place.runtime.list()
+    assert [container.agent_id for container in await env.runtime.list()] == [AGENT]
+    assert (await env.warden().exec(["echo", "here"])).stdout == b"here\n"
+    await env.runtime.stop(AGENT)
+    assert not await env.runtime.list()
 
 
-async def test_nobody_to_connect_to(place: Ground) -> None:
+async def test_nobody_to_connect_to(env: RuntimeEnv) -> None:
     with pytest.raises(ContainerNotRunning):
-        await place.runtime.connect(AGENT)
-    await place.container()
-    await place.runtime.stop(AGENT)
+        await env.runtime.connect(AGENT)
+    await env.container()
+    await env.runtime.stop(AGENT)
     with pytest.raises(ContainerNotRunning):
-        await place.runtime.connect(AGENT)
+        await env.runtime.connect(AGENT)
 
 
-async def test_a_warden_that_was_killed_is_a_box_that_is_gone(place: Ground) -> None:
-    container = await place.runtime.start(ContainerSpec(AGENT))
+async def test_a_warden_that_was_killed_is_a_box_that_is_gone(env: RuntimeEnv) -> None:
+    container = await env.runtime.start(ContainerSpec(AGENT))
     assert container.pid is not None
     os.kill(container.pid, signal.SIGKILL)
     with pytest.raises(ContainerNotRunning):
-        await _ping_for_ever(place)  # what it leaves behind takes a moment to vanish
+        await _ping_for_ever(env)  # what it leaves behind takes a moment to vanish
     async with asyncio.timeout(10):
-        while await place.runtime.list():
+        while await env.runtime.list():
             await asyncio.sleep(0.01)
-    again = await place.runtime.start(ContainerSpec(AGENT))
+    again = await env.runtime.start(ContainerSpec(AGENT))
     assert again != container
 
 
-async def test_a_start_that_fails_leaves_nothing(place: Ground) -> None:
-    place.workspace().parent.mkdir(parents=True)
-    place.workspace().write_text("not a folder")
+async def test_a_start_that_fails_leaves_nothing(env: RuntimeEnv) -> None:
+    env.workspace().parent.mkdir(parents=True)
+    env.workspace().write_text("not a folder")
     with pytest.raises(RuntimeFailed):
-        await place.runtime.start(ContainerSpec(AGENT))
-    assert not await place.runtime.list()
-    place.workspace().unlink()
-    assert (await (await place.container()).exec(["true"])).exit_code == 0
+        await env.runtime.start(ContainerSpec(AGENT))
+    assert not await env.runtime.list()
+    env.workspace().unlink()
+    assert (await (await env.container()).exec(["true"])).exit_code == 0
 
 
 @pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "../b", "/etc", "a\0", "a" * 200])
-async def test_an_id_that_is_no_name_is_refused(place: Ground, agent_id: str) -> None:
+async def test_an_id_that_is_no_name_is_refused(env: RuntimeEnv, agent_id: str) -> None:
     with pytest.raises(RuntimeFailed):
-        await place.runtime.start(ContainerSpec(agent_id))
+        await env.runtime.start(ContainerSpec(agent_id))
     with pytest.raises(RuntimeFailed):
-        await place.runtime.delete(agent_id)
+        await env.runtime.delete(agent_id)
 
 
-async def test_a_relay_leads_to_the_server_that_is_there_now(place: Ground) -> None:
-    with closing(await place.runtime.listen(AGENT, "api", saying(b"first"))):
-        container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+async def test_a_relay_leads_to_the_server_that_is_there_now(env: RuntimeEnv) -> None:
+    with closing(await env.runtime.listen(AGENT, "api", saying(b"first"))):
+        container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
         assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
-        with closing(await place.again().listen(AGENT, "api", saying(b"second"))):
+        with closing(await env.again().listen(AGENT, "api", saying(b"second"))):
             assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
 
 
-async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
+async def test_a_closed_relay_lets_open_streams_go_on(env: RuntimeEnv) -> None:
     echo = "import socket; s = socket.create_connection(('127.0.0.1', 8799)); s.sendall(b'ping'); print(s.recv(4))"
     opened, closed = asyncio.Event(), asyncio.Event()
 
@@ -252,8 +262,8 @@ async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
         writer.write(await reader.readexactly(4))
         writer.close()
 
-    listener = await place.runtime.listen(AGENT, "api", answer)
-    container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+    listener = await env.runtime.listen(AGENT, "api", answer)
+    container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
     running = asyncio.create_task(container.exec(["/usr/bin/python3", "-c", echo], timeout=10))
     await opened.wait()
     listener.close()
@@ -261,7 +271,7 @@ async def test_a_closed_relay_lets_open_streams_go_on(place: Ground) -> None:
     assert (await running).stdout == b"b'ping'\n"
 
 
-async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
+async def test_a_handler_may_take_the_transport_over(env: RuntimeEnv) -> None:
     """So that a server of another protocol can serve it: not a byte has been read when the handler is called."""
     received = asyncio.get_running_loop().create_future()
 
@@ -274,8 +284,8 @@ async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
         writer.transport.set_protocol(Receiver())
 
     writers: list[asyncio.StreamWriter] = []
-    with closing(await place.runtime.listen(AGENT, "api", take_over)):
-        container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+    with closing(await env.runtime.listen(AGENT, "api", take_over)):
+        container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
         reader, writer = await container.dial(8799)
         writer.write(b"all of it")
         async with asyncio.timeout(10):
@@ -285,40 +295,40 @@ async def test_a_handler_may_take_the_transport_over(place: Ground) -> None:
         writer.close()
 
 
-async def test_files_of_the_spec_are_in_the_container(place: Ground) -> None:
+async def test_files_of_the_spec_are_in_the_container(env: RuntimeEnv) -> None:
     files = {"/run/trust/one.pem": b"first \0\xff", "/run/trust/two.pem": b"x" * 500_000}
     env = {"ONE": "/run/trust/one.pem", "TWO": "/run/trust/two.pem"}
-    container = await place.container(ContainerSpec(AGENT, env=env, files=files))
+    container = await env.container(ContainerSpec(AGENT, env=env, files=files))
     read = await container.exec(["sh", "-c", 'cat "$ONE" && cat "$TWO"'], output_limit=1 << 20)
     assert read.stdout == b"".join(files.values())
 
 
-async def test_a_relay_without_a_server_ends_at_once(place: Ground) -> None:
-    (await place.runtime.listen(AGENT, "api", drop_stream)).close()
-    container = await place.container(ContainerSpec(AGENT, relays={8799: "api"}))
+async def test_a_relay_without_a_server_ends_at_once(env: RuntimeEnv) -> None:
+    (await env.runtime.listen(AGENT, "api", drop_stream)).close()
+    container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
     result = await container.exec(["/usr/bin/python3", "-c", FETCH], timeout=10)
     assert not result.timed_out
     assert result.stdout in {b"", b"\n"}
 
 
-async def test_a_relay_is_open_to_one_user_alone(place: Ground) -> None:
-    with closing(await place.runtime.listen(AGENT, "api", drop_stream)):
-        (path,) = place.folder.glob("run/*/out/api")
+async def test_a_relay_is_open_to_one_user_alone(env: RuntimeEnv) -> None:
+    with closing(await env.runtime.listen(AGENT, "api", drop_stream)):
+        (path,) = env.folder.glob("run/*/out/api")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_a_probe_really_runs_a_box_and_leaves_nothing(place: Ground) -> None:
-    found = await place.runtime.probe()
+async def test_a_probe_really_runs_a_box_and_leaves_nothing(env: RuntimeEnv) -> None:
+    found = await env.runtime.probe()
     assert found.usable, found.error
     assert found.enforcement
     assert all(item.reason for item in found.enforcement if not item.enforced)
-    assert not await place.runtime.list()
-    assert not list(place.folder.glob("agents/*"))
+    assert not await env.runtime.list()
+    assert not list(env.folder.glob("agents/*"))
 
 
-async def test_a_probe_says_why_nothing_works(place: Ground, tmp_path: Path) -> None:
+async def test_a_probe_says_why_nothing_works(env: RuntimeEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    runtime: Runtime = place.make(tmp_path / "file")
+    runtime: Runtime = env.make(tmp_path / "file")
     found = await runtime.probe()
     assert not found.usable
     assert found.error
@@ -333,7 +343,7 @@ def saying(answer: bytes) -> StreamHandler:
     return say
 
 
-async def _ping_for_ever(place: Ground) -> None:
+async def _ping_for_ever(env: RuntimeEnv) -> None:
     async with asyncio.timeout(10):
-        while await place.warden().ping():
+        while await env.warden().ping():
             await asyncio.sleep(0.01)

@@ -39,7 +39,7 @@ async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield made
 
 
-class Desk:
+class TaskEnv:
     """The ability with its way inside."""
 
     def __init__(self, where: Place) -> None:
@@ -71,11 +71,11 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(at: Place) -> AsyncIterator[Desk]:
-    desk = Desk(at)
-    yield desk
-    for task in await desk.tasks.list(desk.inside):
-        await desk.tasks.delete(desk.inside, task.id)
+async def tasks_env(at: Place) -> AsyncIterator[TaskEnv]:
+    tasks_env = TaskEnv(at)
+    yield tasks_env
+    for task in await tasks_env.tasks.list(tasks_env.inside):
+        await tasks_env.tasks.delete(tasks_env.inside, task.id)
 
 
 async def until(condition: Callable[[], Awaitable[T]], seconds: float = 60) -> T:
@@ -90,8 +90,8 @@ def soon(seconds: float) -> OneTimeSchedule:
     return OneTimeSchedule(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
-async def test_a_new_engine_has_no_tasks_of_its_own_to_show(desk: Desk) -> None:
-    assert await desk.tasks.list(desk.inside) == []
+async def test_a_new_engine_has_no_tasks_of_its_own_to_show(tasks_env: TaskEnv) -> None:
+    assert await tasks_env.tasks.list(tasks_env.inside) == []
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ async def test_a_new_engine_has_no_tasks_of_its_own_to_show(desk: Desk) -> None:
     [YEARLY, IntervalSchedule(90_000), CronSchedule("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)],
     ids=["yearly", "every", "weekdays", "at"],
 )
-async def test_what_is_asked_for_is_kept(desk: Desk, schedule: Any) -> None:
-    made = await desk.make("Report: Größe", schedule=schedule, description="twice")
+async def test_what_is_asked_for_is_kept(tasks_env: TaskEnv, schedule: Any) -> None:
+    made = await tasks_env.make("Report: Größe", schedule=schedule, description="twice")
     assert (made.name, made.description, made.enabled) == ("Report: Größe", "twice", True)
     assert made.payload == ASK
     assert made.delivery.mode == "none"
@@ -111,16 +111,16 @@ async def test_what_is_asked_for_is_kept(desk: Desk, schedule: Any) -> None:
         assert made.schedule == schedule
     assert made.created_at is not None
     assert (made.last_run_at, made.last_status, made.running) == (None, None, False)
-    (listed,) = await desk.tasks.list(desk.inside)
+    (listed,) = await tasks_env.tasks.list(tasks_env.inside)
     assert listed.id == made.id
-    assert (await desk.get(made)).schedule == made.schedule
+    assert (await tasks_env.get(made)).schedule == made.schedule
 
 
-async def test_the_next_time_is_by_the_zones_clock(desk: Desk) -> None:
-    made = await desk.make(schedule=YEARLY)
+async def test_the_next_time_is_by_the_zones_clock(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make(schedule=YEARLY)
 
     async def told() -> datetime | None:
-        planned = (await desk.get(made)).next_run_at
+        planned = (await tasks_env.get(made)).next_run_at
         return planned if planned and planned.hour == 1 else None
 
     planned = await until(told, 10)
@@ -128,30 +128,30 @@ async def test_the_next_time_is_by_the_zones_clock(desk: Desk) -> None:
     assert (planned.month, planned.day, planned.hour, planned.minute) == (1, 1, 1, 30)
 
 
-async def test_a_change_leaves_the_rest(desk: Desk) -> None:
-    made = await desk.make(description="kept")
-    changed = await desk.change(made, name="two", payload=TaskPayload("agentTurn", "pong?"))
+async def test_a_change_leaves_the_rest(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make(description="kept")
+    changed = await tasks_env.change(made, name="two", payload=TaskPayload("agentTurn", "pong?"))
     assert (changed.name, changed.description, changed.schedule) == ("two", "kept", YEARLY)
     assert changed.payload == TaskPayload("agentTurn", "pong?")
-    assert (await desk.change(made, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
+    assert (await tasks_env.change(made, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
 
 
-async def test_off_and_on(desk: Desk) -> None:
-    made = await desk.make()
-    off = await desk.change(made, enabled=False)
+async def test_off_and_on(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make()
+    off = await tasks_env.change(made, enabled=False)
     assert (off.enabled, off.next_run_at) == (False, None)
-    assert [task.enabled for task in await desk.tasks.list(desk.inside)] == [False]
-    on = await desk.change(made, enabled=True)
+    assert [task.enabled for task in await tasks_env.tasks.list(tasks_env.inside)] == [False]
+    on = await tasks_env.change(made, enabled=True)
     assert on.enabled
     assert on.next_run_at is not None
-    made_off = await desk.make("off", enabled=False)
+    made_off = await tasks_env.make("off", enabled=False)
     assert (made_off.enabled, made_off.next_run_at) == (False, None)
 
 
-async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(desk: Desk) -> None:
+async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(tasks_env: TaskEnv) -> None:
     schedule = soon(3)
-    made = await desk.make(schedule=schedule)
-    (run,) = await desk.ended(made)
+    made = await tasks_env.make(schedule=schedule)
+    (run,) = await tasks_env.ended(made)
     assert (run.status, run.error) == ("ok", None)
     assert run.started_at is not None
     assert timedelta(0) <= run.started_at - schedule.at < timedelta(seconds=5)
@@ -160,61 +160,61 @@ async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(desk: Desk) ->
     assert run.duration_ms is not None
 
     async def settled() -> Task | None:
-        found = await desk.get(made)
+        found = await tasks_env.get(made)
         return found if found.last_status else None
 
     after = await until(settled, 10)
     assert after is not None
     assert (after.last_status, after.enabled, after.next_run_at, after.running) == ("ok", False, None, False)
-    assert len(await desk.runs(made)) == 1
+    assert len(await tasks_env.runs(made)) == 1
     with pytest.raises(EngineTaskRefused):
-        await desk.change(made, enabled=True)
+        await tasks_env.change(made, enabled=True)
 
 
-async def test_run_now_stands_beside_the_schedule(desk: Desk) -> None:
-    planned = await desk.make(schedule=soon(86_400))
-    off = await desk.make("off", enabled=False)
+async def test_run_now_stands_beside_the_schedule(tasks_env: TaskEnv) -> None:
+    planned = await tasks_env.make(schedule=soon(86_400))
+    off = await tasks_env.make("off", enabled=False)
     for task in (planned, off):
-        await desk.tasks.run(desk.inside, task.id)
-    assert [run.status for run in await desk.ended(planned)] == ["ok"]
-    assert [run.status for run in await desk.ended(off)] == ["ok"]
+        await tasks_env.tasks.run(tasks_env.inside, task.id)
+    assert [run.status for run in await tasks_env.ended(planned)] == ["ok"]
+    assert [run.status for run in await tasks_env.ended(off)] == ["ok"]
 
     async def settled() -> bool:
-        kept, still_off = await desk.get(planned), await desk.get(off)
+        kept, still_off = await tasks_env.get(planned), await tasks_env.get(off)
         return kept.enabled and kept.next_run_at is not None and not still_off.enabled
 
     assert await until(settled, 10)
 
 
-async def test_a_task_runs_again_and_the_newest_is_first(desk: Desk) -> None:
-    made = await desk.make()
+async def test_a_task_runs_again_and_the_newest_is_first(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make()
     for count in (1, 2):
-        await desk.tasks.run(desk.inside, made.id)
-        await desk.ended(made, count)
-    newest, oldest = await desk.runs(made)
+        await tasks_env.tasks.run(tasks_env.inside, made.id)
+        await tasks_env.ended(made, count)
+    newest, oldest = await tasks_env.runs(made)
     assert newest.started_at is not None
     assert oldest.started_at is not None
     assert newest.started_at > oldest.started_at
-    assert await desk.runs(made, 1) == [newest]
+    assert await tasks_env.runs(made, 1) == [newest]
 
 
-async def test_what_is_not_there_is_said_so(desk: Desk) -> None:
-    made = await desk.make()
-    await desk.tasks.delete(desk.inside, made.id)
+async def test_what_is_not_there_is_said_so(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make()
+    await tasks_env.tasks.delete(tasks_env.inside, made.id)
     for task_id in (made.id, "0" * 12, "nothing"):
         with pytest.raises(EngineTaskNotFound):
-            await desk.tasks.get(desk.inside, task_id)
+            await tasks_env.tasks.get(tasks_env.inside, task_id)
         with pytest.raises(EngineTaskNotFound):
-            await desk.tasks.update(desk.inside, task_id, TaskChange(name="x"))
+            await tasks_env.tasks.update(tasks_env.inside, task_id, TaskChange(name="x"))
         with pytest.raises(EngineTaskNotFound):
-            await desk.tasks.run(desk.inside, task_id)
+            await tasks_env.tasks.run(tasks_env.inside, task_id)
         with pytest.raises(EngineTaskNotFound):
-            await desk.tasks.runs(desk.inside, task_id, 10)
+            await tasks_env.tasks.runs(tasks_env.inside, task_id, 10)
         with pytest.raises(EngineTaskNotFound):
-            await desk.tasks.delete(desk.inside, task_id)
+            await tasks_env.tasks.delete(tasks_env.inside, task_id)
 
 
-async def test_a_time_that_is_over_is_refused_or_known_to_be(desk: Desk) -> None:
-    made = await desk.make(schedule=soon(86_400), enabled=False)
+async def test_a_time_that_is_over_is_refused_or_known_to_be(tasks_env: TaskEnv) -> None:
+    made = await tasks_env.make(schedule=soon(86_400), enabled=False)
     with pytest.raises((EngineTaskRefused, EngineFailed)):
-        await desk.change(made, schedule=soon(-86_400), enabled=True)
+        await tasks_env.change(made, schedule=soon(-86_400), enabled=True)

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         yield server
 
@@ -21,6 +21,6 @@ def tenant(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def api(house: Running, tenant: str) -> httpx.AsyncClient:
+def api(server: RunningServer, tenant: str) -> httpx.AsyncClient:
     """The storage API as that tenant."""
-    return house.client(house.key(tenant), "api.localhost")
+    return server.client(server.key(tenant), "api.localhost")

@@ -10,7 +10,7 @@ import httpx2 as httpx
 from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import format_milliseconds
 from tests.contract.storage import keep
-from tests.server import Running
+from tests.server import RunningServer
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 QUEUE = "/v3/files/public/pin_by_cid"
@@ -49,19 +49,19 @@ _DETAILS = (
 )
 
 
-async def settled(house: Running, tenant: str) -> Estate:
+async def settled(server: RunningServer, tenant: str) -> Estate:
     """Everything, by the API."""
-    key = house.key(tenant)
-    estate = Estate(house.client(key, "api.localhost"), house.client(key, "uploads.localhost"))
+    key = server.key(tenant)
+    estate = Estate(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 
     async def post(path: str, method: str = "POST", **body: Any) -> Any:
         answer = await estate.api.request(method, path, json=body)
         assert answer.status_code == 200, (path, answer.text)
         return answer.json().get("data", answer.json())
 
-    private = await keep(house, tenant, ContentNetwork.PRIVATE, f"private of {tenant}".encode())
-    public = await keep(house, tenant, ContentNetwork.PUBLIC, f"public of {tenant}".encode())
-    other = await keep(house, tenant, ContentNetwork.PUBLIC, f"other of {tenant}".encode())
+    private = await keep(server, tenant, ContentNetwork.PRIVATE, f"private of {tenant}".encode())
+    public = await keep(server, tenant, ContentNetwork.PUBLIC, f"public of {tenant}".encode())
+    other = await keep(server, tenant, ContentNetwork.PUBLIC, f"other of {tenant}".encode())
     ids = {"file": private.id, "cid": private.cid, "public_file": public.id, "public_cid": public.cid}
     ids["group"] = (await post("/v3/groups/private", name="group"))["id"]
     ids["public_group"] = (await post("/v3/groups/public", name="public group"))["id"]

@@ -5,12 +5,14 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import NewFile
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.server import Running
+from tests.server import RunningServer
 
 
-async def keep(house: Running, tenant: str, network: ContentNetwork, data: bytes, profile: ImportProfile = V1) -> File:
+async def keep(
+    server: RunningServer, tenant: str, network: ContentNetwork, data: bytes, profile: ImportProfile = V1
+) -> File:
     """A file of that content, of the tenant of that name."""
-    roost = house.roost
+    roost = server.roost
     owner = roost.core.db.run(lambda connection: tenants.ensure_tenant(connection, tenant).id)
     async with roost.storage.content.receive(profile) as pack:
         await pack.write(data)

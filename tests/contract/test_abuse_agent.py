@@ -11,43 +11,45 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running
+from tests.server import RunningServer
 
 SECRET = "kept-from-agents-5d1c"
 
 
 @pytest.fixture(scope="module")
-async def villain(house: Running) -> dict[str, Any]:
-    return await create(house, "villain")
+async def villain(server: RunningServer) -> dict[str, Any]:
+    return await create(server, "villain")
 
 
 @pytest.fixture(scope="module")
-async def victim(house: Running) -> dict[str, Any]:
-    return await create(house, "victim")
+async def victim(server: RunningServer) -> dict[str, Any]:
+    return await create(server, "victim")
 
 
-async def create(house: Running, name: str) -> dict[str, Any]:
-    answer = await house.client(house.key()).post("/v0/agents", json={"name": name})
+async def create(server: RunningServer, name: str) -> dict[str, Any]:
+    answer = await server.client(server.key()).post("/v0/agents", json={"name": name})
     assert answer.status_code == 201, answer.text
     return answer.json()["agent"]
 
 
-async def run(house: Running, agent: dict[str, Any], command: str, **body: Any) -> dict[str, Any]:
-    answer = await house.agent_client(agent).post("/v0/console/exec", json={"command": command, **body})
+async def run(server: RunningServer, agent: dict[str, Any], command: str, **body: Any) -> dict[str, Any]:
+    answer = await server.agent_client(agent).post("/v0/console/exec", json={"command": command, **body})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def program(house: Running, agent: dict[str, Any], source: str, **body: Any) -> dict[str, Any]:
-    """Run a Python program in the box."""
+async def program(server: RunningServer, agent: dict[str, Any], source: str, **body: Any) -> dict[str, Any]:
+    """Run a Python program in the container."""
     encoded = base64.b64encode(source.encode()).decode()
-    return await run(house, agent, f"echo {encoded} | base64 -d > /tmp/p.py; exec python3 -I /tmp/p.py", **body)
+    return await run(server, agent, f"echo {encoded} | base64 -d > /tmp/p.py; exec python3 -I /tmp/p.py", **body)
 
 
-async def test_it_sees_no_file_of_the_host(house: Running, villain: dict[str, Any], victim: dict[str, Any]) -> None:
-    data = house.roost.core.settings.data
+async def test_it_sees_no_file_of_the_host(
+    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
+) -> None:
+    data = server.roost.core.settings.data
     (data / "host-file").write_text(SECRET)
-    await run(house, victim, f"echo {SECRET} > mine; echo {SECRET} > $HOME/mine")
+    await run(server, victim, f"echo {SECRET} > mine; echo {SECRET} > $HOME/mine")
     places = [
         data,
         Path.home(),
@@ -63,26 +65,26 @@ async def test_it_sees_no_file_of_the_host(house: Running, villain: dict[str, An
         "/mnt",
     ]
     for place in places:
-        seen = await run(house, villain, f"ls -A {place} 2>/dev/null | head -5; cat {place} 2>/dev/null | head -c 99")
+        seen = await run(server, villain, f"ls -A {place} 2>/dev/null | head -5; cat {place} 2>/dev/null | head -c 99")
         assert seen["stdout"] == "", place
     found = await run(
-        house, villain, f"grep -rIl --exclude-dir=proc --exclude-dir=sys {SECRET} / 2>/dev/null", timeoutSeconds=60
+        server, villain, f"grep -rIl --exclude-dir=proc --exclude-dir=sys {SECRET} / 2>/dev/null", timeoutSeconds=60
     )
     assert found["stdout"] == ""
     other = victim["agentId"]  # not to be found in the command itself
     names = await run(
-        house,
+        server,
         villain,
         f"find / -xdev -name '*[{other[0]}]{other[1:]}*' 2>/dev/null; cat /proc/*/cmdline /proc/*/environ",
     )
     assert other not in names["stdout"]
 
 
-async def test_it_sees_no_process_but_its_own(house: Running, villain: dict[str, Any]) -> None:
-    seen = await run(house, villain, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    assert str(os.getpid()) not in (await run(house, villain, "ls /proc"))["stdout"].split()
+async def test_it_sees_no_process_but_its_own(server: RunningServer, villain: dict[str, Any]) -> None:
+    seen = await run(server, villain, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert str(os.getpid()) not in (await run(server, villain, "ls /proc"))["stdout"].split()
     assert "pytest" not in seen["stdout"]
-    killed = await run(house, villain, "kill -9 1; sleep 0.1; echo alive")
+    killed = await run(server, villain, "kill -9 1; sleep 0.1; echo alive")
     assert killed["stdout"] == "alive\n"
 
 
@@ -95,16 +97,16 @@ async def test_it_sees_no_process_but_its_own(house: Running, villain: dict[str,
         "strace -p 1", "head -c1 /proc/1/mem", "cat /proc/1/environ", "ls /proc/1/root", "head -c1 /proc/kcore",
     ],
 )  # fmt: skip
-async def test_it_gains_no_power(house: Running, villain: dict[str, Any], attempt: str) -> None:
-    assert (await run(house, villain, attempt))["exitCode"] != 0
-    who = await run(house, villain, "id -u; grep -E '^(Cap(Eff|Prm|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status")
+async def test_it_gains_no_power(server: RunningServer, villain: dict[str, Any], attempt: str) -> None:
+    assert (await run(server, villain, attempt))["exitCode"] != 0
+    who = await run(server, villain, "id -u; grep -E '^(Cap(Eff|Prm|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status")
     assert who["stdout"].split() == [
         *("1000", "CapPrm:", "0" * 16, "CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1", "Seccomp:", "2"),
     ]  # fmt: skip
 
 
 async def test_it_reaches_no_port_of_the_host_and_no_private_address(
-    house: Running, villain: dict[str, Any], victim: dict[str, Any]
+    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
 ) -> None:
     """Directly there is no network; through the proxy, in every spelling, the answer is a refusal."""
     with socket.socket() as listener:
@@ -132,10 +134,10 @@ def direct(host, port):
             return "open"
     except OSError as error:
         return "closed"
-asked = [(host, port) for host in {hosts!r} for port in ({port}, {house.port})]
+asked = [(host, port) for host in {hosts!r} for port in ({port}, {server.port})]
 print(json.dumps([[host, ask(host, port), direct(host, port)] for host, port in asked]))
 """
-        seen = await program(house, villain, source, timeoutSeconds=120)
+        seen = await program(server, villain, source, timeoutSeconds=120)
         assert seen["exitCode"] == 0, seen["stderr"]
         for host, proxied, directly in json.loads(seen["stdout"]):
             assert set(proxied) <= {400, 403, 502}, host
@@ -145,7 +147,7 @@ print(json.dumps([[host, ask(host, port), direct(host, port)] for host, port in 
 
 
 async def test_its_socket_opens_the_model_gateway_and_nothing_else(
-    house: Running, villain: dict[str, Any], victim: dict[str, Any]
+    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
 ) -> None:
     source = f"""
 import http.client, json
@@ -160,21 +162,21 @@ forged = {{"Host": "localhost", "X-Forwarded-For": "127.0.0.1", "X-Relay-Agent":
 refused = [ask("GET", path, headers) for path in paths for headers in ({{}}, forged)]
 print(json.dumps([*refused, ask("GET", "/v1/models", forged)]))
 """
-    seen = await program(house, villain, source)
+    seen = await program(server, villain, source)
     *refused, models = json.loads(seen["stdout"])
     assert set(refused) <= {400, 404, 421}
     assert models == 200
 
 
-async def well(house: Running, agent: dict[str, Any]) -> None:
+async def well(server: RunningServer, agent: dict[str, Any]) -> None:
     """An agent and the API answer as if nothing happened, each within the time of its client."""
-    own, api = house.agent_client(agent), house.client(house.key())
+    own, api = server.agent_client(agent), server.client(server.key())
     chat = {"model": "scripted", "messages": [{"role": "user", "content": "/say well"}]}
     async with asyncio.timeout(20):
         assert (await own.post("/v1/chat/completions", json=chat)).json()["choices"][0]["message"]["content"] == "well"
         assert (await own.post("/v0/console/exec", json={"command": "echo well"})).json()["stdout"] == "well\n"
         assert (await api.get("/v0/agents")).status_code == 200
-        assert (await house.client().get("/readyz")).status_code == 200
+        assert (await server.client().get("/readyz")).status_code == 200
 
 
 FLOODS = {
@@ -230,17 +232,17 @@ while True:
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_a_flood_is_its_own_trouble(
-    house: Running, villain: dict[str, Any], victim: dict[str, Any], flood: str
+    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any], flood: str
 ) -> None:
     flooding = [
         asyncio.create_task(
-            _whatever(program(house, villain, "import os, socket, time\n" + FLOODS[flood], timeoutSeconds=4))
+            _whatever(program(server, villain, "import os, socket, time\n" + FLOODS[flood], timeoutSeconds=4))
         )
         for _ in range(2)
     ]
     while not all(task.done() for task in flooding):
-        await well(house, victim)
-    api = house.client(house.key())
+        await well(server, victim)
+    api = server.client(server.key())
     async with asyncio.timeout(60):  # what was killed with the flood is started again
         while (await api.get(f"/v0/agents/{villain['agentId']}")).json()["agent"]["status"] != "running":
             await asyncio.sleep(0.1)
@@ -268,8 +270,8 @@ TOLD = {"two answers": ("honest", 200), "cookies": ("", 200)}
 
 
 @pytest.mark.parametrize("kind", GATEWAYS)
-async def test_a_gateway_that_lies_harms_nobody_else(house: Running, victim: dict[str, Any], kind: str) -> None:
-    liar = await create(house, "liar")
+async def test_a_gateway_that_lies_harms_nobody_else(server: RunningServer, victim: dict[str, Any], kind: str) -> None:
+    liar = await create(server, "liar")
     try:
         source = f"""
 import os, signal, socket, threading, time
@@ -281,7 +283,7 @@ server = socket.socket()
 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 while True:
     try:
-        server.bind(("127.0.0.1", {house.roost.agents.runtimes.get_engine("fake").port}))
+        server.bind(("127.0.0.1", {server.roost.agents.runtimes.get_engine("fake").port}))
         break
     except OSError:
         time.sleep(0.001)
@@ -298,14 +300,14 @@ def lie(connection):
 while True:
     threading.Thread(target=lie, args=(server.accept()[0],), daemon=True).start()
 """
-        lying = asyncio.create_task(_whatever(program(house, liar, source, timeoutSeconds=60)))
-        own = house.agent_client(liar)
+        lying = asyncio.create_task(_whatever(program(server, liar, source, timeoutSeconds=60)))
+        own = server.agent_client(liar)
         async with asyncio.timeout(30):
             while (await own.get("/v0/files?path=lying")).status_code != 200:
                 await asyncio.sleep(0.02)
         asked = [asyncio.create_task(_answer(own, "/v1/models")) for _ in range(20)]
         for _ in range(3):
-            await well(house, victim)
+            await well(server, victim)
         assert (await own.get("/v0/logs")).status_code == 200
         for task in asked:
             task.cancel()
@@ -314,8 +316,8 @@ while True:
         assert "set-cookie" not in headers
         lying.cancel()
     finally:
-        assert (await house.client(house.key()).delete(f"/v0/agents/{liar['agentId']}")).status_code == 200
-    await well(house, victim)
+        assert (await server.client(server.key()).delete(f"/v0/agents/{liar['agentId']}")).status_code == 200
+    await well(server, victim)
 
 
 async def _answer(client: httpx.AsyncClient, path: str, seconds: float = 5.0) -> tuple[str, dict[str, Any]]:

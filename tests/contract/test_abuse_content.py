@@ -17,7 +17,7 @@ from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V0
 from tests.contract.storage import keep
 from tests.contract.test_storage_content import gateway_of
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 SECRET = hashlib.shake_128(b"a secret").hexdigest(400_000).encode()
@@ -45,8 +45,8 @@ HEADERS = (
 
 
 @pytest.fixture
-def api(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key("content"), "api.localhost")
+def api(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key("content"), "api.localhost")
 
 
 # What is no network and no CID
@@ -55,8 +55,8 @@ NETWORKS = ["Public", "PRIVATE", "prod", "all", "public%00", "public,private", "
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-async def test_networks_that_are_none(house: Running, api: httpx.AsyncClient, network: str) -> None:
-    file = await keep(house, "content", ContentNetwork.PUBLIC, b"there")
+async def test_networks_that_are_none(server: RunningServer, api: httpx.AsyncClient, network: str) -> None:
+    file = await keep(server, "content", ContentNetwork.PUBLIC, b"there")
     for method, path in (
         ("GET", f"/v3/files/{network}"),
         ("GET", f"/v3/files/{network}/{file.id}"),
@@ -95,9 +95,9 @@ CIDS = {
 
 
 @pytest.mark.parametrize("kind", CIDS)
-async def test_cids_that_are_none(house: Running, api: httpx.AsyncClient, kind: str) -> None:
-    cid, (_, visitor) = CIDS[kind], await gateway_of(house, house.key("content"))
-    await keep(house, "content", ContentNetwork.PUBLIC, b"there")
+async def test_cids_that_are_none(server: RunningServer, api: httpx.AsyncClient, kind: str) -> None:
+    cid, (_, visitor) = CIDS[kind], await gateway_of(server, server.key("content"))
+    await keep(server, "content", ContentNetwork.PUBLIC, b"there")
     for path in (f"/v3/files/public/swap/{cid}", f"/v3/files/private/signature/{cid}", f"/v3/ipfs/signature/{cid}"):
         assert (await api.get(path)).status_code in {400, 404}, path
     assert (await api.delete(f"/pinning/unpin/{cid}")).status_code in {400, 404}
@@ -114,17 +114,17 @@ async def test_cids_that_are_none(house: Running, api: httpx.AsyncClient, kind: 
 
 
 @pytest.fixture
-async def private(house: Running) -> tuple[str, str, str]:
+async def private(server: RunningServer) -> tuple[str, str, str]:
     """A private file of three blocks, the CID of one of them, and of the same file by its version 0."""
-    file = await keep(house, "content", ContentNetwork.PRIVATE, SECRET)
-    old = await keep(house, "content", ContentNetwork.PRIVATE, SECRET, V0)
+    file = await keep(server, "content", ContentNetwork.PRIVATE, SECRET)
+    old = await keep(server, "content", ContentNetwork.PRIVATE, SECRET, V0)
     return file.cid, str(Cid.for_block(RAW, SECRET[:262_144])), old.cid
 
 
-async def test_private_content_has_no_public_address(house: Running, private: tuple[str, str, str]) -> None:
+async def test_private_content_has_no_public_address(server: RunningServer, private: tuple[str, str, str]) -> None:
     """By path, by an origin of its own, in every form, in parts, to its owner too: no answer tells it from none."""
-    name, visitor = await gateway_of(house, house.key("content"))
-    _, others = await gateway_of(house, house.key("another"))
+    name, visitor = await gateway_of(server, server.key("content"))
+    _, others = await gateway_of(server, server.key("another"))
     nowhere = str(Cid.for_block(DAG_PB, b"nowhere"))
     for form, headers, method in itertools.product(FORMS, HEADERS, ("GET", "HEAD")):
         absent = await visitor.request(method, f"/ipfs/{nowhere}{form}", headers=headers)
@@ -135,7 +135,7 @@ async def test_private_content_has_no_public_address(house: Running, private: tu
     for cid in private:
         unsigned = await visitor.get(f"/files/{cid}")
         assert (unsigned.status_code, SECRET[:20] in unsigned.content) == (403, False)
-    own = house.client(None, f"{private[0]}.ipfs.{name}.gateways.localhost")
+    own = server.client(None, f"{private[0]}.ipfs.{name}.gateways.localhost")
     for form in ("/", "/?format=raw", "/?format=tar"):
         assert (await own.get(form)).status_code == 404
 
@@ -145,10 +145,10 @@ def _told(answer: httpx.Response) -> dict[str, str]:
 
 
 async def test_nothing_public_can_be_made_of_what_one_does_not_have(
-    house: Running, api: httpx.AsyncClient, private: tuple[str, str, str]
+    server: RunningServer, api: httpx.AsyncClient, private: tuple[str, str, str]
 ) -> None:
     """Who knows a private CID, or a block's, cannot have it served by naming it in a folder or a CAR of his own."""
-    villain = house.client(house.key("villain"), "uploads.localhost")
+    villain = server.client(server.key("villain"), "uploads.localhost")
     for cid in private:
         node = dagpb.encode_node([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
         root = Cid.for_block(DAG_PB, node)
@@ -172,25 +172,25 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
         ):
             answer = await villain.request(method, path, json=body)
             assert SECRET[:20] not in answer.content
-    name, visitor = await gateway_of(house, house.key("content"))
-    link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{private[0]}", "expires": 60}
+    name, visitor = await gateway_of(server, server.key("content"))
+    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private[0]}", "expires": 60}
     forged = (await villain.post("/v3/files/private/download_link", json=link)).json()["data"]
-    assert (await visitor.get(forged.partition(f":{house.port}")[2])).status_code == 403  # their key has no say there
+    assert (await visitor.get(forged.partition(f":{server.port}")[2])).status_code == 403  # their key has no say there
     mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
-    assert (await visitor.get(mine.partition(f":{house.port}")[2])).content == SECRET
+    assert (await visitor.get(mine.partition(f":{server.port}")[2])).content == SECRET
 
 
 async def test_the_same_bytes_of_two_tenants_tell_neither_of_the_other(
-    house: Running, api: httpx.AsyncClient, private: tuple[str, str, str]
+    server: RunningServer, api: httpx.AsyncClient, private: tuple[str, str, str]
 ) -> None:
-    other = house.client(house.key("same"), "uploads.localhost")
+    other = server.client(server.key("same"), "uploads.localhost")
     sent = (await other.post("/v3/files", data={"network": "private"}, files={"file": ("n", SECRET)})).json()["data"]
     assert (sent["cid"], sent["is_duplicate"]) == (private[0], False)
     assert (await other.delete(f"/v3/files/private/{sent['id']}")).status_code == 200
-    name, visitor = await gateway_of(house, house.key("content"))
-    link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{private[0]}", "expires": 60}
+    name, visitor = await gateway_of(server, server.key("content"))
+    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private[0]}", "expires": 60}
     mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
-    assert (await visitor.get(mine.partition(f":{house.port}")[2])).content == SECRET
+    assert (await visitor.get(mine.partition(f":{server.port}")[2])).content == SECRET
 
 
 # Damage
@@ -199,16 +199,16 @@ async def test_the_same_bytes_of_two_tenants_tell_neither_of_the_other(
 async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
     """In no form and no part; what is whole still does, and a scrub says where the damage is."""
     content = hashlib.shake_128(b"to be damaged").digest(1_000_001)
-    async with running(tmp_path) as house:
-        key = house.key()
-        file = await keep(house, "acme", ContentNetwork.PUBLIC, content)
+    async with running(tmp_path) as server:
+        key = server.key()
+        file = await keep(server, "acme", ContentNetwork.PUBLIC, content)
         (pack,) = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
         data = bytearray(pack.read_bytes())
         data[data.index(content[:100]) + 300_000] ^= 1
         pack.chmod(0o600)
         pack.write_bytes(data)
-        name, visitor = await gateway_of(house, key)
-        own = house.client(None, f"{file.cid}.ipfs.{name}.gateways.localhost")
+        name, visitor = await gateway_of(server, key)
+        own = server.client(None, f"{file.cid}.ipfs.{name}.gateways.localhost")
         for client, target in ((visitor, f"/ipfs/{file.cid}"), (own, "/")):
             for form in ("", "?format=car", "?format=car&dag-scope=entity", "?format=tar", "?download=true"):
                 assert await _fails(client, f"{target}{form}", content), form
@@ -219,7 +219,7 @@ async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
         part = await visitor.get(f"/ipfs/{file.cid}", headers={"Range": "bytes=600000-600009"})
         assert (part.status_code, part.content) == (206, content[600_000:600_010])
         assert (await visitor.get(f"/ipfs/{file.cid}", headers={"Range": "bytes=0-9"})).content == content[:10]
-        again = await house.client(key, "uploads.localhost").post(
+        again = await server.client(key, "uploads.localhost").post(
             "/v3/files", data={"network": "public"}, files={"file": ("n", content)}
         )
         assert again.status_code == 200
@@ -256,8 +256,8 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_no_page_runs_on_a_shared_origin(house: Running, api: httpx.AsyncClient, name: str) -> None:
-    _, visitor = await gateway_of(house, house.key("content"))
+async def test_no_page_runs_on_a_shared_origin(server: RunningServer, api: httpx.AsyncClient, name: str) -> None:
+    _, visitor = await gateway_of(server, server.key("content"))
     form = {"files": {"file": (name, PAGES[name])}, "data": {"network": "public"}}
     cid = (await api.post("/v3/files", **form)).json()["data"]["cid"]
     for query in (
@@ -281,9 +281,9 @@ async def test_no_page_runs_on_a_shared_origin(house: Running, api: httpx.AsyncC
 # Signatures
 
 
-async def test_signatures_that_sign_nothing_here(house: Running, api: httpx.AsyncClient) -> None:
-    file = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign")
-    other = await keep(house, "content", ContentNetwork.PRIVATE, b"to sign too")
+async def test_signatures_that_sign_nothing_here(server: RunningServer, api: httpx.AsyncClient) -> None:
+    file = await keep(server, "content", ContentNetwork.PRIVATE, b"to sign")
+    other = await keep(server, "content", ContentNetwork.PRIVATE, b"to sign too")
     me, date = account().address, format_milliseconds(file.created_at)
     good = sign_typed(account(), file.cid, date)
     of_another = sign_typed(account(), other.cid, format_milliseconds(other.created_at))
@@ -301,7 +301,7 @@ async def test_signatures_that_sign_nothing_here(house: Running, api: httpx.Asyn
         answer = await api.post(path, json={"signature": signature, "address": address})
         assert answer.status_code == 400, (signature, address, answer.text)
     assert (await api.get(path)).status_code == 404
-    reader = house.client(house.key("content", scopes=frozenset({"org:files:read"})), "api.localhost")
+    reader = server.client(server.key("content", scopes=frozenset({"org:files:read"})), "api.localhost")
     assert (await reader.post(path, json={"signature": good, "address": me})).status_code == 403
     assert (await api.post(path, json={"signature": good, "address": me})).status_code == 200
     assert (await api.post(path, json={"signature": good, "address": me})).status_code == 409

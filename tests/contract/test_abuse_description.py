@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 SECONDS = 25
 Draw = st.DrawFn
@@ -86,14 +86,14 @@ def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     folder: Path = tmp_path_factory.mktemp("d") / "data"
     async with running(folder, ROOST_QUOTA_PAID="2") as server:
         yield server
 
 
-async def test_every_answer_is_one_that_the_description_names(house: Running) -> None:
-    api = house.client(house.key())
+async def test_every_answer_is_one_that_the_description_names(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     described = (await api.get("/openapi")).json()
     operations = [
@@ -101,10 +101,10 @@ async def test_every_answer_is_one_that_the_description_names(house: Running) ->
     ]
     clients = [
         api,
-        house.client(house.key(), "localhost"),
-        house.client(),
-        house.client("x"),
-        house.client(house.key("else")),
+        server.client(server.key(), "localhost"),
+        server.client(),
+        server.client("x"),
+        server.client(server.key("else")),
     ]
     loop, until = asyncio.get_running_loop(), time.monotonic() + SECONDS
     seen: set[tuple[str, str, int]] = set()

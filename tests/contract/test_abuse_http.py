@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from tests.server import Running
+from tests.server import RunningServer
 
 MIB = 1024**2
 
 
 @pytest.fixture(scope="module")
-async def agent(house: Running) -> dict[str, Any]:
-    return (await house.client(house.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+async def agent(server: RunningServer) -> dict[str, Any]:
+    return (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
 
 
 async def wire(
-    house: Running, raw: bytes, *, host: str = "agents.localhost", token: str | None = None
+    server: RunningServer, raw: bytes, *, host: str = "agents.localhost", token: str | None = None
 ) -> tuple[int, bytes]:
     """Status and body of the first answer to what is sent as it is; `@` stands for good Host and Authorization."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
-        good = f"Host: {host}\r\nAuthorization: Bearer {token or house.key()}\r\n".encode()
+        good = f"Host: {host}\r\nAuthorization: Bearer {token or server.key()}\r\n".encode()
         writer.write(raw.replace(b"@", good))
         async with asyncio.timeout(15):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -40,7 +40,7 @@ async def wire(
 )
 @pytest.mark.parametrize("framing", ["true", "short", "chunked"])
 async def test_one_byte_too_many(
-    house: Running, agent: dict[str, Any], path: str, limit: int, message: str, framing: str
+    server: RunningServer, agent: dict[str, Any], path: str, limit: int, message: str, framing: str
 ) -> None:
     """Declared, in chunks, and declared as less: then what is over is the next request, and no good one."""
     line = (
@@ -52,7 +52,7 @@ async def test_one_byte_too_many(
         raw = line + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     else:
         raw = line + b"Content-Length: %d\r\n\r\n" % (len(body) - (framing == "short")) + body
-    status, answer = await wire(house, raw)
+    status, answer = await wire(server, raw)
     if framing == "short":
         assert status == 400
     else:
@@ -63,22 +63,22 @@ async def test_one_byte_too_many(
     "body",
     [b"[" * MIB, b'{"name":' * 100_000, b'{"' + b"k" * (MIB - 20) + b'": 1}', b'{"name": 1e' + b"9" * 9000 + b"}"],
 )
-async def test_large_and_deep_json_is_refused_and_others_do_not_wait(house: Running, body: bytes) -> None:
-    api = house.client(house.key())
+async def test_large_and_deep_json_is_refused_and_others_do_not_wait(server: RunningServer, body: bytes) -> None:
+    api = server.client(server.key())
     hostile = [
         asyncio.create_task(api.post("/v0/agents", content=body, headers={"Content-Type": "application/json"}))
         for _ in range(5)
     ]
     async with asyncio.timeout(10):
-        assert (await house.client().get("/healthz")).status_code == 200
+        assert (await server.client().get("/healthz")).status_code == 200
     for answer in await asyncio.gather(*hostile):
         assert answer.status_code == (413 if body == b"[" * MIB else 400)
         assert len(answer.content) < 500
 
 
 @pytest.mark.parametrize("kind", ["x-www-form-urlencoded", "xml", "json; charset=utf-16", "octet-stream"])
-async def test_another_kind_of_body_changes_nothing(house: Running, kind: str) -> None:
-    api = house.client(house.key("kinds"))
+async def test_another_kind_of_body_changes_nothing(server: RunningServer, kind: str) -> None:
+    api = server.client(server.key("kinds"))
     answer = await api.post("/v0/agents", content=b"\xff\xfen\x00", headers={"Content-Type": f"application/{kind}"})
     assert answer.status_code in {400, 415}
     assert (await api.get("/v0/agents")).json()["agents"] == []
@@ -103,8 +103,8 @@ BAD_NAMES = [
 ]
 
 
-async def test_names(house: Running) -> None:
-    api = house.client(house.key("names"))
+async def test_names(server: RunningServer) -> None:
+    api = server.client(server.key("names"))
     for name in BAD_NAMES:
         answer = await api.post("/v0/agents", json={"name": name})
         assert answer.status_code == 400, name
@@ -135,24 +135,24 @@ async def test_names(house: Running) -> None:
     ],
 )  # fmt: skip
 async def test_what_can_be_read_in_two_ways_is_refused_and_the_connection_closed(
-    house: Running, agent: dict[str, Any], raw: bytes
+    server: RunningServer, agent: dict[str, Any], raw: bytes
 ) -> None:
     for host in ("agents.localhost", f"{agent['agentId']}.agents.localhost"):
-        status, _ = await wire(house, raw, host=host, token=None if host[0:7] == "agents." else agent["gatewayToken"])
+        status, _ = await wire(server, raw, host=host, token=None if host[0:7] == "agents." else agent["gatewayToken"])
         assert status in {400, 404, 405, 505}
 
 
-async def test_a_giant_head_is_431_and_a_slow_one_408(house: Running) -> None:
-    status, _ = await wire(house, b"GET /v0/agents HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n")
+async def test_a_giant_head_is_431_and_a_slow_one_408(server: RunningServer) -> None:
+    status, _ = await wire(server, b"GET /v0/agents HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n")
     assert status == 431
-    assert (await wire(house, b"GET /v0/agents HTTP/1.1\r\n@X: "))[0] == 408
+    assert (await wire(server, b"GET /v0/agents HTTP/1.1\r\n@X: "))[0] == 408
 
 
-async def test_a_thousand_idle_connections_hinder_nobody(house: Running) -> None:
-    idle = [await asyncio.open_connection("127.0.0.1", house.port) for _ in range(1000)]
+async def test_a_thousand_idle_connections_hinder_nobody(server: RunningServer) -> None:
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(1000)]
     for number, (_, writer) in enumerate(idle):
         writer.write(b"POST /v0/agents HTTP/1.1\r\nContent-" if number % 2 else b"")
-    api = house.client(house.key())
+    api = server.client(server.key())
     assert (await api.get("/v0/agents")).status_code == 200
     for _, writer in idle:
         writer.close()
@@ -161,8 +161,8 @@ async def test_a_thousand_idle_connections_hinder_nobody(house: Running) -> None
 @pytest.mark.parametrize(
     "path", ["/v0/agents", "/v0/agents/{id}", "/v0/agents/{id}/logs", "/v0/agents/{id}/gateway-token/rotate"]
 )
-async def test_unknown_methods_and_overrides(house: Running, agent: dict[str, Any], path: str) -> None:
-    api, target = house.client(house.key()), path.replace("{id}", agent["agentId"])
+async def test_unknown_methods_and_overrides(server: RunningServer, agent: dict[str, Any], path: str) -> None:
+    api, target = server.client(server.key()), path.replace("{id}", agent["agentId"])
     for method in ("PUT", "PATCH", "OPTIONS", "PROPFIND", "HEAD"):
         answer = await api.request(method, target)
         assert answer.status_code in {400, 405}, method
@@ -185,24 +185,24 @@ async def test_unknown_methods_and_overrides(house: Running, agent: dict[str, An
         "/v0/agents/{id}/logs;a=b",
     ],
 )  # fmt: skip
-async def test_odd_paths_lead_nowhere(house: Running, agent: dict[str, Any], target: str) -> None:
+async def test_odd_paths_lead_nowhere(server: RunningServer, agent: dict[str, Any], target: str) -> None:
     raw = target.replace("{id}", agent["agentId"]).encode()
-    status, _ = await wire(house, b"GET " + raw + b" HTTP/1.1\r\n@\r\n")
+    status, _ = await wire(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n")
     assert status in {400, 404}
     own, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
-    status, body = await wire(house, b"GET " + raw + b" HTTP/1.1\r\n@\r\n", host=own, token=token)
+    status, body = await wire(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n", host=own, token=token)
     assert status in {400, 401, 404}, body  # 401: another agent's, it may be
 
 
-async def test_addresses_are_what_the_configuration_says(house: Running, agent: dict[str, Any]) -> None:
+async def test_addresses_are_what_the_configuration_says(server: RunningServer, agent: dict[str, Any]) -> None:
     for host in ("agents.localhost:1", "AGENTS.LocalHost.", "localhost:99999"):
-        status, body = await wire(house, f"GET /v0/agents/{agent['agentId']} HTTP/1.1\r\n@\r\n".encode(), host=host)
+        status, body = await wire(server, f"GET /v0/agents/{agent['agentId']} HTTP/1.1\r\n@\r\n".encode(), host=host)
         assert status == 200
-        assert json.loads(body)["agent"]["url"] == f"http://{agent['agentId']}.agents.localhost:{house.port}"
+        assert json.loads(body)["agent"]["url"] == f"http://{agent['agentId']}.agents.localhost:{server.port}"
 
 
 @pytest.mark.parametrize("kind", ["device", "socket", "sparse", "loop", "growing", "unreadable"])
-async def test_files_that_are_none_answer_at_once(house: Running, agent: dict[str, Any], kind: str) -> None:
+async def test_files_that_are_none_answer_at_once(server: RunningServer, agent: dict[str, Any], kind: str) -> None:
     make = {
         "device": "ln -sfn /dev/zero device",
         "socket": "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('socket')\"",
@@ -211,7 +211,7 @@ async def test_files_that_are_none_answer_at_once(house: Running, agent: dict[st
         "growing": "(timeout 5 yes > growing &) ; sleep 0.2",
         "unreadable": "echo x > unreadable; chmod 0 unreadable",
     }[kind]
-    own = house.agent_client(agent)
+    own = server.agent_client(agent)
     await own.post("/v0/console/exec", json={"command": make})
     async with asyncio.timeout(10):
         answer = await own.get(f"/v0/files?path={kind}")
@@ -220,8 +220,10 @@ async def test_files_that_are_none_answer_at_once(house: Running, agent: dict[st
     await own.post("/v0/console/exec", json={"command": f"rm -f {kind}"})
 
 
-async def test_a_folder_that_is_swapped_for_a_link_while_it_is_walked(house: Running, agent: dict[str, Any]) -> None:
-    own = house.agent_client(agent)
+async def test_a_folder_that_is_swapped_for_a_link_while_it_is_walked(
+    server: RunningServer, agent: dict[str, Any]
+) -> None:
+    own = server.agent_client(agent)
     swap = "mkdir -p real; echo mine > real/passwd; while :; do ln -sfn real way; ln -sfn /etc way; done"
     swapping = asyncio.create_task(own.post("/v0/console/exec", json={"command": swap, "timeoutSeconds": 3}))
     seen: set[int] = set()
@@ -235,13 +237,13 @@ async def test_a_folder_that_is_swapped_for_a_link_while_it_is_walked(house: Run
 
 
 @pytest.mark.parametrize("command", ["true\0", "", "\t\n ", "x" * 65_537])
-async def test_commands_that_are_none(house: Running, agent: dict[str, Any], command: str) -> None:
-    answer = await house.agent_client(agent).post("/v0/console/exec", json={"command": command})
+async def test_commands_that_are_none(server: RunningServer, agent: dict[str, Any], command: str) -> None:
+    answer = await server.agent_client(agent).post("/v0/console/exec", json={"command": command})
     assert (answer.status_code, answer.json()) == (400, {"error": "Invalid command"})
 
 
-async def test_a_command_of_many_children_ends_with_its_time(house: Running, agent: dict[str, Any]) -> None:
-    own = house.agent_client(agent)
+async def test_a_command_of_many_children_ends_with_its_time(server: RunningServer, agent: dict[str, Any]) -> None:
+    own = server.agent_client(agent)
     command = "trap '' TERM INT HUP; for i in 1 2 3 4 5; do (setsid sleep 444 &) ; done; sleep 444"
     ended = (await own.post("/v0/console/exec", json={"command": command, "timeoutSeconds": 0.5})).json()
     assert (ended["exitCode"], ended["timedOut"]) == (124, True)

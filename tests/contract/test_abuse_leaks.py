@@ -56,13 +56,13 @@ class Telling(FakeEngine):
 async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running(tmp_path / "data", engines=[Telling()]) as house:
-        api = house.client(house.key())
+    async with running(tmp_path / "data", engines=[Telling()]) as server:
+        api = server.client(server.key())
         failed = await api.post("/v0/agents", json={"name": "a"})
         assert failed.status_code == 500
         agent = failed.json()["agent"]
         path = f"/v0/agents/{agent['agentId']}"
-        token = (await house.roost.agents.repository.get_internal_token(agent["agentId"])).reveal()
+        token = (await server.roost.agents.repository.get_internal_token(agent["agentId"])).reveal()
         restarted = await api.post(f"{path}/restart")
         assert (restarted.status_code, restarted.json()) == (500, {"error": "Restart failed"})
         told = [failed.text, restarted.text, (await api.get(path)).text, (await api.get(f"{path}/logs")).text]

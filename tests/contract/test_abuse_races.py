@@ -10,13 +10,13 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake import FakeEngine
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 CONTRACTS_500 = {"Gateway failed to start", "Restart failed", "Execution failed", "Delete failed"}
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Running]:
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running(tmp_path / "data") as server:
         yield server
 
@@ -27,25 +27,25 @@ async def create(api: httpx.AsyncClient, name: str) -> dict[str, Any]:
     return answer.json()["agent"]
 
 
-async def boxes(house: Running) -> set[str]:
-    return {box.agent_id for box in await house.roost.drivers.runtime.list()}
+async def containers(server: RunningServer) -> set[str]:
+    return {container.agent_id for container in await server.roost.drivers.runtime.list()}
 
 
-async def settled(house: Running, api: httpx.AsyncClient) -> set[str]:
+async def settled(server: RunningServer, api: httpx.AsyncClient) -> set[str]:
     """The agents, once nothing is under way any more: all run, and what runs is theirs."""
     async with asyncio.timeout(60):
         while True:
             agents = (await api.get("/v0/agents")).json()["agents"]
             ids = {agent["agentId"] for agent in agents}
-            if all(agent["status"] == "running" for agent in agents) and await boxes(house) == ids:
+            if all(agent["status"] == "running" for agent in agents) and await containers(server) == ids:
                 return ids
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_fifty_mixed_operations_on_three_agents(house: Running, seed: int) -> None:
+async def test_fifty_mixed_operations_on_three_agents(server: RunningServer, seed: int) -> None:
     chance = random.Random(seed)
-    api = house.client(house.key())
+    api = server.client(server.key())
     agents = [(await create(api, f"n{i}"))["agentId"] for i in range(3)]
     doomed = chance.sample(agents, 2)
 
@@ -78,13 +78,13 @@ async def test_fifty_mixed_operations_on_three_agents(house: Running, seed: int)
     deleted = {
         path.rsplit("/", 1)[1] for method, path, answer in answers if method == "DELETE" and answer.status_code == 200
     }
-    assert await settled(house, api) == (set(agents) | made) - deleted
-    folders = {folder.name for folder in (house.roost.core.settings.data / "agents").iterdir()}
+    assert await settled(server, api) == (set(agents) | made) - deleted
+    folders = {folder.name for folder in (server.roost.core.settings.data / "agents").iterdir()}
     assert folders == (set(agents) | made) - deleted
 
 
-async def test_restarts_do_not_queue_up(house: Running) -> None:
-    api = house.client(house.key())
+async def test_restarts_do_not_queue_up(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = await create(api, "a")
     other = await create(api, "b")
     path = f"/v0/agents/{agent['agentId']}"
@@ -95,11 +95,11 @@ async def test_restarts_do_not_queue_up(house: Running) -> None:
     assert {answer.status_code for answer in answers} == {200}
     logs = (await api.get(f"{path}/logs")).json()["logs"]
     assert logs.count("fake gateway 1.0.0 starts") < 10  # of those that came while one ran, all got the next
-    assert await settled(house, api) == {agent["agentId"], other["agentId"]}
+    assert await settled(server, api) == {agent["agentId"], other["agentId"]}
 
 
-async def test_a_delete_in_a_restart_storm_is_the_end_of_it(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_delete_in_a_restart_storm_is_the_end_of_it(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = await create(api, "a")
     path = f"/v0/agents/{agent['agentId']}"
     storm = [asyncio.create_task(api.post(f"{path}/restart")) for _ in range(30)]
@@ -108,11 +108,11 @@ async def test_a_delete_in_a_restart_storm_is_the_end_of_it(house: Running) -> N
     for answer in await asyncio.gather(*storm):
         assert answer.status_code in {200, 404, 500}
         assert answer.status_code != 500 or answer.json() == {"error": "Restart failed"}
-    assert await settled(house, api) == set()
+    assert await settled(server, api) == set()
 
 
-async def test_two_deletes_are_one(house: Running) -> None:
-    api = house.client(house.key())
+async def test_two_deletes_are_one(server: RunningServer) -> None:
+    api = server.client(server.key())
     path = f"/v0/agents/{(await create(api, 'a'))['agentId']}"
     answers = await asyncio.gather(*(api.delete(path) for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [200] + [404] * 9
@@ -121,8 +121,8 @@ async def test_two_deletes_are_one(house: Running) -> None:
 async def test_commands_while_the_box_is_made_anew(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.install("1.1.0", lambda *_: None)
-    async with running(tmp_path / "data", engines=[engine]) as house:
-        api = house.client(house.key())
+    async with running(tmp_path / "data", engines=[engine]) as server:
+        api = server.client(server.key())
         agent = await create(api, "a")
         path = f"/v0/agents/{agent['agentId']}"
         versions = ["1.1.0", "1.0.0", "1.1.0"]
@@ -149,10 +149,10 @@ async def test_commands_while_the_box_is_made_anew(tmp_path: Path) -> None:
         assert (await api.post(f"{path}/console/exec", json={"command": "true"})).status_code == 200
 
 
-async def test_a_box_that_is_lost_is_said_so_and_replaced(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_box_that_is_lost_is_said_so_and_replaced(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = await create(api, "a")
-    await house.roost.drivers.runtime.stop(agent["agentId"], grace=0)  # as a crash of the box would look
+    await server.roost.drivers.runtime.stop(agent["agentId"], grace=0)  # as a crash of the container would look
     path = f"/v0/agents/{agent['agentId']}"
     for method, end, body in (
         ("POST", "/console/exec", {"command": "true"}),
@@ -164,5 +164,5 @@ async def test_a_box_that_is_lost_is_said_so_and_replaced(house: Running) -> Non
         assert answer.status_code != 500 or answer.json()["error"] in CONTRACTS_500
     assert (await api.get(path)).status_code == 200
     assert (await api.get(f"{path}/logs")).status_code == 200
-    assert (await house.client().get("/healthz")).status_code == 200
-    assert await settled(house, api) == {agent["agentId"]}
+    assert (await server.client().get("/healthz")).status_code == 200
+    assert await settled(server, api) == {agent["agentId"]}

@@ -15,7 +15,7 @@ from tests.contract.endpoints import routes
 from tests.contract.storage import keep
 from tests.contract.test_abuse_http import wire
 from tests.contract.test_input import BODIES
-from tests.server import Running
+from tests.server import RunningServer
 
 MIB = 1024**2
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -26,8 +26,8 @@ NO_JSON = re.compile(r"/v3/files(/{file_id})?|/pinning/pinFileToIPFS|.*{token}")
 
 
 @pytest.fixture
-def api(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key("bent"), "api.localhost")
+def api(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key("bent"), "api.localhost")
 
 
 def targets(*methods: str) -> list[tuple[str, str]]:
@@ -70,8 +70,8 @@ def _reads_bodies(target: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "text/xml", "application/x-www-form-urlencoded"])
-async def test_another_kind_of_body(house: Running, kind: str) -> None:
-    api = house.client(house.key("kinds"), "api.localhost")
+async def test_another_kind_of_body(server: RunningServer, kind: str) -> None:
+    api = server.client(server.key("kinds"), "api.localhost")
     for method, target in JSON:
         answer = await api.request(method, target, content=b"\xff\xfe<a>", headers={"Content-Type": kind})
         assert answer.status_code < 500, (method, target)
@@ -88,14 +88,14 @@ async def test_compressed_bodies_are_refused_and_not_unpacked(api: httpx.AsyncCl
 
 @pytest.mark.parametrize("framing", ["true", "short", "chunked"])
 @pytest.mark.parametrize("path", ["/v3/groups/public", "/v3/files/sign", "/v3/files/public/pin_by_cid", "/psa/pins"])
-async def test_one_byte_too_many(house: Running, path: str, framing: str) -> None:
+async def test_one_byte_too_many(server: RunningServer, path: str, framing: str) -> None:
     line = f"POST {path} HTTP/1.1\r\n".encode() + b"@Content-Type: application/json\r\n"
     body = b'{"name": "' + b"x" * (MIB - 12) + b'"}x'
     if framing == "chunked":
         raw = line + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     else:
         raw = line + b"Content-Length: %d\r\n\r\n" % (len(body) - (framing == "short")) + body
-    status, answer = await wire(house, raw, host="api.localhost", token=house.key("bent"))
+    status, answer = await wire(server, raw, host="api.localhost", token=server.key("bent"))
     assert status == (400 if framing == "short" else 413)
     assert json.loads(answer)["error"]
 
@@ -130,17 +130,19 @@ async def test_a_pin_of_json_has_its_own_bound(api: httpx.AsyncClient) -> None:
         b"GET /ipfs/\xc3\xa9 HTTP/1.1\r\n@\r\n",
     ],
 )  # fmt: skip
-async def test_what_can_be_read_in_two_ways(house: Running, api: httpx.AsyncClient, host: str, raw: bytes) -> None:
+async def test_what_can_be_read_in_two_ways(
+    server: RunningServer, api: httpx.AsyncClient, host: str, raw: bytes
+) -> None:
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    status, body = await wire(house, raw, host=host.format(gateway=name) + ".localhost", token=house.key("bent"))
+    status, body = await wire(server, raw, host=host.format(gateway=name) + ".localhost", token=server.key("bent"))
     assert status in {400, 404, 405}
     assert b"Traceback" not in body
 
 
-async def test_a_giant_head_and_endless_names(house: Running, api: httpx.AsyncClient) -> None:
+async def test_a_giant_head_and_endless_names(server: RunningServer, api: httpx.AsyncClient) -> None:
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
     host = f"{name}.gateways.localhost"
-    file = await keep(house, "bent", ContentNetwork.PUBLIC, b"content")
+    file = await keep(server, "bent", ContentNetwork.PUBLIC, b"content")
     good = f"GET /ipfs/{file.cid}".encode()
     for raw, wanted in (
         (good + b" HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n", {431}),
@@ -151,7 +153,7 @@ async def test_a_giant_head_and_endless_names(house: Running, api: httpx.AsyncCl
         (good + b" HTTP/1.1\r\n@If-None-Match: " + b'"a",' * 10_000 + b"\r\n\r\n", {200}),
         (good + b" HTTP/1.1\r\n@Accept: " + b"a/b;q=1," * 6_000 + b"\r\n\r\n", {200}),
     ):
-        status, body = await wire(house, raw, host=host)
+        status, body = await wire(server, raw, host=host)
         assert status in wanted, (raw[:100], status)
         assert len(body) < 1000
 
@@ -160,9 +162,9 @@ LINES = ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b", "a\u2028b", "a\x85b", '
 
 
 @pytest.mark.parametrize("name", LINES)
-async def test_no_name_breaks_a_line(house: Running, api: httpx.AsyncClient, name: str) -> None:
+async def test_no_name_breaks_a_line(server: RunningServer, api: httpx.AsyncClient, name: str) -> None:
     """Wherever a name or note is said, and on a gateway: refused, or kept and told in a way that is one line."""
-    file = await keep(house, "bent", ContentNetwork.PUBLIC, b"named")
+    file = await keep(server, "bent", ContentNetwork.PUBLIC, b"named")
     for method, path, body in (
         ("PUT", f"/v3/files/public/{file.id}", {"name": name, "keyvalues": {name: name}}),
         ("POST", "/v3/groups/public", {"name": name}),
@@ -178,7 +180,7 @@ async def test_no_name_breaks_a_line(house: Running, api: httpx.AsyncClient, nam
     assert uploaded.status_code in {200, 400}
     _in_one_line(uploaded)
     row = (await api.get("/v3/gateways")).json()["data"]["rows"][0]
-    visitor = house.client(None, f"{row['domain']}.gateways.localhost")
+    visitor = server.client(None, f"{row['domain']}.gateways.localhost")
     for query in ({"filename": name}, {"filename": name, "download": "true"}, {"filename": name, "format": "car"}):
         _in_one_line(await visitor.get(f"/ipfs/{file.cid}", params=query))
 
@@ -197,16 +199,16 @@ def _in_one_line(answer: httpx.Response) -> None:
     ],
 )
 async def test_addresses_are_what_the_configuration_says(
-    house: Running, api: httpx.AsyncClient, spoofed: Mapping[str, str]
+    server: RunningServer, api: httpx.AsyncClient, spoofed: Mapping[str, str]
 ) -> None:
-    here = f"http://uploads.localhost:{house.port}/v3/files/"
+    here = f"http://uploads.localhost:{server.port}/v3/files/"
     begun = await api.post("/v3/files", headers={**spoofed, "Upload-Length": "5", "Upload-Metadata": "filename YQ=="})
     assert begun.headers["location"].startswith(here)
     signed = await api.post("/v3/files/sign", headers=spoofed, json={"expires": 60})
     assert signed.json()["data"].startswith(here)
     row = (await api.get("/v3/gateways", headers=spoofed)).json()["data"]["rows"][0]
-    assert row["url"] == f"http://{row['domain']}.gateways.localhost:{house.port}"
-    assert (await house.client(house.key("bent"), "evil.example").get("/v3/gateways")).status_code in {404, 421}
+    assert row["url"] == f"http://{row['domain']}.gateways.localhost:{server.port}"
+    assert (await server.client(server.key("bent"), "evil.example").get("/v3/gateways")).status_code in {404, 421}
 
 
 @pytest.mark.parametrize(
@@ -219,24 +221,24 @@ async def test_addresses_are_what_the_configuration_says(
         "/v3/files/private.", "/v3/groups/public/..%2f..%2fpinata%2fkeys", "/psa/pins/%2e%2e/%2e%2e/v3/pinata/keys",
     ],
 )  # fmt: skip
-async def test_odd_paths_lead_nowhere(house: Running, api: httpx.AsyncClient, target: str) -> None:
+async def test_odd_paths_lead_nowhere(server: RunningServer, api: httpx.AsyncClient, target: str) -> None:
     raw = b"GET " + target.encode() + b" HTTP/1.1\r\n@\r\n"
     for host in ("api.localhost", "uploads.localhost"):
-        status, body = await wire(house, raw, host=host, token=house.key("bent"))
+        status, body = await wire(server, raw, host=host, token=server.key("bent"))
         assert status in {400, 404}, body
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    assert (await wire(house, raw, host=f"{name}.gateways.localhost", token=house.key("bent")))[0] in {400, 401, 404}
+    assert (await wire(server, raw, host=f"{name}.gateways.localhost", token=server.key("bent")))[0] in {400, 401, 404}
 
 
-async def test_unknown_methods_and_overrides(house: Running, api: httpx.AsyncClient) -> None:
-    file = await keep(house, "bent", ContentNetwork.PRIVATE, b"stays")
+async def test_unknown_methods_and_overrides(server: RunningServer, api: httpx.AsyncClient) -> None:
+    file = await keep(server, "bent", ContentNetwork.PRIVATE, b"stays")
     path = f"/v3/files/private/{file.id}"
     for method in ("PATCH", "PROPFIND", "POST"):
         answer = await api.request(method, path)
         assert answer.status_code in {400, 404, 405}, method
         assert answer.status_code != 405 or answer.headers.get("Allow"), (method, answer.text)
     lower = f"delete {path} HTTP/1.1\r\n@\r\n".encode()  # methods have a case
-    assert (await wire(house, lower, host="api.localhost", token=house.key("bent")))[0] in {400, 405}
+    assert (await wire(server, lower, host="api.localhost", token=server.key("bent")))[0] in {400, 405}
     for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
         assert (await api.get(f"{path}?_method=DELETE", headers={name: "DELETE"})).status_code == 200
         assert (await api.post("/v3/groups/public?_method=GET", json={"name": "g"}, headers={name: "GET"})).json()[
@@ -295,8 +297,8 @@ async def test_queries_that_are_none(api: httpx.AsyncClient) -> None:
             assert len(answer.content) < 10_000
 
 
-async def test_a_slow_form_does_not_hold_others_up(house: Running, api: httpx.AsyncClient) -> None:
-    lines = [await asyncio.open_connection("127.0.0.1", house.port) for _ in range(50)]
+async def test_a_slow_form_does_not_hold_others_up(server: RunningServer, api: httpx.AsyncClient) -> None:
+    lines = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(50)]
     head = f"POST /v3/files HTTP/1.1\r\nHost: uploads.localhost\r\nAuthorization: {api.headers['Authorization']}\r\n"
     form = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x\r\nContent-Disp"
     for _, writer in lines:

@@ -16,7 +16,7 @@ from roost.storage.gateways.model import GATEWAY_LIMIT
 from tests.contract.endpoints import routes
 from tests.contract.estate import NOWHERE, Estate, settled
 from tests.contract.storage import keep
-from tests.server import Running
+from tests.server import RunningServer
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -40,13 +40,13 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-async def victim(house: Running) -> Estate:
-    return await settled(house, "victim")
+async def victim(server: RunningServer) -> Estate:
+    return await settled(server, "victim")
 
 
 @pytest.fixture
-def villain(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key("villain"), "api.localhost")
+def villain(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key("villain"), "api.localhost")
 
 
 def _kind(path: str) -> str:
@@ -99,9 +99,11 @@ def _said(method: str, path: str, mine: str) -> dict[str, Any]:
     return {"json": bodies[names[-1]]} if names and (method in {"POST", "PUT"} or names[-1] == "cids") else {}
 
 
-async def test_what_is_another_s_is_not_there(house: Running, victim: Estate, villain: httpx.AsyncClient) -> None:
+async def test_what_is_another_s_is_not_there(
+    server: RunningServer, victim: Estate, villain: httpx.AsyncClient
+) -> None:
     """Nor is it told from what nobody has."""
-    mine = (await keep(house, "villain", ContentNetwork.PUBLIC, b"a swap")).cid
+    mine = (await keep(server, "villain", ContentNetwork.PUBLIC, b"a swap")).cid
     before = await victim.state()
     nobody = dict.fromkeys(victim.ids, UNKNOWN) | {"cid": STRANGER, "public_cid": STRANGER, "key": "0" * 20}
     tried = attempts(victim.ids)
@@ -120,13 +122,13 @@ async def test_what_is_another_s_is_not_there(house: Running, victim: Estate, vi
 
 
 async def test_nothing_of_another_s_gets_into_one_s_own(
-    house: Running, victim: Estate, villain: httpx.AsyncClient
+    server: RunningServer, victim: Estate, villain: httpx.AsyncClient
 ) -> None:
     before, theirs = await victim.state(), victim.ids
-    mine = await keep(house, "villain", ContentNetwork.PRIVATE, b"mine")
-    public = await keep(house, "villain", ContentNetwork.PUBLIC, b"mine too")
+    mine = await keep(server, "villain", ContentNetwork.PRIVATE, b"mine")
+    public = await keep(server, "villain", ContentNetwork.PUBLIC, b"mine too")
     group = (await villain.post("/v3/groups/private", json={"name": "mine"})).json()["data"]["id"]
-    uploads = house.client(house.key("villain"), "uploads.localhost")
+    uploads = server.client(server.key("villain"), "uploads.localhost")
     form = {"files": {"file": b"x"}}
     for answer in (
         await villain.put(f"/v3/groups/private/{group}/ids/{theirs['file']}"),
@@ -148,9 +150,9 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
     assert await victim.state() == before
 
 
-async def test_one_s_own_things_do_not_stand_for_each_other(house: Running) -> None:
+async def test_one_s_own_things_do_not_stand_for_each_other(server: RunningServer) -> None:
     """A thing is where it is: under its network, its gateway, its kind."""
-    own = await settled(house, "tidy")
+    own = await settled(server, "tidy")
     second = (await own.api.post("/v3/gateways", json={"domain": "tidy-second"})).json()["data"]["id"]
     before, ids = await own.state(), own.ids
     for method, target, body in (
@@ -199,9 +201,9 @@ CLAIMS = {
 }
 
 
-async def test_what_is_not_the_client_s_to_say_is_not_heard(house: Running) -> None:
-    own = house.client(house.key("claims"), "api.localhost")
-    file = await keep(house, "claims", ContentNetwork.PRIVATE, b"claimed")
+async def test_what_is_not_the_client_s_to_say_is_not_heard(server: RunningServer) -> None:
+    own = server.client(server.key("claims"), "api.localhost")
+    file = await keep(server, "claims", ContentNetwork.PRIVATE, b"claimed")
     path = f"/v3/files/private/{file.id}"
     before = (await own.get(path)).json()["data"]
     after = (await own.put(path, json={**CLAIMS, "name": "new", "network": "public", "group_id": UNKNOWN})).json()
@@ -224,7 +226,7 @@ async def test_what_is_not_the_client_s_to_say_is_not_heard(house: Running) -> N
     assert uploaded["data"]["is_duplicate"] is False
 
 
-async def test_ids_cannot_be_guessed(house: Running, victim: Estate) -> None:
+async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> None:
     ids = victim.ids
     names = ("file", "group", "gateway", "access_token", "ip", "host", "pin", "webhook", "transfer")
     found = [uuid.UUID(ids[name]) for name in names]
@@ -236,8 +238,8 @@ async def test_ids_cannot_be_guessed(house: Running, victim: Estate) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", made["pinata_api_secret"])
 
 
-async def test_what_was_deleted_is_gone_by_its_id(house: Running) -> None:
-    own = await settled(house, "gone")
+async def test_what_was_deleted_is_gone_by_its_id(server: RunningServer) -> None:
+    own = await settled(server, "gone")
     ids = own.ids
     for target in (
         *(f"/v3/groups/private/{ids['group']}", f"/v3/files/private/{ids['file']}", f"/v3/gateways/{ids['gateway']}"),
@@ -258,14 +260,14 @@ async def statuses(*requests: Any) -> list[int]:
     return sorted([answer.status_code for answer in await asyncio.gather(*requests)])
 
 
-async def test_one_name_is_one_tenant_s_however_many_ask(house: Running) -> None:
-    clients = [house.client(house.key(f"racer-{number}"), "api.localhost") for number in range(8)]
+async def test_one_name_is_one_tenant_s_however_many_ask(server: RunningServer) -> None:
+    clients = [server.client(server.key(f"racer-{number}"), "api.localhost") for number in range(8)]
     seen = await statuses(*(one.post("/v3/gateways", json={"domain": "only-one"}) for one in clients))
     assert seen == [200, *[409] * 7]
 
 
-async def test_a_limit_is_exact_in_a_rush(house: Running) -> None:
-    own = house.client(house.key("many-gateways"), "api.localhost")
+async def test_a_limit_is_exact_in_a_rush(server: RunningServer) -> None:
+    own = server.client(server.key("many-gateways"), "api.localhost")
     await own.get("/v3/gateways")  # the first one
     asked = (own.post("/v3/gateways", json={"domain": f"rush-{number}"}) for number in range(GATEWAY_LIMIT + 5))
     seen = await statuses(*asked)
@@ -274,31 +276,31 @@ async def test_a_limit_is_exact_in_a_rush(house: Running) -> None:
     assert (await own.get("/v3/gateways")).json()["data"]["count"] == GATEWAY_LIMIT
 
 
-async def test_a_file_has_one_signature_in_a_rush(house: Running) -> None:
-    own = house.client(house.key("rush"), "api.localhost")
-    file = await keep(house, "rush", ContentNetwork.PUBLIC, b"signed in a rush")
+async def test_a_file_has_one_signature_in_a_rush(server: RunningServer) -> None:
+    own = server.client(server.key("rush"), "api.localhost")
+    file = await keep(server, "rush", ContentNetwork.PUBLIC, b"signed in a rush")
     date = file.created_at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{file.created_at.microsecond // 1000:03}Z"
     body = {"signature": sign_typed(account(), file.cid, date), "address": account().address}
     target = f"/v3/files/public/signature/{file.cid}"
     assert await statuses(*(own.post(target, json=body) for _ in range(8))) == [200, *[409] * 7]
 
 
-async def test_a_key_for_five_is_for_five_in_a_rush(house: Running) -> None:
-    own = house.client(house.key("counted"), "api.localhost")
+async def test_a_key_for_five_is_for_five_in_a_rush(server: RunningServer) -> None:
+    own = server.client(server.key("counted"), "api.localhost")
     asked = {"keyName": "five", "maxUses": 5, "permissions": {"admin": True}}
     token = (await own.post("/v3/pinata/keys", json=asked)).json()["JWT"]
-    counted = house.client(token, "api.localhost")
+    counted = server.client(token, "api.localhost")
     seen = await statuses(*(counted.get("/v3/groups/public") for _ in range(20)))
     assert seen.count(200) == 5
     assert set(seen) == {200, 401}
 
 
-async def test_what_is_deleted_while_it_is_used_leaves_nothing_broken(house: Running) -> None:
-    own = house.client(house.key("deleting"), "api.localhost")
+async def test_what_is_deleted_while_it_is_used_leaves_nothing_broken(server: RunningServer) -> None:
+    own = server.client(server.key("deleting"), "api.localhost")
     for number in range(5):
-        file = await keep(house, "deleting", ContentNetwork.PUBLIC, b"file %d" % number)
+        file = await keep(server, "deleting", ContentNetwork.PUBLIC, b"file %d" % number)
         group = (await own.post("/v3/groups/public", json={"name": "g"})).json()["data"]["id"]
-        other = await keep(house, "deleting", ContentNetwork.PUBLIC, b"other %d" % number)
+        other = await keep(server, "deleting", ContentNetwork.PUBLIC, b"other %d" % number)
         path, inside = f"/v3/files/public/{file.id}", f"/v3/groups/public/{group}/ids/{file.id}"
         seen = await statuses(
             *(own.put(inside), own.delete(path), own.put(inside), own.delete(f"/v3/groups/public/{group}")),

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from roost.identity.caller import Plan
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Running]:
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running(tmp_path / "data") as server:
         yield server
 
 
-async def test_create_show_list_delete(house: Running) -> None:
-    api = house.client(house.key())
+async def test_create_show_list_delete(server: RunningServer) -> None:
+    api = server.client(server.key())
     created = await api.post("/v0/agents", json={"name": "Ada", "emoji": "🦉", "description": "counts"})
     assert created.status_code == 201, created.text
     agent = created.json()["agent"]
@@ -38,8 +38,8 @@ async def test_create_show_list_delete(house: Running) -> None:
     assert (await api.get("/v0/agents")).json()["agents"] == []
 
 
-async def test_a_gateway_that_does_not_start_answers_with_its_agent(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_gateway_that_does_not_start_answers_with_its_agent(server: RunningServer) -> None:
+    api = server.client(server.key())
     answer = await api.post("/v0/agents", json={"name": "fail-start"})
     assert answer.status_code == 500
     body = answer.json()
@@ -75,27 +75,27 @@ async def test_a_gateway_that_does_not_start_answers_with_its_agent(house: Runni
         None,
     ],
 )
-async def test_a_bad_order_is_400_with_one_field(house: Running, body: object) -> None:
-    answer = await house.client(house.key()).post("/v0/agents", json=body)
+async def test_a_bad_order_is_400_with_one_field(server: RunningServer, body: object) -> None:
+    answer = await server.client(server.key()).post("/v0/agents", json=body)
     assert answer.status_code == 400, answer.text
     assert list(answer.json()) == ["error"]
     assert isinstance(answer.json()["error"], str)
 
 
-async def test_unknown_secrets_are_404(house: Running) -> None:
-    api = house.client(house.key())
+async def test_unknown_secrets_are_404(server: RunningServer) -> None:
+    api = server.client(server.key())
     assert (await api.post("/v0/agents", json={"name": "a", "secretIds": ["x"]})).status_code == 404
 
 
-async def test_channels_need_a_paid_plan(house: Running) -> None:
-    api = house.client(house.key("free", Plan.FREE))
+async def test_channels_need_a_paid_plan(server: RunningServer) -> None:
+    api = server.client(server.key("free", Plan.FREE))
     answer = await api.post("/v0/agents", json={"name": "a", "channels": {"telegram": {"botToken": "1:x"}}})
     assert answer.status_code == 403
 
 
 async def test_fifty_creates_at_once_stay_within_the_quota(tmp_path: Path) -> None:
-    async with running(tmp_path / "data", ROOST_QUOTA_FREE="3") as house:
-        api = house.client(house.key("free", Plan.FREE))
+    async with running(tmp_path / "data", ROOST_QUOTA_FREE="3") as server:
+        api = server.client(server.key("free", Plan.FREE))
         answers = await asyncio.gather(*(api.post("/v0/agents", json={"name": f"n{i}"}) for i in range(50)))
         refused = [answer for answer in answers if answer.status_code == 403]
         assert sum(answer.status_code == 201 for answer in answers) == 3
@@ -103,8 +103,8 @@ async def test_fifty_creates_at_once_stay_within_the_quota(tmp_path: Path) -> No
         assert {answer.json()["error"] for answer in refused} == {"Agent limit reached"}
 
 
-async def test_a_restart_gives_a_new_process_and_knows_its_versions(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_restart_gives_a_new_process_and_knows_its_versions(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     path = f"/v0/agents/{agent['agentId']}"
     before = (await api.get(path)).json()["processId"]
@@ -119,37 +119,37 @@ async def test_a_restart_gives_a_new_process_and_knows_its_versions(house: Runni
     assert same.status_code == 200
 
 
-async def test_engines_are_listed_by_id_and_label(house: Running) -> None:
-    answer = await house.client(house.key()).get("/v0/agents/engines")
+async def test_engines_are_listed_by_id_and_label(server: RunningServer) -> None:
+    answer = await server.client(server.key()).get("/v0/agents/engines")
     assert [set(engine) for engine in answer.json()["engines"]] == [{"id", "label"}]
 
 
-async def test_the_gateway_token_is_read_and_rotated(house: Running) -> None:
-    api = house.client(house.key())
+async def test_the_gateway_token_is_read_and_rotated(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     path = f"/v0/agents/{agent['agentId']}/gateway-token"
     assert (await api.get(path)).json()["token"] == agent["gatewayToken"]
-    own = house.agent_client(agent)
+    own = server.agent_client(agent)
     assert (await own.get("/v0/logs")).status_code == 200
     new = (await api.post(f"{path}/rotate")).json()["token"]
     assert new != agent["gatewayToken"]
     assert (await own.get("/v0/logs")).status_code == 401
     assert (await own.get("/health")).status_code == 401
-    assert (await house.agent_client(agent | {"gatewayToken": new}).get("/v0/logs")).status_code == 200
+    assert (await server.agent_client(agent | {"gatewayToken": new}).get("/v0/logs")).status_code == 200
 
 
-async def test_logs_are_one_string_of_the_last_hundred_lines(house: Running) -> None:
-    api = house.client(house.key())
+async def test_logs_are_one_string_of_the_last_hundred_lines(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     logs = (await api.get(f"/v0/agents/{agent['agentId']}/logs")).json()["logs"]
     assert isinstance(logs, str)
     assert 0 < len(logs.splitlines()) <= 100
 
 
-async def test_the_agents_address_serves_its_routes_with_and_without_the_prefix(house: Running) -> None:
-    api = house.client(house.key())
+async def test_the_agents_address_serves_its_routes_with_and_without_the_prefix(server: RunningServer) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
-    own = house.agent_client(agent)
+    own = server.agent_client(agent)
     for path in (f"/v0/agents/{agent['agentId']}/console/exec", "/v0/console/exec"):
         answer = await own.post(path, json={"command": "echo hi"})
         assert answer.json()["stdout"] == "hi\n"

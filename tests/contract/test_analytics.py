@@ -10,7 +10,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from tests.contract.storage import keep
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 TOP = ["/v3/analytics/gateways/top", "/v3/ipfs/gateway_analytics_top"]
 SERIES = ["/v3/analytics/gateways/time_series", "/v3/ipfs/gateway_analytics_time_series"]
@@ -23,15 +23,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         yield server
 
 
-async def gateway(house: Running, api: httpx.AsyncClient) -> tuple[str, httpx.AsyncClient]:
+async def gateway(server: RunningServer, api: httpx.AsyncClient) -> tuple[str, httpx.AsyncClient]:
     """The name of the tenant's first gateway, and a client of it."""
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    return name, house.client(host=f"{name}.gateways.localhost")
+    return name, server.client(host=f"{name}.gateways.localhost")
 
 
 async def top(api: httpx.AsyncClient, **asked: Any) -> list[tuple[str, int, int]]:
@@ -48,9 +48,9 @@ async def becomes(api: httpx.AsyncClient, wanted: list[tuple[str, int, int]], **
     assert found == wanted
 
 
-async def test_answers_count_as_they_went_out(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
-    _, visitor = await gateway(house, api)
+async def test_answers_count_as_they_went_out(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
+    _, visitor = await gateway(server, api)
     path = f"/ipfs/{cid}"
     whole = await visitor.get(path, headers={"User-Agent": "one"})
     await visitor.head(path, headers={"User-Agent": "two"})
@@ -69,10 +69,10 @@ async def test_answers_count_as_they_went_out(house: Running, api: httpx.AsyncCl
     assert await top(api, by="country") == await top(api, by="region") == [("unknown", 5, 35)]
 
 
-async def test_what_was_refused_does_not_count(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    secret = (await keep(house, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
-    public = (await keep(house, tenant, ContentNetwork.PUBLIC, b"in the open")).cid
-    name, visitor = await gateway(house, api)
+async def test_what_was_refused_does_not_count(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    secret = (await keep(server, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
+    public = (await keep(server, tenant, ContentNetwork.PUBLIC, b"in the open")).cid
+    name, visitor = await gateway(server, api)
     for path in (f"/ipfs/{secret}", f"/ipfs/{public}/below", "/ipfs/nonsense", f"/files/{secret}?X-Algorithm=x"):
         assert (await visitor.get(path)).status_code >= 400
     assert (await visitor.post(f"/ipfs/{public}")).status_code == 405
@@ -85,24 +85,24 @@ async def test_what_was_refused_does_not_count(house: Running, api: httpx.AsyncC
     assert (series["total_requests"], series["total_bandwidth"]) == (0, 0)
 
 
-async def test_private_files_count_too(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
-    name, visitor = await gateway(house, api)
-    link = {"url": f"http://{name}.gateways.localhost:{house.port}/files/{cid}", "expires": 60, "date": 0}
+async def test_private_files_count_too(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
+    name, visitor = await gateway(server, api)
+    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{cid}", "expires": 60, "date": 0}
     link["date"] = int(clock.utc_now().timestamp())
     signed = (await api.post("/v3/files/private/download_link", json={**link, "method": "GET"})).json()["data"]
     fetched = await visitor.get("/files/" + signed.partition("/files/")[2], headers={"Referer": signed})
     assert fetched.content == b"a secret"
     await becomes(api, [(cid, 1, 8)])
-    assert await top(api, by="referer") == [(f"http://{name}.gateways.localhost:{house.port}", 1, 8)]
+    assert await top(api, by="referer") == [(f"http://{name}.gateways.localhost:{server.port}", 1, 8)]
 
 
 async def test_a_download_that_is_broken_off_counts_what_went_out(
-    house: Running, api: httpx.AsyncClient, tenant: str
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
 ) -> None:
     size = 32 * 1024**2
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, bytes(size))).cid
-    _, visitor = await gateway(house, api)
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, bytes(size))).cid
+    _, visitor = await gateway(server, api)
     async with visitor.stream("GET", f"/ipfs/{cid}") as answer:
         async for _ in answer.aiter_raw():
             break
@@ -115,20 +115,22 @@ async def test_a_download_that_is_broken_off_counts_what_went_out(
 
 
 @pytest.mark.parametrize(("first", "second"), [TOP, SERIES])
-async def test_both_paths_are_one(house: Running, api: httpx.AsyncClient, tenant: str, first: str, second: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
-    name, visitor = await gateway(house, api)
+async def test_both_paths_are_one(
+    server: RunningServer, api: httpx.AsyncClient, tenant: str, first: str, second: str
+) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
+    name, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
-    asked = {"gateway_domain": f"{name}.gateways.localhost:{house.port}", "limit": 5}
+    asked = {"gateway_domain": f"{name}.gateways.localhost:{server.port}", "limit": 5}
     answers = [await api.get(path, params=asked) for path in (first, second)]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()
 
 
-async def test_days_and_weeks(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
-    _, visitor = await gateway(house, api)
+async def test_days_and_weeks(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
+    _, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
     today = clock.utc_now().date().isoformat()
@@ -164,12 +166,12 @@ async def test_questions_that_make_no_sense(api: httpx.AsyncClient, asked: dict[
         assert answer.json()["error"]["code"] == 400
 
 
-async def test_tenants_are_kept_apart(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
-    name, visitor = await gateway(house, api)
+async def test_tenants_are_kept_apart(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
+    name, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
     await becomes(api, [(cid, 1, 15)])
-    foreign = house.client(house.key("foreign"), "api.localhost")
+    foreign = server.client(server.key("foreign"), "api.localhost")
     for path in (*TOP, *SERIES):
         refused = await foreign.get(path, params={"gateway_domain": name})
         absent = await foreign.get(path, params={"gateway_domain": "nobodys"})
@@ -178,9 +180,9 @@ async def test_tenants_are_kept_apart(house: Running, api: httpx.AsyncClient, te
     assert await top(foreign) == await top(foreign, cid=cid) == []
 
 
-async def test_filters(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    cid = (await keep(house, tenant, ContentNetwork.PUBLIC, TEXT)).cid
-    _, visitor = await gateway(house, api)
+async def test_filters(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
+    _, visitor = await gateway(server, api)
     for agent, referer in (("one", "https://a.example/x"), ("two", "https://b.example/y"), ("two", None)):
         headers = {"User-Agent": agent} | ({} if referer is None else {"Referer": referer})
         await visitor.get(f"/ipfs/{cid}?filename=called.txt", headers=headers)
@@ -202,8 +204,8 @@ async def test_filters(house: Running, api: httpx.AsyncClient, tenant: str) -> N
         *(("org:gateways:read", 403), ("org:files:write", 403)),
     ],
 )
-async def test_scopes(house: Running, scope: str, status: int) -> None:
-    narrow = house.client(house.key("scopes", scopes=frozenset({scope})), "api.localhost")
+async def test_scopes(server: RunningServer, scope: str, status: int) -> None:
+    narrow = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     for path in (*TOP, *SERIES):
         assert (await narrow.get(path)).status_code == status
-        assert (await house.client(host="api.localhost").get(path)).status_code == 401
+        assert (await server.client(host="api.localhost").get(path)).status_code == 401

@@ -8,7 +8,7 @@ import pytest
 from roost.drivers.engine.fake import FakeEngine
 from roost.identity.caller import Plan
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"
 UNWELL_BOT = "123456789:unwell-in-the-fake-gateway-00000000"
@@ -23,30 +23,30 @@ def outside() -> Iterator[Platforms]:
 
 
 @pytest.fixture(scope="module", params=["hot", "restarted"])
-async def house(
+async def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, outside: Platforms
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningServer]:
     """A server whose engine takes channels while it runs, and one whose engine has to be restarted for them."""
     apis = {f"ROOST_{name}_API": outside.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
     engine = FakeEngine(hot_channels=request.param == "hot")
-    async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as house:
-        yield house
+    async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as server:
+        yield server
 
 
 @pytest.fixture
-async def agent(house: Running) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh agent's own address."""
-    api = house.client(house.key())
+    api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
-    yield house.agent_client(made)
+    yield server.agent_client(made)
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
 @pytest.fixture(scope="module")
-async def bare(house: Running) -> httpx.AsyncClient:
+async def bare(server: RunningServer) -> httpx.AsyncClient:
     """A client of an agent that never gets a channel."""
-    api = house.client(house.key("bare"))
-    return house.agent_client((await api.post("/v0/agents", json={"name": "a"})).json()["agent"])
+    api = server.client(server.key("bare"))
+    return server.agent_client((await api.post("/v0/agents", json={"name": "a"})).json()["agent"])
 
 
 async def channels(agent: httpx.AsyncClient) -> dict:
@@ -195,9 +195,9 @@ async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncCli
     assert UNWELL_BOT not in logs
 
 
-async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, house: Running) -> None:
+async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, server: RunningServer) -> None:
     await agent.post("/v0/channels/slack", json={"botToken": SLACK_BOT, "appToken": SLACK_APP})
-    api = house.client(house.key("others"))
+    api = server.client(server.key("others"))
     other = {"name": "b", "channels": {"slack": {"botToken": "xoxb-of-another-workspace", "appToken": SLACK_APP}}}
     unknown = await api.post("/v0/agents", json=other)
     assert unknown.status_code == 400  # Slack does not know that bot
@@ -207,14 +207,14 @@ async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, house: R
     assert (await api.get("/v0/agents")).json()["agents"] == []
 
 
-async def test_a_deleted_agents_token_is_free_again(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_deleted_agents_token_is_free_again(server: RunningServer) -> None:
+    api = server.client(server.key())
     for _ in range(2):
         body = {"name": "a", "channels": {"telegram": {"botToken": TELEGRAM_BOT, "allowFrom": ["7"]}}}
         answer = await api.post("/v0/agents", json=body)
         assert answer.status_code == 201, answer.text
         made = answer.json()["agent"]
-        assert (await gateway(house.agent_client(made)))["telegram"]["allow_from"] == ["7"]
+        assert (await gateway(server.agent_client(made)))["telegram"]["allow_from"] == ["7"]
         assert (await api.delete(f"/v0/agents/{made['agentId']}")).status_code == 200
 
 
@@ -224,8 +224,8 @@ async def test_channels_outlive_a_restart_of_the_gateway(agent: httpx.AsyncClien
     assert (await gateway(agent))["telegram"]["allow_from"] == ["7"]
 
 
-async def test_the_free_plan_has_no_channels(house: Running) -> None:
-    api = house.client(house.key("poor", Plan.FREE))
+async def test_the_free_plan_has_no_channels(server: RunningServer) -> None:
+    api = server.client(server.key("poor", Plan.FREE))
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     answer = await api.post(f"/v0/agents/{made['agentId']}/channels/telegram", json={"botToken": TELEGRAM_BOT})
     assert (answer.status_code, answer.json()) == (403, {"error": "Channels need a paid plan"})
@@ -233,10 +233,10 @@ async def test_the_free_plan_has_no_channels(house: Running) -> None:
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
-async def test_channels_of_others_are_not_seen(agent: httpx.AsyncClient, house: Running) -> None:
+async def test_channels_of_others_are_not_seen(agent: httpx.AsyncClient, server: RunningServer) -> None:
     await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
     agent_id = agent.headers["Host"].split(".")[0]
-    thief = house.client(house.key("thief"))
+    thief = server.client(server.key("thief"))
     path = f"/v0/agents/{agent_id}/channels"
     assert (await thief.get(path)).status_code == 401
     assert (await thief.post(f"{path}/telegram", json={"enabled": False})).status_code == 401
@@ -244,17 +244,17 @@ async def test_channels_of_others_are_not_seen(agent: httpx.AsyncClient, house: 
     assert (await channels(agent))["telegram"]["enabled"] is True
 
 
-async def test_tokens_lie_sealed_on_the_disk(agent: httpx.AsyncClient, house: Running) -> None:
+async def test_tokens_lie_sealed_on_the_disk(agent: httpx.AsyncClient, server: RunningServer) -> None:
     await agent.post("/v0/channels/discord", json={"botToken": DISCORD_BOT})
-    kept = [path for path in house.roost.core.settings.data.glob("roost.db*") if path.is_file()]
+    kept = [path for path in server.roost.core.settings.data.glob("roost.db*") if path.is_file()]
     assert kept
     assert not any(token.encode() in path.read_bytes() for path in kept for token in TOKENS)
     logs = (await agent.get("/v0/logs")).text
     assert not any(token in logs for token in TOKENS)
 
 
-async def test_a_channel_of_an_agent_that_does_not_run_waits_for_it(house: Running) -> None:
-    api = house.client(house.key())
+async def test_a_channel_of_an_agent_that_does_not_run_waits_for_it(server: RunningServer) -> None:
+    api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "fail-start"})).json()["agent"]
     path = f"/v0/agents/{made['agentId']}/channels"
     answer = await api.post(f"{path}/telegram", json={"botToken": TELEGRAM_BOT})

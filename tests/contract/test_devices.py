@@ -1,4 +1,4 @@
-"""Devices over HTTP, with a real gateway in a real box: shapes, statuses, exact messages (case H6)."""
+"""Devices over HTTP, with a real gateway in a real container: shapes, statuses, exact messages (case H6)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,27 +7,27 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as made:
         yield made
 
 
-async def new_agent(house: Running) -> tuple[dict[str, Any], httpx.AsyncClient]:
-    made = await house.client(house.key()).post("/v0/agents", json={"name": "a"})
+async def new_agent(server: RunningServer) -> tuple[dict[str, Any], httpx.AsyncClient]:
+    made = await server.client(server.key()).post("/v0/agents", json={"name": "a"})
     assert made.status_code == 201, made.text
-    return made.json()["agent"], house.agent_client(made.json()["agent"])
+    return made.json()["agent"], server.agent_client(made.json()["agent"])
 
 
 @pytest.fixture
-async def agent(house: Running) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the address of an agent that no device has met."""
-    made, client = await new_agent(house)
+    made, client = await new_agent(server)
     yield client
-    await house.client(house.key()).delete(f"/v0/agents/{made['agentId']}")
+    await server.client(server.key()).delete(f"/v0/agents/{made['agentId']}")
 
 
 async def knock(agent: httpx.AsyncClient, name: str, **more: object) -> httpx.Response:
@@ -84,9 +84,9 @@ async def test_a_request_that_there_is_not(agent: httpx.AsyncClient, request_id:
     assert len((await devices(agent))["pending"]) == 1
 
 
-async def test_a_request_of_another_agent(house: Running, agent: httpx.AsyncClient) -> None:
+async def test_a_request_of_another_agent(server: RunningServer, agent: httpx.AsyncClient) -> None:
     request_id = (await knock(agent, "phone")).json()["requestId"]
-    _, other = await new_agent(house)
+    _, other = await new_agent(server)
     answer = await other.post(f"/v0/devices/{request_id}/approve")
     assert (answer.status_code, answer.json()) == (404, {"error": "Device request not found"})
     assert [row["requestId"] for row in (await devices(agent))["pending"]] == [request_id]
@@ -131,19 +131,19 @@ async def test_what_a_device_says_of_itself_is_made_plain(agent: httpx.AsyncClie
     assert set(pending["scopes"]) == {"ok"}
 
 
-async def test_the_management_address_and_the_tenants_key_do_as_well(house: Running) -> None:
-    made, agent = await new_agent(house)
+async def test_the_management_address_and_the_tenants_key_do_as_well(server: RunningServer) -> None:
+    made, agent = await new_agent(server)
     request_id = (await knock(agent, "phone")).json()["requestId"]
-    api = house.client(house.key())
+    api = server.client(server.key())
     path = f"/v0/agents/{made['agentId']}/devices"
     assert (await api.get(path)).json()["pending"][0]["requestId"] == request_id
     assert (await api.post(f"{path}/{request_id}/approve")).status_code == 200
 
 
-async def test_a_gateway_that_is_gone_is_a_cli_error(house: Running) -> None:
-    made, agent = await new_agent(house)
+async def test_a_gateway_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
+    made, agent = await new_agent(server)
     request_id = (await knock(agent, "phone")).json()["requestId"]
-    await house.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
+    await server.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
     for answer in (
         await agent.get("/v0/devices"),
         await agent.post(f"/v0/devices/{request_id}/approve"),
@@ -152,13 +152,13 @@ async def test_a_gateway_that_is_gone_is_a_cli_error(house: Running) -> None:
         assert (answer.status_code, answer.json()) == (500, {"error": "CLI error"})
 
 
-async def test_a_box_that_is_gone_is_a_cli_error(house: Running) -> None:
-    made, agent = await new_agent(house)
-    await house.roost.drivers.runtime.stop(made["agentId"])
+async def test_a_box_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
+    made, agent = await new_agent(server)
+    await server.roost.drivers.runtime.stop(made["agentId"])
     answer = await agent.get("/v0/devices")
     assert (answer.status_code, answer.json()) == (500, {"error": "CLI error"})
 
 
-async def test_an_agent_that_there_is_not(house: Running) -> None:
-    answer = await house.client(house.key()).get(f"/v0/agents/{'x' * 16}/devices")
+async def test_an_agent_that_there_is_not(server: RunningServer) -> None:
+    answer = await server.client(server.key()).get(f"/v0/agents/{'x' * 16}/devices")
     assert answer.status_code == 404

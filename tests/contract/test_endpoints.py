@@ -21,7 +21,7 @@ from tests.contract.endpoints import (
     route,
     routes,
 )
-from tests.server import Running
+from tests.server import RunningServer
 
 GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]
 
@@ -29,11 +29,11 @@ GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 
 _peers = count(2)
 
 
-def client(house: Running, token: str | None = None, host: str = "agents.localhost") -> httpx.AsyncClient:
+def client(server: RunningServer, token: str | None = None, host: str = "agents.localhost") -> httpx.AsyncClient:
     """A client with an address of its own: so many refusals of one would be too many."""
     number = next(_peers)
     where = httpx.AsyncHTTPTransport(local_address=f"127.0.{number // 250}.{number % 250 + 2}")
-    return house.client(token, host, transport=where)
+    return server.client(token, host, transport=where)
 
 
 def for_keys() -> list[dict[str, Any]]:
@@ -65,36 +65,36 @@ def test_credentials_are_the_contracts(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in endpoints() if row["method"] != "WEBSOCKET"], ids=name)
-async def test_nobody_enters_without_a_credential_or_with_garbage(house: Running, row: dict[str, Any]) -> None:
+async def test_nobody_enters_without_a_credential_or_with_garbage(server: RunningServer, row: dict[str, Any]) -> None:
     path = row["path"].replace("{agentId}", "a" * 16)
     for host in ("agents.localhost", "localhost", "a" * 16 + ".agents.localhost"):
-        bare = await client(house, host=host).request(row["method"], path, json={})
+        bare = await client(server, host=host).request(row["method"], path, json={})
         assert bare.status_code == 401, (host, bare.text)
         assert list(bare.json()) == ["error"]
         for token in GARBAGE:
-            answer = await client(house, token, host).request(row["method"], path, json={})
+            answer = await client(server, token, host).request(row["method"], path, json={})
             assert answer.status_code == 401, (host, token, answer.text)
             assert token not in answer.text
 
 
 @pytest.mark.parametrize("row", [row for row in endpoints() if row["credentials"] == ["jwt"]], ids=name)
-async def test_a_gateway_token_does_not_do_what_needs_a_key(house: Running, row: dict[str, Any]) -> None:
-    agent = await _agent(house)
+async def test_a_gateway_token_does_not_do_what_needs_a_key(server: RunningServer, row: dict[str, Any]) -> None:
+    agent = await _agent(server)
     path = row["path"].replace("{agentId}", agent["agentId"])
     hosts = ["localhost", "agents.localhost"]
     if not _is_short(row["path"]):
         hosts.append(f"{agent['agentId']}.agents.localhost")
     for host in hosts:
-        answer = await client(house, agent["gatewayToken"], host).request(row["method"], path, json={"name": "x"})
+        answer = await client(server, agent["gatewayToken"], host).request(row["method"], path, json={"name": "x"})
         assert answer.status_code == 401, answer.text
-    assert (await house.agent_client(agent).get("/v0/logs")).status_code == 200
+    assert (await server.agent_client(agent).get("/v0/logs")).status_code == 200
 
 
 @pytest.mark.parametrize("row", [row for row in for_keys() if "{agentId}" in row["path"]], ids=name)
-async def test_another_tenants_key_changes_and_reveals_nothing(house: Running, row: dict[str, Any]) -> None:
-    agent = await _agent(house)
+async def test_another_tenants_key_changes_and_reveals_nothing(server: RunningServer, row: dict[str, Any]) -> None:
+    agent = await _agent(server)
     path = row["path"].replace("{agentId}", agent["agentId"])
-    stranger = client(house, house.key("stranger"))
+    stranger = client(server, server.key("stranger"))
     answer = await stranger.request(row["method"], path, json={"command": "true", "filename": "x", "contentBase64": ""})
     assert answer.status_code == 401
     assert agent["name"] not in answer.text
@@ -105,34 +105,34 @@ async def test_another_tenants_key_changes_and_reveals_nothing(house: Running, r
 
 
 @pytest.mark.parametrize("row", for_keys(), ids=name)
-async def test_a_read_only_key_does_not_write(house: Running, row: dict[str, Any]) -> None:
+async def test_a_read_only_key_does_not_write(server: RunningServer, row: dict[str, Any]) -> None:
     if row["method"] == "GET":
         pytest.skip("reads")
-    reader = house.client(house.key(scopes=frozenset({"org:agents:read"})))
-    path = row["path"].replace("{agentId}", (await _agent(house))["agentId"])
+    reader = server.client(server.key(scopes=frozenset({"org:agents:read"})))
+    path = row["path"].replace("{agentId}", (await _agent(server))["agentId"])
     answer = await reader.request(row["method"], path, json={"name": "x"})
     assert (answer.status_code, answer.json()) == (403, {"error": "Permission denied"})
 
 
 @pytest.mark.parametrize("row", endpoints("storage"), ids=name)
-async def test_the_storage_api_asks_for_the_contracts_scopes(house: Running, row: dict[str, Any]) -> None:
+async def test_the_storage_api_asks_for_the_contracts_scopes(server: RunningServer, row: dict[str, Any]) -> None:
     assert routes()[row["method"], row["path"]]["credentials"] == [row["scope"]]
     path = re.sub(r"{network}", "private", row["path"])
-    agent = await _agent(house)
-    other = house.key(scopes=frozenset({"org:agents:read", "org:agents:write"}))
+    agent = await _agent(server)
+    other = server.key(scopes=frozenset({"org:agents:read", "org:agents:write"}))
     for token, status in ((None, 401), *((one, 401) for one in GARBAGE), (agent["gatewayToken"], 401), (other, 403)):
-        answer = await client(house, token, "api.localhost").request(row["method"], path, json={})
+        answer = await client(server, token, "api.localhost").request(row["method"], path, json={})
         assert answer.status_code == status, answer.text
         assert answer.json()["error"]["code"] == status
-    allowed = await client(house, house.key(scopes=frozenset({row["scope"]})), "api.localhost").request(
+    allowed = await client(server, server.key(scopes=frozenset({row["scope"]})), "api.localhost").request(
         row["method"], path, json={}
     )
     assert allowed.status_code in {400, 404}, allowed.text
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "OPTIONS"])
-async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, method: str) -> None:
-    api = house.client(house.key())
+async def test_an_unknown_method_is_405_with_the_allowed_ones(server: RunningServer, method: str) -> None:
+    api = server.client(server.key())
     answer = await api.request(method, "/v0/agents")
     assert answer.status_code == 405
     assert set(answer.headers["Allow"].replace(" ", "").split(",")) >= {"GET"}
@@ -146,22 +146,22 @@ async def test_an_unknown_method_is_405_with_the_allowed_ones(house: Running, me
     "path",
     ["/v0/agents/%2e%2e/secrets", "/v0//agents", "/v0/agents;x", "/v0/agents%2fengines", "/v0/agents/", "/v0/agents."],
 )
-async def test_tricks_with_paths_reach_no_other_route(house: Running, path: str) -> None:
-    answer = await house.client(house.key()).get(path)
+async def test_tricks_with_paths_reach_no_other_route(server: RunningServer, path: str) -> None:
+    answer = await server.client(server.key()).get(path)
     assert answer.status_code in {400, 404}, answer.text
 
 
-async def test_every_answer_has_a_request_id_and_says_https(house: Running) -> None:
+async def test_every_answer_has_a_request_id_and_says_https(server: RunningServer) -> None:
     for path in ("/healthz", "/v0/agents", "/nothing"):
-        answer = await house.client().get(path)
+        answer = await server.client().get(path)
         assert answer.headers["X-Request-Id"]
         assert "max-age" in answer.headers["Strict-Transport-Security"]
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def _agent(house: Running) -> dict[str, Any]:
+async def _agent(server: RunningServer) -> dict[str, Any]:
     """One agent for all tests of this module."""
-    api = house.client(house.key())
+    api = server.client(server.key())
     if not (agents := (await api.get("/v0/agents")).json()["agents"]):
         made = await api.post("/v0/agents", json={"name": "the only one"})
         assert made.status_code == 201, made.text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import Running
+from tests.server import RunningServer
 
 _FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogate elsewhere"}
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]
@@ -43,16 +43,16 @@ BODIES: dict[str, bytes] = {
 
 
 @pytest.fixture(scope="module")
-async def agent(house: Running) -> dict[str, Any]:
-    return (await house.client(house.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+async def agent(server: RunningServer) -> dict[str, Any]:
+    return (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
 
 
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("kind", BODIES)
-async def test_a_bad_body_is_refused(house: Running, agent: dict[str, Any], path: str, kind: str) -> None:
+async def test_a_bad_body_is_refused(server: RunningServer, agent: dict[str, Any], path: str, kind: str) -> None:
     if path.endswith("restart") and kind in _FINE_FOR_RESTART:
         pytest.skip("a restart needs no body and looks at one field")
-    answer = await house.client(house.key()).post(
+    answer = await server.client(server.key()).post(
         path.replace("{id}", agent["agentId"]), content=BODIES[kind], headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 400, answer.text
@@ -60,9 +60,9 @@ async def test_a_bad_body_is_refused(house: Running, agent: dict[str, Any], path
     assert len(answer.text) < 500
 
 
-async def test_duplicate_keys_and_unknown_fields_never_reach_what_is_not_asked(house: Running) -> None:
+async def test_duplicate_keys_and_unknown_fields_never_reach_what_is_not_asked(server: RunningServer) -> None:
     body = b'{"name": "a", "name": "b", "agentId": "mine", "status": "failed", "gatewayToken": "x", "userId": "y"}'
-    api = house.client(house.key("dup"))
+    api = server.client(server.key("dup"))
     answer = await api.post("/v0/agents", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 201
     made = answer.json()["agent"]
@@ -73,49 +73,51 @@ async def test_duplicate_keys_and_unknown_fields_never_reach_what_is_not_asked(h
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "multipart/form-data; boundary=x", "application/xml"])
-async def test_another_content_type_is_refused(house: Running, content_type: str) -> None:
-    answer = await house.client(house.key()).post(
+async def test_another_content_type_is_refused(server: RunningServer, content_type: str) -> None:
+    answer = await server.client(server.key()).post(
         "/v0/agents", content=b'{"name": "a"}', headers={"Content-Type": content_type}
     )
     assert answer.status_code in {400, 415}
 
 
-async def test_compressed_bodies_are_refused(house: Running) -> None:
+async def test_compressed_bodies_are_refused(server: RunningServer) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = await house.client(house.key()).post("/v0/agents", content=b"\x1f\x8b" + bytes(100), headers=headers)
+    answer = await server.client(server.key()).post("/v0/agents", content=b"\x1f\x8b" + bytes(100), headers=headers)
     assert answer.status_code == 415
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_over_the_limit_is_413(house: Running, chunked: bool) -> None:
+async def test_a_body_over_the_limit_is_413(server: RunningServer, chunked: bool) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"name": "'
         for _ in range(3 * 1024):
             yield b"x" * 1024
 
     body = json.dumps({"name": "x" * 3 * 1024**2}).encode()
-    answer = await house.client(house.key()).post(
+    answer = await server.client(server.key()).post(
         "/v0/agents", content=pieces() if chunked else body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 413
     assert list(answer.json()) == ["error"]
 
 
-async def test_addresses_come_from_configuration_not_from_the_request(house: Running, agent: dict[str, Any]) -> None:
+async def test_addresses_come_from_configuration_not_from_the_request(
+    server: RunningServer, agent: dict[str, Any]
+) -> None:
     headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
-    answer = await house.client(house.key()).get(f"/v0/agents/{agent['agentId']}", headers=headers)
-    assert answer.json()["agent"]["url"] == f"http://{agent['agentId']}.agents.localhost:{house.port}"
-    assert (await house.client(host="evil.example").get("/healthz")).status_code in {404, 421}
+    answer = await server.client(server.key()).get(f"/v0/agents/{agent['agentId']}", headers=headers)
+    assert answer.json()["agent"]["url"] == f"http://{agent['agentId']}.agents.localhost:{server.port}"
+    assert (await server.client(host="evil.example").get("/healthz")).status_code in {404, 421}
 
 
-async def test_no_line_break_reaches_a_header(house: Running) -> None:
-    answer = await house.client(house.key()).get("/healthz", headers={"X-Request-Id": "a b\tc"})
+async def test_no_line_break_reaches_a_header(server: RunningServer) -> None:
+    answer = await server.client(server.key()).get("/healthz", headers={"X-Request-Id": "a b\tc"})
     assert answer.headers["X-Request-Id"] != "a b\tc"
 
 
-async def test_fuzzed_input_never_breaks_the_server(house: Running, agent: dict[str, Any]) -> None:
+async def test_fuzzed_input_never_breaks_the_server(server: RunningServer, agent: dict[str, Any]) -> None:
     """Every route with every kind of value in every place."""
-    api = house.client(house.key())
+    api = server.client(server.key())
     values = ["", "x", "\u202e", "../..", "%00", "-1", "9" * 400, "{}", "[]", "' OR 1=1", "\u00ff" * 300, "a" * 3000]
     for value in values:
         for path in (

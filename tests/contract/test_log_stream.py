@@ -12,37 +12,37 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.server import Running
+from tests.server import RunningServer
 
 DEADLINE = 20.0
 
 
 @pytest.fixture
-async def agent(house: Running) -> AsyncIterator[dict[str, Any]]:
-    api = house.client(house.key())
+async def agent(server: RunningServer) -> AsyncIterator[dict[str, Any]]:
+    api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     yield made
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
-def stream(house: Running, agent: dict[str, Any], path: str = "/v0/logs", **options: Any) -> connect:
+def stream(server: RunningServer, agent: dict[str, Any], path: str = "/v0/logs", **options: Any) -> connect:
     """Connects to the agent's own address unless `host` names another."""
     host = options.pop("host", f"{agent['agentId']}.agents.localhost")
-    where = {} if "sock" in options else {"host": "127.0.0.1", "port": house.port}
-    return connect(f"ws://{host}:{house.port}{path}", proxy=None, **where, **options)
+    where = {} if "sock" in options else {"host": "127.0.0.1", "port": server.port}
+    return connect(f"ws://{host}:{server.port}{path}", proxy=None, **where, **options)
 
 
 def bearer(token: str) -> dict[str, dict[str, str]]:
     return {"additional_headers": {"Authorization": f"Bearer {token}"}}
 
 
-async def write(house: Running, agent: dict[str, Any], *lines: str) -> None:
-    """Lines of a process of the box."""
-    await program(house, agent, f"print({chr(10).join(lines)!r})")
+async def write(server: RunningServer, agent: dict[str, Any], *lines: str) -> None:
+    """Lines of a process of the container."""
+    await program(server, agent, f"print({chr(10).join(lines)!r})")
 
 
-async def program(house: Running, agent: dict[str, Any], code: str) -> None:
-    warden = house.roost.agents.runtimes.get_warden(agent["agentId"])
+async def program(server: RunningServer, agent: dict[str, Any], code: str) -> None:
+    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
     await warden.stop("writer", grace=0)
     await warden.start("writer", ["python3", "-c", code], env={}, restart=False)
 
@@ -68,68 +68,68 @@ async def status(opening: connect) -> int:
     return answer.status_code
 
 
-async def test_a_message_has_the_contracts_form(house: Running, agent: dict[str, Any]) -> None:
-    await write(house, agent, "ERROR app.main: it broke")
-    async with stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}") as socket:
+async def test_a_message_has_the_contracts_form(server: RunningServer, agent: dict[str, Any]) -> None:
+    await write(server, agent, "ERROR app.main: it broke")
+    async with stream(server, agent, f"/v0/logs?token={agent['gatewayToken']}") as socket:
         message = (await until(socket, "it broke"))[-1]
     assert list(message) == ["timestamp", "level", "source", "message"]
     assert (message["level"], message["source"]) == ("ERROR", "app/main")
     assert message["timestamp"].endswith("Z")
 
 
-async def test_every_way_in(house: Running, agent: dict[str, Any]) -> None:
+async def test_every_way_in(server: RunningServer, agent: dict[str, Any]) -> None:
     token, path = agent["gatewayToken"], f"/v0/agents/{agent['agentId']}/logs"
-    own = f"http://{agent['agentId']}.agents.localhost:{house.port}"
-    await write(house, agent, "here")
+    own = f"http://{agent['agentId']}.agents.localhost:{server.port}"
+    await write(server, agent, "here")
     for opening in (
-        stream(house, agent, **bearer(token)),
-        stream(house, agent, path, **bearer(token)),
-        stream(house, agent, origin=own, additional_headers={"Cookie": f"gw_token={token}"}),
-        stream(house, agent, f"{path}?token={token}", host="localhost"),
-        stream(house, agent, path, host="localhost", **bearer(house.key())),
-        stream(house, agent, path, host="agents.localhost", **bearer(house.key())),
+        stream(server, agent, **bearer(token)),
+        stream(server, agent, path, **bearer(token)),
+        stream(server, agent, origin=own, additional_headers={"Cookie": f"gw_token={token}"}),
+        stream(server, agent, f"{path}?token={token}", host="localhost"),
+        stream(server, agent, path, host="localhost", **bearer(server.key())),
+        stream(server, agent, path, host="agents.localhost", **bearer(server.key())),
     ):
         async with opening as socket:
             await until(socket, "here")
 
 
-async def test_who_is_refused_before_the_upgrade(house: Running, agent: dict[str, Any]) -> None:
+async def test_who_is_refused_before_the_upgrade(server: RunningServer, agent: dict[str, Any]) -> None:
     token, path = agent["gatewayToken"], f"/v0/agents/{agent['agentId']}/logs"
     cookie = {"additional_headers": {"Cookie": f"gw_token={token}"}}
     local = {"host": "localhost"}
-    assert await status(stream(house, agent)) == 401
-    assert await status(stream(house, agent, "/v0/logs?token=rst_gw_" + "0" * 64)) == 401
-    assert await status(stream(house, agent, "/v0/logs", **bearer(house.key()))) == 401
-    assert await status(stream(house, agent, path, **local, **bearer(house.key("stranger")))) == 401
-    assert await status(stream(house, agent, "/v0/agents/nobody/logs", **local, **bearer(house.key()))) == 404
+    assert await status(stream(server, agent)) == 401
+    assert await status(stream(server, agent, "/v0/logs?token=rst_gw_" + "0" * 64)) == 401
+    assert await status(stream(server, agent, "/v0/logs", **bearer(server.key()))) == 401
+    assert await status(stream(server, agent, path, **local, **bearer(server.key("stranger")))) == 401
+    assert await status(stream(server, agent, "/v0/agents/nobody/logs", **local, **bearer(server.key()))) == 404
     for origin in (None, "null", "http://evil.example", "http://other.agents.localhost"):
-        assert await status(stream(house, agent, origin=origin, **cookie)) == 403, origin
-    assert await status(stream(house, agent, "/v0/nothing", **bearer(token))) == 404
-    assert await status(stream(house, agent, "/v0/logs?level=odd", **bearer(token))) == 400
+        assert await status(stream(server, agent, origin=origin, **cookie)) == 403, origin
+    assert await status(stream(server, agent, "/v0/nothing", **bearer(token))) == 404
+    assert await status(stream(server, agent, "/v0/logs?level=odd", **bearer(token))) == 400
 
 
-async def test_only_what_is_wanted_comes(house: Running, agent: dict[str, Any]) -> None:
-    await write(house, agent, "INFO a.b: one", "WARN a.b: two", "ERROR other: three", "FATAL a: last")
-    async with stream(house, agent, "/v0/logs?level=warn&source=a", **bearer(agent["gatewayToken"])) as socket:
+async def test_only_what_is_wanted_comes(server: RunningServer, agent: dict[str, Any]) -> None:
+    await write(server, agent, "INFO a.b: one", "WARN a.b: two", "ERROR other: three", "FATAL a: last")
+    async with stream(server, agent, "/v0/logs?level=warn&source=a", **bearer(agent["gatewayToken"])) as socket:
         assert [message["message"] for message in await until(socket, "last")] == ["two", "last"]
-    text = (await house.agent_client(agent).get("/v0/logs?level=fatal")).json()["logs"]
+    text = (await server.agent_client(agent).get("/v0/logs?level=fatal")).json()["logs"]
     assert text.endswith("[a] FATAL last")
     assert "two" not in text
 
 
-async def test_what_comes_is_live_and_goes_on_over_restarts(house: Running, agent: dict[str, Any]) -> None:
-    async with stream(house, agent, **bearer(agent["gatewayToken"])) as socket:
-        await write(house, agent, "before")
+async def test_what_comes_is_live_and_goes_on_over_restarts(server: RunningServer, agent: dict[str, Any]) -> None:
+    async with stream(server, agent, **bearer(agent["gatewayToken"])) as socket:
+        await write(server, agent, "before")
         await until(socket, "before")
-        assert (await house.agent_client(agent).post("/v0/restart")).status_code == 200
-        await write(house, agent, "between")
+        assert (await server.agent_client(agent).post("/v0/restart")).status_code == 200
+        await write(server, agent, "between")
         assert "before" not in [message["message"] for message in await until(socket, "between")]
 
 
-async def test_nothing_private_is_in_it(house: Running, agent: dict[str, Any]) -> None:
+async def test_nothing_private_is_in_it(server: RunningServer, agent: dict[str, Any]) -> None:
     token = agent["gatewayToken"]
-    await write(house, agent, f"my token is {token}", "\x1b]0;x\x07 \x1b[31mred\x1b[0m", "x" * 100_000, "end")
-    async with stream(house, agent, **bearer(token)) as socket:
+    await write(server, agent, f"my token is {token}", "\x1b]0;x\x07 \x1b[31mred\x1b[0m", "x" * 100_000, "end")
+    async with stream(server, agent, **bearer(token)) as socket:
         seen = await until(socket, "end")
     told = json.dumps(seen)
     assert token not in told
@@ -139,15 +139,15 @@ async def test_nothing_private_is_in_it(house: Running, agent: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("change", ["rotate", "delete"])
-async def test_an_old_token_ends_its_streams_and_no_others(house: Running, change: str) -> None:
-    api = house.client(house.key())
+async def test_an_old_token_ends_its_streams_and_no_others(server: RunningServer, change: str) -> None:
+    api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "streams"})).json()["agent"]
     path = f"/v0/agents/{agent['agentId']}"
-    await write(house, agent, "here")
+    await write(server, agent, "here")
     async with (
-        stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}") as own,
-        stream(house, agent, f"{path}/logs", host="localhost", **bearer(agent["gatewayToken"])) as local,
-        stream(house, agent, f"{path}/logs", host="agents.localhost", **bearer(house.key())) as owner,
+        stream(server, agent, f"/v0/logs?token={agent['gatewayToken']}") as own,
+        stream(server, agent, f"{path}/logs", host="localhost", **bearer(agent["gatewayToken"])) as local,
+        stream(server, agent, f"{path}/logs", host="agents.localhost", **bearer(server.key())) as owner,
     ):
         for socket in (own, local, owner):
             await until(socket, "here")
@@ -160,11 +160,11 @@ async def test_an_old_token_ends_its_streams_and_no_others(house: Running, chang
             assert await closed(socket) == 1008
         assert time.monotonic() - began < DEADLINE
         if change == "rotate":
-            await write(house, agent, "still here")
+            await write(server, agent, "still here")
             await until(owner, "still here")
             await api.delete(path)
         assert await closed(owner) == 1001
-        assert await status(stream(house, agent, f"/v0/logs?token={agent['gatewayToken']}")) == 401
+        assert await status(stream(server, agent, f"/v0/logs?token={agent['gatewayToken']}")) == 401
 
 
 async def closed(socket: ClientConnection) -> int | None:
@@ -176,41 +176,41 @@ async def closed(socket: ClientConnection) -> int | None:
     return socket.close_code
 
 
-async def test_one_who_never_reads_is_dropped_and_disturbs_nobody(house: Running, agent: dict[str, Any]) -> None:
+async def test_one_who_never_reads_is_dropped_and_disturbs_nobody(server: RunningServer, agent: dict[str, Any]) -> None:
     """Its connection takes a little, then nothing: what it misses is kept for nobody."""
     lazy = socket.socket()
     lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     lazy.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(lazy, ("127.0.0.1", house.port))
-    asleep = stream(house, agent, sock=lazy, max_queue=1, **bearer(agent["gatewayToken"]))
-    async with asleep as slow, stream(house, agent, **bearer(agent["gatewayToken"])) as quick:
+    await asyncio.get_running_loop().sock_connect(lazy, ("127.0.0.1", server.port))
+    asleep = stream(server, agent, sock=lazy, max_queue=1, **bearer(agent["gatewayToken"]))
+    async with asleep as slow, stream(server, agent, **bearer(agent["gatewayToken"])) as quick:
         for turn in range(4):
-            await program(house, agent, f"print(('x' * 15_000 + chr(10)) * 80 + 'turn {turn}')")
+            await program(server, agent, f"print(('x' * 15_000 + chr(10)) * 80 + 'turn {turn}')")
             await until(quick, f"turn {turn}")
         await slow.recv()
         assert await closed(slow) == 1013
 
 
-async def test_so_many_streams_and_no_more(house: Running, agent: dict[str, Any]) -> None:
-    await write(house, agent, "first")
+async def test_so_many_streams_and_no_more(server: RunningServer, agent: dict[str, Any]) -> None:
+    await write(server, agent, "first")
     async with AsyncExitStack() as open_ones:
         sockets = [
-            await open_ones.enter_async_context(stream(house, agent, **bearer(agent["gatewayToken"])))
+            await open_ones.enter_async_context(stream(server, agent, **bearer(agent["gatewayToken"])))
             for _ in range(256)
         ]
-        assert await status(stream(house, agent, **bearer(agent["gatewayToken"]))) == 429
-        await write(house, agent, "for all")
+        assert await status(stream(server, agent, **bearer(agent["gatewayToken"]))) == 429
+        await write(server, agent, "for all")
         await asyncio.gather(*(until(one, "for all") for one in sockets))
     async with asyncio.timeout(DEADLINE):
-        while await status(stream(house, agent, **bearer(agent["gatewayToken"]))) == 429:
+        while await status(stream(server, agent, **bearer(agent["gatewayToken"]))) == 429:
             await asyncio.sleep(0.01)
 
 
-async def test_what_a_client_says_is_not_listened_to(house: Running, agent: dict[str, Any]) -> None:
-    async with stream(house, agent, **bearer(agent["gatewayToken"])) as socket:
+async def test_what_a_client_says_is_not_listened_to(server: RunningServer, agent: dict[str, Any]) -> None:
+    async with stream(server, agent, **bearer(agent["gatewayToken"])) as socket:
         for _ in range(50):
             await socket.send("x" * 16_000)
-        await write(house, agent, "still")
+        await write(server, agent, "still")
         await until(socket, "still")
         await socket.send("x" * 20_000)
         assert await closed(socket) == 1009

@@ -11,28 +11,28 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse
 
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, raw, serving
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 LOOPBACK = {"ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
 OTHER_KEY = "sk-other-9876543210fedcba"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    async with running(tmp_path_factory.mktemp("own") / "data", **LOOPBACK) as running_house:
-        yield running_house
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running(tmp_path_factory.mktemp("own") / "data", **LOOPBACK) as server:
+        yield server
 
 
 class Owner:
     """A tenant of its own, with one agent."""
 
-    def __init__(self, house: Running, tenant: str) -> None:
-        self.house = house
-        self.http = house.client(house.key(tenant))
+    def __init__(self, server: RunningServer, tenant: str) -> None:
+        self.server = server
+        self.http = server.client(server.key(tenant))
 
     async def move_in(self) -> "Owner":
         self.record: dict[str, Any] = (await self.http.post("/v0/agents", json={"name": "a"})).json()["agent"]
-        self.agent = self.house.agent_client(self.record)
+        self.agent = self.server.agent_client(self.record)
         return self
 
     async def bring(self, **values: str) -> list[str]:
@@ -59,8 +59,8 @@ class Owner:
 
 
 @pytest.fixture
-async def owner(house: Running, request: pytest.FixtureRequest) -> Owner:
-    return await Owner(house, request.node.name[:50]).move_in()
+async def owner(server: RunningServer, request: pytest.FixtureRequest) -> Owner:
+    return await Owner(server, request.node.name[:50]).move_in()
 
 
 async def said(answer: httpx.Response) -> str:
@@ -68,8 +68,8 @@ async def said(answer: httpx.Response) -> str:
     return answer.json()["choices"][0]["message"]["content"]
 
 
-async def test_an_agent_gets_the_models_of_its_own_provider_first(house: Running, owner: Owner) -> None:
-    other = await Owner(house, "others").move_in()
+async def test_an_agent_gets_the_models_of_its_own_provider_first(server: RunningServer, owner: Owner) -> None:
+    other = await Owner(server, "others").move_in()
     sibling = (await owner.http.post("/v0/agents", json={"name": "b"})).json()["agent"]
     provider = AnthropicProvider()
     async with serving(provider) as url:
@@ -80,15 +80,15 @@ async def test_an_agent_gets_the_models_of_its_own_provider_first(house: Running
         streamed = await owner.ask(f"anthropic/{MODEL}", stream=True)
         assert "yes" in streamed.text
         assert streamed.text.endswith("data: [DONE]\n\n")
-        strangers = [other.agent, house.agent_client(sibling), owner.http]
+        strangers = [other.agent, server.agent_client(sibling), owner.http]
         for stranger in strangers:
             listed = (await stranger.get("/v0/llm/v1/models")).json()["data"]
             assert [model["id"] for model in listed] == ["scripted", "scripted/scripted"]
             body = {"model": f"anthropic/{MODEL}", "messages": [{"role": "user", "content": "x"}]}
             assert (await stranger.post("/v0/llm/v1/chat/completions", json=body)).status_code == 404
         assert len(provider.bodies) == 2
-    usage = await house.roost.agents.models.list_usage(
-        await house.roost.core.gateway_tokens.get_tenant_id(owner.record["agentId"])
+    usage = await server.roost.agents.models.list_usage(
+        await server.roost.core.gateway_tokens.get_tenant_id(owner.record["agentId"])
     )
     assert [(row.model, row.requests) for row in usage] == [(f"anthropic/{MODEL}", 2)]
 
@@ -144,8 +144,8 @@ async def test_a_key_goes_nowhere_by_a_redirect(owner: Owner) -> None:
     assert not thief.headers
 
 
-async def test_one_that_does_not_answer_keeps_nobody_else_waiting(house: Running, owner: Owner) -> None:
-    other = await Owner(house, "patient").move_in()
+async def test_one_that_does_not_answer_keeps_nobody_else_waiting(server: RunningServer, owner: Owner) -> None:
+    other = await Owner(server, "patient").move_in()
     async with AsyncExitStack() as stack:
         asked: list[int] = []
         url = await stack.enter_async_context(raw(b"", hold=True))

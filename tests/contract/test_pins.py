@@ -11,7 +11,7 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V1
 from tests.conformance.car_server import CarServer, gateway
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 
 CARS = {
@@ -30,7 +30,7 @@ async def source() -> AsyncIterator[CarServer]:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("d") / "data"
     async with running(folder, ROOST_NETWORK="trustless", ROOST_NETWORK_URLS=f"{source.url}/") as server:
         yield server
@@ -110,9 +110,9 @@ async def test_taken_out(api: httpx.AsyncClient) -> None:
     assert (await api.delete(f"{PATH}/{made['id']}")).status_code == 404
 
 
-async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, house: Running) -> None:
+async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, server: RunningServer) -> None:
     made = await ask(api, cid=NOWHERE)
-    other = house.client(house.key("somebody else"), "api.localhost")
+    other = server.client(server.key("somebody else"), "api.localhost")
     theirs, unknown = [await other.delete(f"{PATH}/{one}") for one in (made["id"], "0" * 36)]
     assert (theirs.status_code, theirs.json()) == (unknown.status_code, unknown.json())
     assert theirs.json() == {"error": {"code": 404, "message": "Pin request not found"}}
@@ -147,9 +147,9 @@ async def test_a_group_that_is_not_theirs(api: httpx.AsyncClient) -> None:
     assert (await api.post(PATH, json={"cid": HERE, "group_id": "0" * 36})).status_code == 404
 
 
-async def test_scopes(house: Running) -> None:
-    reader = house.client(house.key("scopes", scopes=frozenset({"org:files:read"})), "api.localhost")
-    nobody = house.client(house.key("scopes", scopes=frozenset({"org:groups:read"})), "api.localhost")
+async def test_scopes(server: RunningServer) -> None:
+    reader = server.client(server.key("scopes", scopes=frozenset({"org:files:read"})), "api.localhost")
+    nobody = server.client(server.key("scopes", scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert (await reader.get(PATH)).status_code == 200
     for path in (PATH, "/pinning/pinByHash"):
         assert (await reader.post(path, json={"cid": HERE, "hashToPin": HERE})).status_code == 403

@@ -15,12 +15,12 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.routes import PLATFORM
 from roost.identity import store
 from tests.contract.endpoints import routes
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 
 @dataclass
-class House:
-    server: Running
+class AgentEnv:
+    server: RunningServer
     agent: dict[str, Any]
     other: dict[str, Any]
 
@@ -35,7 +35,7 @@ class House:
         return answer.json()["token"]
 
     async def inside(self, method: str, path: str, token: str | None = None, body: Any = None) -> tuple[int, Any]:
-        """What a program in the box gets from the platform."""
+        """What a program in the container gets from the platform."""
         code = (
             "import json,sys,urllib.request as u,urllib.error as e\n"
             "m,p,t,b=json.loads(sys.argv[1])\n"
@@ -54,27 +54,27 @@ class House:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AgentEnv]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         api = server.client(server.key())
         made = [(await api.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("Ada", "Bob")]
-        yield House(server, *made)
+        yield AgentEnv(server, *made)
 
 
-async def test_the_exchange(house: House) -> None:
-    answer = (await house.own.post("/v0/platform/token")).json()
+async def test_the_exchange(env: AgentEnv) -> None:
+    answer = (await env.own.post("/v0/platform/token")).json()
     assert list(answer) == ["token", "expiresAt", "expiresIn"]
     assert 3500 < answer["expiresIn"] <= 3600
     assert answer["expiresAt"].endswith("Z")
-    path = f"/v0/agents/{house.agent['agentId']}/platform/token"
-    assert (await house.own.post(path)).status_code == 200
-    assert (await house.server.client(house.agent["gatewayToken"], "localhost").post(path)).status_code == 200
+    path = f"/v0/agents/{env.agent['agentId']}/platform/token"
+    assert (await env.own.post(path)).status_code == 200
+    assert (await env.server.client(env.agent["gatewayToken"], "localhost").post(path)).status_code == 200
 
 
-async def test_only_the_header_counts_in_an_exchange(house: House) -> None:
-    token, host = house.agent["gatewayToken"], f"{house.agent['agentId']}.agents.localhost"
-    origin = f"http://{host}:{house.server.port}"
-    bare = house.server.client(host=host)
+async def test_only_the_header_counts_in_an_exchange(env: AgentEnv) -> None:
+    token, host = env.agent["gatewayToken"], f"{env.agent['agentId']}.agents.localhost"
+    origin = f"http://{host}:{env.server.port}"
+    bare = env.server.client(host=host)
     for headers, query in (
         ({"Cookie": f"gw_token={token}", "Origin": origin}, ""),
         ({}, f"?token={token}"),
@@ -83,57 +83,57 @@ async def test_only_the_header_counts_in_an_exchange(house: House) -> None:
     ):
         answer = await bare.post(f"/v0/platform/token{query}", headers=headers)
         assert answer.status_code == 401, answer.text
-    for other in (house.server.key(), house.other["gatewayToken"], await house.token()):
-        assert (await house.server.client(other, host).post("/v0/platform/token")).status_code == 401
+    for other in (env.server.key(), env.other["gatewayToken"], await env.token()):
+        assert (await env.server.client(other, host).post("/v0/platform/token")).status_code == 401
 
 
-async def test_who_an_agent_is(house: House) -> None:
-    shown = (await house.own.get("/v0/platform/whoami")).json()
+async def test_who_an_agent_is(env: AgentEnv) -> None:
+    shown = (await env.own.get("/v0/platform/whoami")).json()
     assert (shown["agentId"], shown["name"], shown["userId"]) == (
-        house.agent["agentId"],
+        env.agent["agentId"],
         "Ada",
-        house.agent["userId"],
+        env.agent["userId"],
     )
     assert {"description", "vibe", "emoji", "engine", "agentVersion", "url", "status"} <= shown.keys()
     assert "gatewayToken" not in shown
-    assert await house.inside("GET", "/v0/platform/whoami") == (200, shown)
-    path = f"/v0/agents/{house.agent['agentId']}/platform/whoami"
-    assert (await house.server.client(await house.token()).get(path)).json() == shown
-    assert (await house.server.client(house.server.key()).get(path)).status_code == 401
+    assert await env.inside("GET", "/v0/platform/whoami") == (200, shown)
+    path = f"/v0/agents/{env.agent['agentId']}/platform/whoami"
+    assert (await env.server.client(await env.token()).get(path)).json() == shown
+    assert (await env.server.client(env.server.key()).get(path)).status_code == 401
 
 
-async def test_metadata(house: House) -> None:
-    changed = await house.own.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
+async def test_metadata(env: AgentEnv) -> None:
+    changed = await env.own.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
     assert changed.json()["agent"]["description"] == "helps"
-    _, answer = await house.inside("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
+    _, answer = await env.inside("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
     agent = answer["agent"]
     assert (agent["name"], agent["description"], agent["vibe"], agent["emoji"]) == ("Ada", "helps", "calm", None)
     for bad in ({"name": ""}, {"name": None}, {"name": "x" * 101}, {"vibe": "x" * 201}, {"emoji": 3}, {"name": "<b>"}):
-        assert (await house.own.patch("/v0/platform/metadata", json=bad)).status_code == 400, bad
-    assert (await house.own.get("/v0/platform/whoami")).json()["name"] == "Ada"
+        assert (await env.own.patch("/v0/platform/metadata", json=bad)).status_code == 400, bad
+    assert (await env.own.get("/v0/platform/whoami")).json()["name"] == "Ada"
 
 
-async def test_status(house: House) -> None:
-    shown = (await house.own.get("/v0/status")).json()
+async def test_status(env: AgentEnv) -> None:
+    shown = (await env.own.get("/v0/status")).json()
     assert (shown["status"], shown["processStatus"], shown["engine"]) == ("running", "running", "fake")
-    assert (await house.inside("GET", "/v0/status"))[0] == 200
+    assert (await env.inside("GET", "/v0/status"))[0] == 200
 
 
-async def test_a_box_finds_nothing_else(house: House) -> None:
-    agent_id, other = house.agent["agentId"], house.other["agentId"]
+async def test_a_box_finds_nothing_else(env: AgentEnv) -> None:
+    agent_id, other = env.agent["agentId"], env.other["agentId"]
     for row in routes().values():
         path = row["path"].replace("{agentId}", agent_id)
         if "relay" in row["credentials"] or row["method"] == "WEBSOCKET":
             continue
-        status, _ = await house.inside(row["method"], re.sub(r"\{[^}]*\}", "x", path), body={})
+        status, _ = await env.inside(row["method"], re.sub(r"\{[^}]*\}", "x", path), body={})
         assert status == 404, row
-    assert (await house.inside("GET", f"/v0/agents/{other}/platform/whoami"))[0] == 404
-    assert (await house.inside("POST", f"/v0/agents/{other}/platform/token"))[0] == 404
+    assert (await env.inside("GET", f"/v0/agents/{other}/platform/whoami"))[0] == 404
+    assert (await env.inside("POST", f"/v0/agents/{other}/platform/token"))[0] == 404
 
 
-async def test_a_platform_token_opens_what_names_it_and_nothing_else(house: House) -> None:
-    token, agent_id = await house.token(), house.agent["agentId"]
-    client = house.server.client(token)
+async def test_a_platform_token_opens_what_names_it_and_nothing_else(env: AgentEnv) -> None:
+    token, agent_id = await env.token(), env.agent["agentId"]
+    client = env.server.client(token)
     for row in routes().values():
         path = row["path"].replace("{agentId}", agent_id).replace("{network}", "private")
         path = re.sub(r"\{[^}]*\}", "00000000-0000-4000-8000-000000000000", path)
@@ -154,47 +154,47 @@ def _told(answer: httpx.Response) -> str:
     return error["message"] if isinstance(error, dict) else error
 
 
-async def test_what_it_shows_of_the_agent_holds_no_token(house: House) -> None:
-    client = house.server.client(await house.token())
-    shown = await client.get(f"/v0/agents/{house.agent['agentId']}")
-    assert house.agent["gatewayToken"] not in shown.text
+async def test_what_it_shows_of_the_agent_holds_no_token(env: AgentEnv) -> None:
+    client = env.server.client(await env.token())
+    shown = await client.get(f"/v0/agents/{env.agent['agentId']}")
+    assert env.agent["gatewayToken"] not in shown.text
 
 
-async def test_it_opens_no_other_agent_and_no_other_address(house: House) -> None:
-    token, agent_id, other = await house.token(), house.agent["agentId"], house.other["agentId"]
-    assert (await house.server.client(token).get(f"/v0/agents/{other}")).status_code == 403
-    assert (await house.server.client(token).get("/v0/agents/nobody")).status_code == 403
-    assert (await house.server.client(token, "localhost").get(f"/v0/agents/{agent_id}")).status_code == 200
-    own = house.server.client(token, f"{agent_id}.agents.localhost")
+async def test_it_opens_no_other_agent_and_no_other_address(env: AgentEnv) -> None:
+    token, agent_id, other = await env.token(), env.agent["agentId"], env.other["agentId"]
+    assert (await env.server.client(token).get(f"/v0/agents/{other}")).status_code == 403
+    assert (await env.server.client(token).get("/v0/agents/nobody")).status_code == 403
+    assert (await env.server.client(token, "localhost").get(f"/v0/agents/{agent_id}")).status_code == 200
+    own = env.server.client(token, f"{agent_id}.agents.localhost")
     for path in ("/v0/logs", "/v0/platform/whoami", "/v1/models"):
         assert (await own.get(path)).status_code == 401
 
 
-async def test_it_works_from_its_own_box_only(house: House) -> None:
-    mine, path = await house.token(), f"/v0/agents/{house.agent['agentId']}"
-    assert (await house.inside("GET", path, mine))[0] == 200
-    assert (await house.inside("DELETE", path, mine))[0] == 403
-    theirs = (await house.server.agent_client(house.other).post("/v0/platform/token")).json()["token"]
-    assert (await house.inside("GET", f"/v0/agents/{house.other['agentId']}", theirs))[0] == 401
-    assert (await house.inside("GET", path, mine[:-3]))[0] == 401
-    assert (await house.inside("GET", "/v1/models", "whatever an engine shows"))[0] == 200
+async def test_it_works_from_its_own_box_only(env: AgentEnv) -> None:
+    mine, path = await env.token(), f"/v0/agents/{env.agent['agentId']}"
+    assert (await env.inside("GET", path, mine))[0] == 200
+    assert (await env.inside("DELETE", path, mine))[0] == 403
+    theirs = (await env.server.agent_client(env.other).post("/v0/platform/token")).json()["token"]
+    assert (await env.inside("GET", f"/v0/agents/{env.other['agentId']}", theirs))[0] == 401
+    assert (await env.inside("GET", path, mine[:-3]))[0] == 401
+    assert (await env.inside("GET", "/v1/models", "whatever an engine shows"))[0] == 200
 
 
-async def test_a_rotation_ends_it(house: House) -> None:
-    token, path = await house.token(), f"/v0/agents/{house.agent['agentId']}"
-    client, api = house.server.client(token), house.server.client(house.server.key())
+async def test_a_rotation_ends_it(env: AgentEnv) -> None:
+    token, path = await env.token(), f"/v0/agents/{env.agent['agentId']}"
+    client, api = env.server.client(token), env.server.client(env.server.key())
     assert (await client.get(path)).status_code == 200
-    house.agent["gatewayToken"] = (await api.post(f"{path}/gateway-token/rotate")).json()["token"]
+    env.agent["gatewayToken"] = (await api.post(f"{path}/gateway-token/rotate")).json()["token"]
     assert (await client.get(path)).status_code == 401
 
 
-async def test_when_the_signing_key_cannot_be_opened(house: House) -> None:
+async def test_when_the_signing_key_cannot_be_opened(env: AgentEnv) -> None:
     strange = Sealer(Sensitive(ids.random_bytes(32))).seal(bytes(32), "signing_keys/strange")
-    db = house.server.roost.core.db
+    db = env.server.roost.core.db
     db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.utc_now()))
     try:
-        answer = await house.own.post("/v0/platform/token")
+        answer = await env.own.post("/v0/platform/token")
         assert (answer.status_code, answer.json()) == (500, {"error": "Token generation failed"})
     finally:
         db.run(lambda c: c.execute(store.signing_keys.delete().where(store.signing_keys.c.id == "strange")))
-    assert (await house.own.post("/v0/platform/token")).status_code == 200
+    assert (await env.own.post("/v0/platform/token")).status_code == 200

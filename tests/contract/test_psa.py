@@ -12,7 +12,7 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, RAW, Cid
 from roost.storage.unixfs.profile import V0
 from tests.conformance.car_server import CarServer, gateway
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 
 TREE, BLOCKS = blocks_of(V0, b"pinned from elsewhere")
@@ -27,7 +27,7 @@ async def source() -> AsyncIterator[CarServer]:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory, source: CarServer) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("d") / "data"
     async with running(folder, ROOST_NETWORK="trustless", ROOST_NETWORK_URLS=source.url) as server:
         yield server
@@ -122,13 +122,13 @@ async def test_bodies_that_are_not_understood(api: httpx.AsyncClient, body: dict
     assert (await api.post("/psa/pins", json=body)).status_code == 400
 
 
-async def test_who_may(api: httpx.AsyncClient, house: Running) -> None:
+async def test_who_may(api: httpx.AsyncClient, server: RunningServer) -> None:
     made = await add(api, cid=NOWHERE)
     path = f"/psa/pins/{made['requestid']}"
-    other = house.client(house.key("somebody else"), "api.localhost")
-    reader = house.client(house.key("reads", scopes=frozenset({"org:files:read"})), "api.localhost")
+    other = server.client(server.key("somebody else"), "api.localhost")
+    reader = server.client(server.key("reads", scopes=frozenset({"org:files:read"})), "api.localhost")
     for answer in (await other.get(path), await other.delete(path), await other.post(path, json={"cid": CID})):
         assert (answer.status_code, sorted(answer.json()["error"])) == (404, ["details", "reason"])
     assert [(await reader.get("/psa/pins")).status_code, (await reader.delete(path)).status_code] == [200, 403]
     assert (await reader.post("/psa/pins", json={"cid": CID})).status_code == 403
-    assert (await house.client(host="api.localhost").get("/psa/pins")).status_code == 401
+    assert (await server.client(host="api.localhost").get("/psa/pins")).status_code == 401

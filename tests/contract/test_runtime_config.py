@@ -1,4 +1,4 @@
-"""The engine's configuration over HTTP, with a real gateway in a real box (case H7)."""
+"""The engine's configuration over HTTP, with a real gateway in a real container (case H7)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 WRITTEN = {"success": True, "message": "Config written"}
 VALID = {"valid": True, "output": "Valid"}
@@ -18,20 +18,20 @@ REDACTED = "__FAKE_REDACTED__"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as made:
         yield made
 
 
-async def new_agent(house: Running) -> tuple[str, httpx.AsyncClient]:
-    made = await house.client(house.key()).post("/v0/agents", json={"name": "a"})
+async def new_agent(server: RunningServer) -> tuple[str, httpx.AsyncClient]:
+    made = await server.client(server.key()).post("/v0/agents", json={"name": "a"})
     assert made.status_code == 201, made.text
-    return made.json()["agent"]["agentId"], house.agent_client(made.json()["agent"])
+    return made.json()["agent"]["agentId"], server.agent_client(made.json()["agent"])
 
 
 @pytest.fixture(scope="module")
-async def agent(house: Running) -> httpx.AsyncClient:
-    return (await new_agent(house))[1]
+async def agent(server: RunningServer) -> httpx.AsyncClient:
+    return (await new_agent(server))[1]
 
 
 async def shown(agent: httpx.AsyncClient) -> dict[str, Any]:
@@ -44,12 +44,12 @@ async def put(agent: httpx.AsyncClient, config: object) -> httpx.Response:
     return await agent.put("/v0/config", json={"config": config})
 
 
-async def kept(house: Running, agent_id: str) -> dict[str, Any]:
+async def kept(server: RunningServer, agent_id: str) -> dict[str, Any]:
     """The file itself."""
-    return json.loads(await house.roost.agents.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
+    return json.loads(await server.roost.agents.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
 
 
-async def test_a_config_is_a_text_without_secrets(house: Running, agent: httpx.AsyncClient) -> None:
+async def test_a_config_is_a_text_without_secrets(server: RunningServer, agent: httpx.AsyncClient) -> None:
     answer = await agent.get("/v0/config")
     assert list(answer.json()) == ["config"]
     assert json.loads(answer.json()["config"])["token"] == REDACTED
@@ -57,72 +57,72 @@ async def test_a_config_is_a_text_without_secrets(house: Running, agent: httpx.A
 
 
 @pytest.mark.parametrize("form", [json.dumps, lambda config: config])
-async def test_what_is_written_is_worked_by(house: Running, form: Any) -> None:
-    agent_id, agent = await new_agent(house)
+async def test_what_is_written_is_worked_by(server: RunningServer, form: Any) -> None:
+    agent_id, agent = await new_agent(server)
     answer = await put(agent, form({"greeting": "hello", "mine": {"a": [1]}, "my_key": "s3cret"}))
     assert (answer.status_code, answer.json()) == (200, WRITTEN)
     assert (await shown(agent))["greeting"] == "hello"
     assert (await shown(agent))["my_key"] == REDACTED
-    assert (await kept(house, agent_id))["mine"] == {"a": [1]}
+    assert (await kept(server, agent_id))["mine"] == {"a": [1]}
     assert (await agent.post("/v0/config/validate")).json() == VALID
 
 
-async def test_a_placeholder_that_comes_back_keeps_the_value(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
+async def test_a_placeholder_that_comes_back_keeps_the_value(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
     await put(agent, {"my_key": "s3cret"})
     config = await shown(agent)
     assert (await put(agent, {**config, "greeting": "hi"})).json() == WRITTEN
-    assert (await kept(house, agent_id))["my_key"] == "s3cret"
+    assert (await kept(server, agent_id))["my_key"] == "s3cret"
     nothing = await put(agent, {"other_key": REDACTED})
     assert nothing.status_code == 400
     assert nothing.json()["error"].startswith("Invalid JSON: other_key")
 
 
-async def test_the_platforms_keys_stay_whatever_is_written(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
-    before = await kept(house, agent_id)
+async def test_the_platforms_keys_stay_whatever_is_written(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
+    before = await kept(server, agent_id)
     theirs = {"token": "theirs", "port": 1, "model_url": "http://theirs", "name": "x", "version": "9"}
     assert (await put(agent, {**theirs, "greeting": "hi"})).json() == WRITTEN
-    assert await kept(house, agent_id) == {**before, "greeting": "hi"}
+    assert await kept(server, agent_id) == {**before, "greeting": "hi"}
     assert (await put(agent, {})).json() == WRITTEN
-    assert await kept(house, agent_id) == before
+    assert await kept(server, agent_id) == before
     assert (await agent.get("/v1/models")).status_code == 200
 
 
-async def test_what_takes_a_restart_gets_one(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
-    process = (await house.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
+async def test_what_takes_a_restart_gets_one(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
+    process = (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
     assert (await put(agent, {"workers": 3})).json() == WRITTEN
-    assert (await house.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
+    assert (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
     assert (await shown(agent))["workers"] == 3
     assert (await agent.get("/v1/models")).status_code == 200
 
 
-async def test_a_config_that_no_gateway_starts_with_is_taken_back(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
+async def test_a_config_that_no_gateway_starts_with_is_taken_back(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
     await put(agent, {"workers": 2, "greeting": "before"})
     answer = await put(agent, {"workers": 0, "greeting": "after"})
     assert (answer.status_code, answer.json()) == (500, {"error": "Failed to write config"})
     assert (await shown(agent))["greeting"] == "before"
-    assert (await kept(house, agent_id))["workers"] == 2
+    assert (await kept(server, agent_id))["workers"] == 2
     assert (await agent.get("/v1/models")).status_code == 200
 
 
 async def test_a_write_survives_restarts_and_a_new_box(tmp_path: Path) -> None:
-    async with running(tmp_path / "data") as house:
-        agent_id, agent = await new_agent(house)
+    async with running(tmp_path / "data") as server:
+        agent_id, agent = await new_agent(server)
         token = agent.headers["Authorization"].removeprefix("Bearer ")
         assert (await put(agent, {"greeting": "kept", "mine": 1, "my_key": "s3cret"})).json() == WRITTEN
         assert (await agent.post("/v0/restart")).status_code == 200
         assert (await shown(agent))["greeting"] == "kept"
-        await house.roost.drivers.runtime.stop(agent_id)
+        await server.roost.drivers.runtime.stop(agent_id)
         assert (await agent.post("/v0/restart")).status_code == 200
         assert (await shown(agent))["mine"] == 1
-    async with running(tmp_path / "data") as house:
-        agent = house.agent_client({"agentId": agent_id, "gatewayToken": token})
+    async with running(tmp_path / "data") as server:
+        agent = server.agent_client({"agentId": agent_id, "gatewayToken": token})
         assert (await agent.post("/v0/restart")).status_code == 200  # joins the start that the server has begun
         assert (await shown(agent))["greeting"] == "kept"
-        assert (await kept(house, agent_id))["my_key"] == "s3cret"
+        assert (await kept(server, agent_id))["my_key"] == "s3cret"
 
 
 @pytest.mark.parametrize("config", ["{", "", "nonsense", '{"a": 1', 7, True, [], [{}], None, "\ud800", {"a": "\udc00"}])
@@ -167,9 +167,9 @@ async def test_validating_applies_nothing(agent: httpx.AsyncClient) -> None:
         assert (await agent.post("/v0/config/validate", json=body)).json() == VALID
 
 
-async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
-    await house.roost.agents.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
+async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
+    await server.roost.agents.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
     told = await agent.post("/v0/config/validate")
     assert told.status_code == 200
     assert told.json()["valid"] is False
@@ -178,20 +178,20 @@ async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(house: R
     assert (await agent.post("/v0/config/validate")).json() == VALID
 
 
-async def test_an_engine_that_is_gone_fails_in_the_contracts_words(house: Running) -> None:
-    agent_id, agent = await new_agent(house)
-    await house.roost.agents.runtimes.get_warden(agent_id).stop("gateway")
+async def test_an_engine_that_is_gone_fails_in_the_contracts_words(server: RunningServer) -> None:
+    agent_id, agent = await new_agent(server)
+    await server.roost.agents.runtimes.get_warden(agent_id).stop("gateway")
     read = await agent.get("/v0/config")
     assert (read.status_code, read.json()) == (500, {"error": "Failed to read config"})
     for answer in (await agent.post("/v0/config/validate"), await put(agent, {})):
         assert (answer.status_code, answer.json()) == (500, {"error": "Validation command failed"})
-    await house.roost.drivers.runtime.stop(agent_id)
+    await server.roost.drivers.runtime.stop(agent_id)
     read = await agent.get("/v0/config")
     assert (read.status_code, read.json()) == (500, {"error": "Failed to read config"})
 
 
-async def test_a_place_that_cannot_be_written_fails_the_write(house: Running) -> None:
-    _, agent = await new_agent(house)
+async def test_a_place_that_cannot_be_written_fails_the_write(server: RunningServer) -> None:
+    _, agent = await new_agent(server)
     run = {"command": f"rm $HOME/{FILE} && mkdir $HOME/{FILE}"}
     assert (await agent.post("/v0/console/exec", json=run)).json()["exitCode"] == 0
     answer = await put(agent, {"greeting": "x"})

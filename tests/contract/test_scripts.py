@@ -9,28 +9,28 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 NOTHING = {"state": "Not configured", "reason": None, "exitCode": None, "startedAt": None, "finishedAt": None}
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("s") / "data") as server:
         yield server
 
 
 @pytest.fixture
-async def record(house: Running) -> AsyncIterator[dict[str, Any]]:
-    api = house.client(house.key())
+async def record(server: RunningServer) -> AsyncIterator[dict[str, Any]]:
+    api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     yield made
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
 @pytest.fixture
-def agent(house: Running, record: dict[str, Any]) -> httpx.AsyncClient:
-    return house.agent_client(record)
+def agent(server: RunningServer, record: dict[str, Any]) -> httpx.AsyncClient:
+    return server.agent_client(record)
 
 
 async def write(agent: httpx.AsyncClient, build: str, start: str) -> None:
@@ -80,8 +80,8 @@ async def test_a_build_that_fails_is_told(agent: httpx.AsyncClient) -> None:
 
 
 async def test_without_a_container_there_is_nothing_to_launch(
-    house: Running, record: dict[str, Any], agent: httpx.AsyncClient
+    server: RunningServer, record: dict[str, Any], agent: httpx.AsyncClient
 ) -> None:
-    await house.roost.drivers.runtime.stop(record["agentId"], grace=0)  # as a crash of the box would look
+    await server.roost.drivers.runtime.stop(record["agentId"], grace=0)  # as a crash of the container would look
     answer = await agent.post("/v0/scripts/retry")
     assert (answer.status_code, answer.json()) == (500, {"error": "Script launch failed"})

@@ -14,16 +14,16 @@ import pytest
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 UNKNOWN = (404, {"error": "Secret not found"})
 RECORD = {"id", "userId", "name", "type", "createdAt", "updatedAt"}
 
 
 @pytest.fixture
-def api(house: Running, request: pytest.FixtureRequest) -> httpx.AsyncClient:
+def api(server: RunningServer, request: pytest.FixtureRequest) -> httpx.AsyncClient:
     """A client of a tenant that this test has for itself."""
-    return house.client(house.key(request.node.name))
+    return server.client(server.key(request.node.name))
 
 
 async def create(api: httpx.AsyncClient, name: str, value: str = "hush-hush", **body: Any) -> dict[str, Any]:
@@ -139,8 +139,8 @@ async def test_fields_that_are_not_a_callers_to_set_are_left(api: httpx.AsyncCli
     assert (left["name"], left["type"], "value" in left) == ("A", "secret", False)
 
 
-async def test_a_free_tenant_has_fewer(house: Running) -> None:
-    free = house.client(house.key("frugal", None))
+async def test_a_free_tenant_has_fewer(server: RunningServer) -> None:
+    free = server.client(server.key("frugal", None))
     for number in range(10):
         await create(free, f"N{number}")
     answer = await free.post("/v0/secrets", json={"name": "MORE", "value": "x"})
@@ -205,8 +205,8 @@ async def test_two_credentials_of_a_provider_are_a_conflict(api: httpx.AsyncClie
     assert len((await api.get(f"/v0/agents/{made['agentId']}/secrets")).json()["secrets"]) == 3
 
 
-async def test_of_another_tenant_there_is_nothing(house: Running, api: httpx.AsyncClient) -> None:
-    theirs = await create(house.client(house.key("neighbour")), "THEIRS")
+async def test_of_another_tenant_there_is_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:
+    theirs = await create(server.client(server.key("neighbour")), "THEIRS")
     made, own = await agent(api), await create(api, "OWN")
     assert told(await api.put(f"/v0/secrets/{theirs['id']}", json={"value": "x"})) == UNKNOWN
     assert told(await api.delete(f"/v0/secrets/{theirs['id']}")) == UNKNOWN
@@ -232,9 +232,11 @@ async def test_what_is_no_list_of_ids_is_400(api: httpx.AsyncClient, ids: Any) -
     assert answer.status_code == 400, answer.text
 
 
-async def test_the_holder_of_the_gateway_token_attaches_and_detaches(house: Running, api: httpx.AsyncClient) -> None:
+async def test_the_holder_of_the_gateway_token_attaches_and_detaches(
+    server: RunningServer, api: httpx.AsyncClient
+) -> None:
     secret, made = await create(api, "A"), await agent(api)
-    its_own = house.agent_client(made)
+    its_own = server.agent_client(made)
     assert told(await its_own.post("/v0/secrets", json={"secretIds": [secret["id"]]})) == (
         200,
         {"success": True, "attached": 1},
@@ -255,8 +257,8 @@ class Telling(FakeEngine):
 async def test_what_a_failing_gateway_says_of_a_secret_stays_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running(tmp_path / "data", engines=[Telling()]) as house:
-        api = house.client(house.key())
+    async with running(tmp_path / "data", engines=[Telling()]) as server:
+        api = server.client(server.key())
         secret = await create(api, "TOLD", "hush-hush")
         failed = await api.post("/v0/agents", json={"name": "a", "secretIds": [secret["id"]]})
         assert failed.status_code == 500
@@ -271,8 +273,8 @@ async def test_what_a_failing_gateway_says_of_a_secret_stays_with_it(
 
 
 async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with running(tmp_path / "data") as house:
-        api = house.client(house.key())
+    async with running(tmp_path / "data") as server:
+        api = server.client(server.key())
         one, two = await create(api, "ONE", "hush-1"), await create(api, "TWO", "hush-2")
         made = await agent(api, one, two)
         with closing(sqlite3.connect(tmp_path / "data" / "roost.db")) as database:
@@ -296,8 +298,8 @@ async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.Captu
 
 async def test_without_its_key_a_server_keeps_nothing_and_says_so(tmp_path: Path) -> None:
     refused = (503, {"error": "Secrets not configured"})
-    async with running(tmp_path / "data") as house:
-        api, key = house.client(house.key()), house.roost.core.settings.kek_file
+    async with running(tmp_path / "data") as server:
+        api, key = server.client(server.key()), server.roost.core.settings.kek_file
         secret, kept = await create(api, "A", "old"), key.read_text()
         made = await agent(api, secret)
         for content in (None, "ab" * 32 + "\n", "damaged"):

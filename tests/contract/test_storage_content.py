@@ -11,29 +11,29 @@ import httpx2 as httpx
 import pytest
 from PIL import Image
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 BIG = hashlib.shake_128(b"wire").digest(6_000_001)
 
 
-async def upload(house: Running, token: str, data: bytes, name: str = "a.bin", network: str = "public") -> str:
-    client = house.client(token, "uploads.localhost")
+async def upload(server: RunningServer, token: str, data: bytes, name: str = "a.bin", network: str = "public") -> str:
+    client = server.client(token, "uploads.localhost")
     answer = await client.post("/v3/files", data={"network": network}, files={"file": (name, data)})
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]["cid"]
 
 
-async def gateway_of(house: Running, token: str) -> tuple[str, httpx.AsyncClient]:
-    rows: Any = (await house.client(token, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+async def gateway_of(server: RunningServer, token: str) -> tuple[str, httpx.AsyncClient]:
+    rows: Any = (await server.client(token, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
     name = rows[0]["domain"]
-    return name, house.client(None, f"{name}.gateways.localhost")
+    return name, server.client(None, f"{name}.gateways.localhost")
 
 
 async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        token = house.key()
-        name, visitor = await gateway_of(house, token)
-        cid = await upload(house, token, BIG)
+    async with running(tmp_path) as server:
+        token = server.key()
+        name, visitor = await gateway_of(server, token)
+        cid = await upload(server, token, BIG)
 
         whole = await visitor.get(f"/ipfs/{cid}")
         assert (whole.status_code, whole.content) == (200, BIG)
@@ -46,13 +46,13 @@ async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
         again = await visitor.get(f"/ipfs/{cid}", headers={"If-None-Match": whole.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
 
-        own = house.client(None, f"{cid}.ipfs.{name}.gateways.localhost")
+        own = server.client(None, f"{cid}.ipfs.{name}.gateways.localhost")
         assert (await own.get("/")).content == BIG
-        other = house.key("other")
-        _, elsewhere = await gateway_of(house, other)
+        other = server.key("other")
+        _, elsewhere = await gateway_of(server, other)
         assert (await elsewhere.get(f"/ipfs/{cid}")).status_code == 404
 
-        private = await upload(house, token, b"private", network="private")
+        private = await upload(server, token, b"private", network="private")
         for target in (f"/ipfs/{private}", f"/files/{private}", f"/ipfs/{private}?format=car"):
             answer = await visitor.get(target)
             assert answer.status_code in {403, 404}
@@ -60,17 +60,17 @@ async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
 
         out = io.BytesIO()
         Image.new("RGB", (60, 40)).save(out, "PNG")
-        picture = await upload(house, token, out.getvalue(), "a.png")
+        picture = await upload(server, token, out.getvalue(), "a.png")
         small = await visitor.get(f"/ipfs/{picture}?img-width=30")
         assert Image.open(io.BytesIO(small.content)).size == (30, 20)
         assert (await visitor.post(f"/ipfs/{cid}", content=b"x")).status_code == 405
 
 
 async def test_what_programs_and_pages_are_told(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        token = house.key()
-        _, visitor = await gateway_of(house, token)
-        client = house.client(token, "uploads.localhost")
+    async with running(tmp_path) as server:
+        token = server.key()
+        _, visitor = await gateway_of(server, token)
+        client = server.client(token, "uploads.localhost")
         form = [("file", (f"folder/größe {name}", data)) for name, data in (("a.bin", BIG), ("b.txt", b"text"))]
         cid = (await client.post("/v3/files", data={"network": "public"}, files=form)).json()["data"]["cid"]
 
@@ -105,10 +105,10 @@ async def test_what_programs_and_pages_are_told(tmp_path: Path) -> None:
 
 
 async def test_a_client_sees_that_an_answer_broke_off(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        token = house.key()
-        _, visitor = await gateway_of(house, token)
-        cid = await upload(house, token, BIG)
+    async with running(tmp_path) as server:
+        token = server.key()
+        _, visitor = await gateway_of(server, token)
+        cid = await upload(server, token, BIG)
         (pack,) = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file() and path.stat().st_size > 10**6]
         data = bytearray(pack.read_bytes())
         data[-1] ^= 1
@@ -119,13 +119,13 @@ async def test_a_client_sees_that_an_answer_broke_off(tmp_path: Path) -> None:
 
 
 async def test_who_leaves_is_not_sent_to_any_more(tmp_path: Path) -> None:
-    async with running(tmp_path) as house:
-        token = house.key()
-        name, visitor = await gateway_of(house, token)
-        cid = await upload(house, token, BIG)
+    async with running(tmp_path) as server:
+        token = server.key()
+        name, visitor = await gateway_of(server, token)
+        cid = await upload(server, token, BIG)
         before = len(asyncio.all_tasks())
         for _ in range(5):
-            _, writer = await asyncio.open_connection("127.0.0.1", house.port)
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(f"GET /ipfs/{cid} HTTP/1.1\r\nHost: {name}.gateways.localhost\r\n\r\n".encode())
             await writer.drain()
             writer.transport.abort()
@@ -137,11 +137,11 @@ async def test_who_leaves_is_not_sent_to_any_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("proxies", "status"), [("127.0.0.0/8", 200), ("10.0.0.0/8", 401), ("", 401)])
 async def test_an_address_is_believed_from_a_proxy_that_is_trusted(tmp_path: Path, proxies: str, status: int) -> None:
-    async with running(tmp_path, ROOST_TRUSTED_PROXIES=proxies) as house:
-        token = house.key()
-        name, visitor = await gateway_of(house, token)
-        cid = await upload(house, token, b"for those who are let in")
-        api = house.client(token, "api.localhost")
+    async with running(tmp_path, ROOST_TRUSTED_PROXIES=proxies) as server:
+        token = server.key()
+        name, visitor = await gateway_of(server, token)
+        cid = await upload(server, token, b"for those who are let in")
+        api = server.client(token, "api.localhost")
         rows: Any = (await api.get("/v3/gateways")).json()["data"]["rows"]
         [mine] = [row["id"] for row in rows if row["domain"] == name]
         allowed = await api.post(f"/v3/gateways/{mine}/ips", json={"ip": "203.0.113.0/24"})

@@ -16,14 +16,14 @@ from PIL import Image
 
 from roost.core import clock
 from tests.cli.terminal import run
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 BIG = hashlib.shake_128(b"damage").digest(3_000_001)
 
 
 @dataclass
 class Stage:
-    house: Running
+    server: RunningServer
     folder: Path
     api: httpx.AsyncClient
     visitor: httpx.AsyncClient
@@ -63,11 +63,11 @@ class Stage:
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     folder = tmp_path / "data"
-    async with running(folder) as house:
-        api = house.client(house.key(), "uploads.localhost")
-        rows = (await house.client(house.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    async with running(folder) as server:
+        api = server.client(server.key(), "uploads.localhost")
+        rows = (await server.client(server.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
         name = rows[0]["domain"]
-        yield Stage(house, folder, api, house.client(None, f"{name}.gateways.localhost"), name)
+        yield Stage(server, folder, api, server.client(None, f"{name}.gateways.localhost"), name)
 
 
 def picture() -> bytes:
@@ -121,7 +121,7 @@ async def test_a_block_and_a_path_into_a_folder(stage: Stage) -> None:
 async def test_who_is_hurt_is_named_and_the_same_upload_heals(stage: Stage) -> None:
     content = b"precious" * 1000
     file = await stage.keep(content, "precious.txt", "private")
-    other = stage.house.client(stage.house.key("other"), "uploads.localhost")
+    other = stage.server.client(stage.server.key("other"), "uploads.localhost")
     theirs = (await other.post("/v3/files", files={"file": ("theirs.txt", content)})).json()["data"]
     await stage.keep(b"whole" * 1000)
     stage.flip(content, 4321)
@@ -145,7 +145,7 @@ async def test_a_pin_of_what_is_damaged_fetches_it_again(stage: Stage) -> None:
     file = await stage.keep(content)
     stage.flip(content, 99)
     assert (await _scrub(stage))[0] == 1
-    other = stage.house.client(stage.house.key("other"), "uploads.localhost")
+    other = stage.server.client(stage.server.key("other"), "uploads.localhost")
     theirs = await other.post("/v3/files", files={"file": ("a.bin", content)}, data={"network": "public"})
     assert theirs.json()["data"]["cid"] == file["cid"]
     answer = await stage.api.post("/v3/files/public/pin_by_cid", json={"cid": file["cid"]})

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 MIB = 1024**2
 PART = "application/offset+octet-stream"
@@ -50,9 +50,9 @@ async def listed(api: httpx.AsyncClient) -> list[dict[str, Any]]:
     return answer.json()["data"]["files"]
 
 
-async def visitor(house: Running) -> httpx.AsyncClient:
-    rows = (await house.client(house.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
-    return house.client(None, f"{rows[0]['domain']}.gateways.localhost")
+async def visitor(server: RunningServer) -> httpx.AsyncClient:
+    rows = (await server.client(server.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    return server.client(None, f"{rows[0]['domain']}.gateways.localhost")
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_nothing_is_half_there_and_there_is_more_later(small: Path) -> None:
-    async with running(small) as house:
-        api, reader = house.client(house.key(), "uploads.localhost"), await visitor(house)
+    async with running(small) as server:
+        api, reader = server.client(server.key(), "uploads.localhost"), await visitor(server)
         ballast = small / "ballast"
         ballast.write_bytes(bytes(4 * MIB))
         kept: list[str] = []
@@ -97,18 +97,18 @@ async def test_nothing_is_half_there_and_there_is_more_later(small: Path) -> Non
 
 
 @pytest.fixture
-async def limited(tmp_path: Path) -> AsyncIterator[Running]:
+async def limited(tmp_path: Path) -> AsyncIterator[RunningServer]:
     """A server that may write no file of more than 4 MiB."""
-    async with running(tmp_path / "data") as house:
+    async with running(tmp_path / "data") as server:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4 * MIB, before[1]))
         try:
-            yield house
+            yield server
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_a_file_that_the_disk_does_not_take(limited: Running) -> None:
+async def test_a_file_that_the_disk_does_not_take(limited: RunningServer) -> None:
     api, reader = limited.client(limited.key(), "uploads.localhost"), await visitor(limited)
     small = (await send(api, content(1))).json()["data"]["cid"]
     refused(await send(api, content(2, 6 * MIB)))

@@ -9,7 +9,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import format_milliseconds
 from tests.contract.storage import keep
-from tests.server import Running
+from tests.server import RunningServer
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 PLUGINS = "/v3/gateways/plugins"
@@ -17,8 +17,8 @@ ME = account().address
 
 
 @pytest.fixture
-def foreign(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key("foreign"), "api.localhost")
+def foreign(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key("foreign"), "api.localhost")
 
 
 def told(answer: httpx.Response) -> tuple[int, Any]:
@@ -35,7 +35,7 @@ async def first(api: httpx.AsyncClient) -> dict[str, Any]:
     return (await api.get("/v3/gateways")).json()["data"]["rows"][0]
 
 
-async def test_gateways_come_and_go(house: Running, api: httpx.AsyncClient) -> None:
+async def test_gateways_come_and_go(server: RunningServer, api: httpx.AsyncClient) -> None:
     name, prefix = "shop-0", "/v3/gateways"
     begun = (await api.get(prefix)).json()["data"]
     assert (begun["count"], len(begun["rows"])) == (1, 1)
@@ -45,7 +45,7 @@ async def test_gateways_come_and_go(house: Running, api: httpx.AsyncClient) -> N
     assert made == {
         "id": made["id"],
         "domain": name,
-        "url": f"http://{name}.gateways.localhost:{house.port}",
+        "url": f"http://{name}.gateways.localhost:{server.port}",
         "restrict": True,
         "created_at": made["created_at"],
         "settings": {"restriction_policies": {"accessTokens": [], "allowedHosts": [], "allowedIPAddresses": []}},
@@ -145,8 +145,8 @@ async def test_the_marketplace(api: httpx.AsyncClient) -> None:
     assert refused(await api.get(f"{path}/3")) == 404
 
 
-async def test_swaps(house: Running, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
-    one, two = [(await keep(house, tenant, ContentNetwork.PUBLIC, data)).cid for data in (b"one", b"two")]
+async def test_swaps(server: RunningServer, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
+    one, two = [(await keep(server, tenant, ContentNetwork.PUBLIC, data)).cid for data in (b"one", b"two")]
     path = f"/v3/files/public/swap/{one}"
     assert refused(await api.get(path)) == 404
     for field in ("swap_cid", "swapCid"):
@@ -167,8 +167,10 @@ async def test_swaps(house: Running, api: httpx.AsyncClient, foreign: httpx.Asyn
         assert refused(await api.put(path, json=body)) == 400
 
 
-async def test_signatures(house: Running, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
-    file = await keep(house, tenant, ContentNetwork.PRIVATE, b"signed")
+async def test_signatures(
+    server: RunningServer, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str
+) -> None:
+    file = await keep(server, tenant, ContentNetwork.PRIVATE, b"signed")
     path = f"/v3/files/private/signature/{file.cid}"
     body = {"signature": sign_typed(account(), file.cid, format_milliseconds(file.created_at)), "address": ME}
     assert refused(await api.get(path)) == 404
@@ -227,9 +229,9 @@ async def test_another_tenants_gateway_is_not_there(api: httpx.AsyncClient, fore
         ("org:groups:read", set[str](), set[str]()),
     ],
 )
-async def test_scopes(house: Running, scope: str, gateways: set[str], signatures: set[str]) -> None:
+async def test_scopes(server: RunningServer, scope: str, gateways: set[str], signatures: set[str]) -> None:
     """A21: what a scope opens, and 403 for the rest."""
-    api = house.client(house.key("scopes", scopes=frozenset({scope})), "api.localhost")
+    api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     nowhere = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
     body = {"signature": "0x" + "11" * 64 + "1b", "address": ME.lower()}
     for method in ("GET", "POST"):

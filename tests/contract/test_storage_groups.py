@@ -10,7 +10,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import Running
+from tests.server import RunningServer
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
 
@@ -91,13 +91,13 @@ async def test_what_is_no_list(api: httpx.AsyncClient, path: str) -> None:
     assert (await api.get(path)).status_code == 400
 
 
-async def test_files_in_a_group(house: Running, api: httpx.AsyncClient, request: pytest.FixtureRequest) -> None:
-    file = await keep(house, request.node.name[:90], ContentNetwork.PRIVATE, b"one")
+async def test_files_in_a_group(server: RunningServer, api: httpx.AsyncClient, request: pytest.FixtureRequest) -> None:
+    file = await keep(server, request.node.name[:90], ContentNetwork.PRIVATE, b"one")
     made, other = await create(api), await create(api)
     path = f"/v3/groups/private/{made['id']}/ids/{file.id}"
 
     async def group_of() -> str | None:
-        return (await house.roost.storage.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)).note.group_id
+        return (await server.roost.storage.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)).note.group_id
 
     assert told(await api.put(path)) == (200, {"data": None})
     assert await group_of() == made["id"]
@@ -113,8 +113,8 @@ async def test_files_in_a_group(house: Running, api: httpx.AsyncClient, request:
     assert (await api.put(f"/v3/groups/public/{other['id']}/ids/{file.id}")).status_code == 404
 
 
-async def test_another_tenant_finds_nothing(house: Running, api: httpx.AsyncClient) -> None:
-    made, foreign = await create(api), house.client(house.key("foreign"), "api.localhost")
+async def test_another_tenant_finds_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:
+    made, foreign = await create(api), server.client(server.key("foreign"), "api.localhost")
     path = f"/v3/groups/private/{made['id']}"
     for answer in (
         await foreign.get(path),
@@ -138,19 +138,19 @@ async def test_another_tenant_finds_nothing(house: Running, api: httpx.AsyncClie
         ("org:agents:write", 403, 403),
     ],
 )
-async def test_scopes(house: Running, scope: str, read: int, write: int) -> None:
-    api = house.client(house.key("scopes", scopes=frozenset({scope})), "api.localhost")
+async def test_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
+    api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     assert (await api.get("/v3/groups/private")).status_code == read
     assert (await api.post("/v3/groups/private", json={"name": "g"})).status_code == write
 
 
-async def test_who_has_no_key(house: Running, api: httpx.AsyncClient) -> None:
+async def test_who_has_no_key(server: RunningServer, api: httpx.AsyncClient) -> None:
     for token in (None, "x", "a.b.c"):
-        answer = await house.client(token, "api.localhost").get("/v3/groups/private")
+        answer = await server.client(token, "api.localhost").get("/v3/groups/private")
         assert answer.status_code == 401
         assert answer.json()["error"]["code"] == 401
     key = api.headers["authorization"].removeprefix("Bearer ")
     for address in ("agents.localhost", "shop.gateways.localhost"):
-        assert (await house.client(key, address).get("/v3/groups/private")).status_code in {401, 404}
+        assert (await server.client(key, address).get("/v3/groups/private")).status_code in {401, 404}
     for address in ("uploads.localhost", "localhost"):
-        assert (await house.client(key, address).get("/v3/groups/private")).status_code == 200
+        assert (await server.client(key, address).get("/v3/groups/private")).status_code == 200

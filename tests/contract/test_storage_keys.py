@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running
+from tests.server import RunningServer
 
 GROUPS = "/v3/groups/private"
 
@@ -18,25 +18,25 @@ async def make(api: httpx.AsyncClient, permissions: dict[str, Any] | None = None
     return answer.json()
 
 
-def by_token(house: Running, made: dict[str, str]) -> httpx.AsyncClient:
-    return house.client(made["JWT"], "api.localhost")
+def by_token(server: RunningServer, made: dict[str, str]) -> httpx.AsyncClient:
+    return server.client(made["JWT"], "api.localhost")
 
 
-def by_pair(house: Running, made: dict[str, str], host: str = "api.localhost") -> httpx.AsyncClient:
-    client = house.client(None, host)
+def by_pair(server: RunningServer, made: dict[str, str], host: str = "api.localhost") -> httpx.AsyncClient:
+    client = server.client(None, host)
     client.headers["pinata_api_key"] = made["pinata_api_key"]
     client.headers["pinata_secret_api_key"] = made["pinata_api_secret"]
     return client
 
 
-async def test_a_key_comes_and_goes(house: Running, api: httpx.AsyncClient) -> None:
+async def test_a_key_comes_and_goes(server: RunningServer, api: httpx.AsyncClient) -> None:
     path = "/v3/pinata/keys"
     answer = await api.post(path, json={"keyName": "mine", "permissions": {"admin": True}})
     assert answer.status_code == 200
     made = answer.json()
     assert made.keys() == {"JWT", "pinata_api_key", "pinata_api_secret"}
     assert (len(made["pinata_api_key"]), len(made["pinata_api_secret"])) == (20, 64)
-    clients = (by_token(house, made), by_pair(house, made))
+    clients = (by_token(server, made), by_pair(server, made))
     for client in clients:
         assert (await client.get(GROUPS)).status_code == 200
     listed = (await api.get(path)).json()
@@ -105,16 +105,16 @@ async def test_a_key_for_nothing_is_no_key(api: httpx.AsyncClient, body: dict[st
     ],
 )
 async def test_no_key_makes_one_that_may_more(
-    house: Running, tenant: str, mine: set[str], wanted: dict[str, Any], status: int
+    server: RunningServer, tenant: str, mine: set[str], wanted: dict[str, Any], status: int
 ) -> None:
-    api = house.client(house.key(tenant, scopes=frozenset(mine)), "api.localhost")
+    api = server.client(server.key(tenant, scopes=frozenset(mine)), "api.localhost")
     answer = await api.post("/v3/pinata/keys", json={"keyName": "k", "permissions": wanted})
     assert answer.status_code == status, answer.text
 
 
-async def test_a_key_is_good_for_as_many_requests(house: Running, api: httpx.AsyncClient) -> None:
+async def test_a_key_is_good_for_as_many_requests(server: RunningServer, api: httpx.AsyncClient) -> None:
     made = await make(api, {"resources": ["org:groups:read"]}, maxUses=5)
-    client, pair = by_token(house, made), by_pair(house, made)
+    client, pair = by_token(server, made), by_pair(server, made)
     answers = await asyncio.gather(*(one.get(GROUPS) for one in (client, pair) for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [200] * 5 + [401] * 7
     for query, count in (({"exhausted": "true"}, 1), ({"limitedUse": "false"}, 1), ({"exhausted": "false"}, 1)):
@@ -123,13 +123,15 @@ async def test_a_key_is_good_for_as_many_requests(house: Running, api: httpx.Asy
     assert (row["uses"], row["max_uses"]) == (5, 5)
 
 
-async def test_a_counted_key_makes_no_uncounted_one(house: Running, api: httpx.AsyncClient) -> None:
-    client = by_token(house, await make(api, maxUses=10))
+async def test_a_counted_key_makes_no_uncounted_one(server: RunningServer, api: httpx.AsyncClient) -> None:
+    client = by_token(server, await make(api, maxUses=10))
     body = {"keyName": "k", "permissions": {"resources": ["org:files:read"]}}
     assert (await client.post("/v3/pinata/keys", json=body)).status_code == 403
 
 
-async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(house: Running, api: httpx.AsyncClient) -> None:
+async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(
+    server: RunningServer, api: httpx.AsyncClient
+) -> None:
     one, two = await make(api), await make(api)
     for handle, secret in (
         (one["pinata_api_key"], two["pinata_api_secret"]),
@@ -139,24 +141,24 @@ async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(house: Run
         (one["pinata_api_key"], one["JWT"]),
     ):
         forged = {"pinata_api_key": handle, "pinata_api_secret": secret}
-        assert (await by_pair(house, forged).get(GROUPS)).status_code == 401
+        assert (await by_pair(server, forged).get(GROUPS)).status_code == 401
     for host in ("agents.localhost", "shop.gateways.localhost"):
-        assert (await by_pair(house, one, host).get(GROUPS)).status_code in {401, 404}
-    assert (await by_pair(house, one, "agents.localhost").get("/v0/agents")).status_code == 401
-    both = by_pair(house, one)
+        assert (await by_pair(server, one, host).get(GROUPS)).status_code in {401, 404}
+    assert (await by_pair(server, one, "agents.localhost").get("/v0/agents")).status_code == 401
+    both = by_pair(server, one)
     both.headers["Authorization"] = "Bearer wrong"
     assert (await both.get(GROUPS)).status_code == 401
 
 
-async def test_another_tenants_keys_are_not_there(house: Running, api: httpx.AsyncClient) -> None:
-    made, foreign = await make(api), house.client(house.key("foreign"), "api.localhost")
+async def test_another_tenants_keys_are_not_there(server: RunningServer, api: httpx.AsyncClient) -> None:
+    made, foreign = await make(api), server.client(server.key("foreign"), "api.localhost")
     answer = await foreign.put(f"/v3/pinata/keys/{made['pinata_api_key']}")
     assert (answer.status_code, answer.json()) == (404, {"error": {"code": 404, "message": "API key not found"}})
     assert made["pinata_api_key"] not in (await foreign.get("/v3/pinata/keys")).text
-    assert (await by_pair(house, made).get(GROUPS)).status_code == 200
+    assert (await by_pair(server, made).get(GROUPS)).status_code == 200
 
 
-async def test_old_paths_have_the_old_errors(house: Running) -> None:
-    refused = await house.client("x", "api.localhost").get("/data/testAuthentication")
+async def test_old_paths_have_the_old_errors(server: RunningServer) -> None:
+    refused = await server.client("x", "api.localhost").get("/data/testAuthentication")
     assert (refused.status_code, refused.json()["error"].keys()) == (401, {"reason", "details"})
     assert refused.json()["error"]["reason"] == "INVALID_CREDENTIALS"

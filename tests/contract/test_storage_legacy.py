@@ -12,7 +12,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
-from tests.server import Running
+from tests.server import RunningServer
 
 NO_GROUP = (404, {"error": {"reason": "NOT_FOUND", "details": "Group not found"}})
 NO_FILE = (404, {"error": {"reason": "NOT_FOUND", "details": "File not found"}})
@@ -36,8 +36,8 @@ def told(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-async def public(house: Running, tenant: str, *contents: str) -> list[File]:
-    return [await keep(house, tenant, ContentNetwork.PUBLIC, content.encode()) for content in contents]
+async def public(server: RunningServer, tenant: str, *contents: str) -> list[File]:
+    return [await keep(server, tenant, ContentNetwork.PUBLIC, content.encode()) for content in contents]
 
 
 async def members(api: httpx.AsyncClient, group: Mapping[str, Any]) -> set[str]:
@@ -80,9 +80,11 @@ async def test_old_groups_are_listed_by_offset_and_name(api: httpx.AsyncClient) 
         assert (status, body["error"]["reason"]) == (400, "INVALID_REQUEST")
 
 
-async def test_pins_go_into_old_groups_and_out_all_or_none(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    one, two = (file.cid for file in await public(house, tenant, "one", "two"))
-    hidden = (await keep(house, tenant, ContentNetwork.PRIVATE, b"hidden")).cid
+async def test_pins_go_into_old_groups_and_out_all_or_none(
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
+) -> None:
+    one, two = (file.cid for file in await public(server, tenant, "one", "two"))
+    hidden = (await keep(server, tenant, ContentNetwork.PRIVATE, b"hidden")).cid
     group = (await api.post("/groups", json={"name": "some"})).json()
     other = (await api.post("/groups", json={"name": "other"})).json()
     path = f"/groups/{group['id']}/cids"
@@ -105,28 +107,30 @@ async def test_pins_go_into_old_groups_and_out_all_or_none(house: Running, api: 
         assert told(await api.put(path, json=wrong))[0] == 400
 
 
-async def test_old_groups_keep_to_their_tenant_and_scopes(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_old_groups_keep_to_their_tenant_and_scopes(
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
+) -> None:
     group = (await api.post("/groups", json={"name": "mine"})).json()
-    [file] = await public(house, f"{tenant}2", "theirs")
-    other = house.client(house.key(f"{tenant}2"), "api.localhost")
+    [file] = await public(server, f"{tenant}2", "theirs")
+    other = server.client(server.key(f"{tenant}2"), "api.localhost")
     assert (await other.get("/groups")).json() == []
     assert told(await other.get(f"/groups/{group['id']}")) == NO_GROUP
     assert told(await other.put(f"/groups/{group['id']}/cids", json={"cids": [file.cid]})) == NO_GROUP
     assert told(await other.delete(f"/groups/{group['id']}")) == NO_GROUP
-    reader = house.client(house.key(tenant, scopes=frozenset({"org:groups:read"})), "api.localhost")
+    reader = server.client(server.key(tenant, scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert told(await reader.get(f"/groups/{group['id']}"))[0] == 200
     refused = await reader.post("/groups", json={"name": "x"})
     assert (refused.status_code, refused.json()["error"]["reason"]) == (403, "NO_SCOPES_FOUND")
-    stranger = house.client(None, "api.localhost")
+    stranger = server.client(None, "api.localhost")
     refused = await stranger.get("/groups")
     assert (refused.status_code, refused.json()["error"]["reason"]) == (401, "INVALID_CREDENTIALS")
 
 
 async def test_paths_without_a_network_are_of_private_files(
-    house: Running, api: httpx.AsyncClient, tenant: str
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
 ) -> None:
-    private = await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
-    [shown] = await public(house, tenant, "public")
+    private = await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
+    [shown] = await public(server, tenant, "public")
     assert told(await api.get("/v3/files")) == told(await api.get("/v3/files/private"))
     assert [row["id"] for row in (await api.get("/v3/files", params={"cid": private.cid})).json()["data"]["files"]] == [
         private.id
@@ -153,9 +157,9 @@ async def test_paths_without_a_network_are_of_private_files(
 
 @pytest.mark.parametrize("path", ["/v3/files/{}", "/v3/files/private/{}", "/groups/{}/cids", "/groups/{}"])
 async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
-    house: Running, api: httpx.AsyncClient, tenant: str, path: str
+    server: RunningServer, api: httpx.AsyncClient, tenant: str, path: str
 ) -> None:
-    file = await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
+    file = await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
 
     async def endless() -> AsyncIterator[bytes]:
         yield b'{"name": "'
@@ -166,9 +170,9 @@ async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
     assert (await api.put(path.format(file.id), content=endless())).status_code == 413
 
 
-async def test_swaps_under_their_old_paths(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_swaps_under_their_old_paths(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
     for network, path in ((ContentNetwork.PRIVATE, "/v3/files/swap/"), (ContentNetwork.PUBLIC, "/v3/ipfs/swap/")):
-        asked, served = [await keep(house, tenant, network, text) for text in (b"asked for", b"served")]
+        asked, served = [await keep(server, tenant, network, text) for text in (b"asked for", b"served")]
         field = "mapped_cid" if network is ContentNetwork.PRIVATE else "mappedCid"
         made = await api.put(path + asked.cid, json={"swapCid": served.cid})
         assert made.status_code == 200
@@ -185,9 +189,9 @@ async def test_swaps_under_their_old_paths(house: Running, api: httpx.AsyncClien
 
 
 async def test_signatures_under_their_old_path_are_of_public_files(
-    house: Running, api: httpx.AsyncClient, tenant: str
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
 ) -> None:
-    [file] = await public(house, tenant, "signed")
+    [file] = await public(server, tenant, "signed")
     old, now = f"/v3/ipfs/signature/{file.cid}", f"/v3/files/public/signature/{file.cid}"
     for method, body in (("GET", None), ("DELETE", None), ("POST", {"signature": "0x00", "address": "0x00"})):
         answers = [await api.request(method, path, json=body) for path in (old, now)]
@@ -227,7 +231,7 @@ PAIRS: Mapping[str, Mapping[str, Any]] = {
     ],
 )
 async def test_operators_of_the_old_list(
-    house: Running, api: httpx.AsyncClient, key: str, condition: Mapping[str, Any], wanted: str
+    server: RunningServer, api: httpx.AsyncClient, key: str, condition: Mapping[str, Any], wanted: str
 ) -> None:
     for name, pairs in PAIRS.items():
         body = {"pinataContent": {"is": name}, "pinataMetadata": {"name": name, "keyvalues": pairs}}
@@ -261,9 +265,9 @@ async def test_filters_that_are_none(api: httpx.AsyncClient, wrong: Mapping[str,
     assert (status, body["error"]["reason"]) == (400, "INVALID_REQUEST")
 
 
-async def test_the_old_list(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    first, second, third = await public(house, tenant, "1", "22", "333")
-    await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
+async def test_the_old_list(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    first, second, third = await public(server, tenant, "1", "22", "333")
+    await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
     await api.delete(f"/pinning/unpin/{second.cid}")
 
     async def cids(**query: Any) -> list[str]:
@@ -296,9 +300,9 @@ async def test_the_old_list(house: Running, api: httpx.AsyncClient, tenant: str)
         assert (await api.get("/data/pinList", params={flag: "false"})).json()["count"] is None
 
 
-async def test_notes_by_cid(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    [file] = await public(house, tenant, "noted")
-    await keep(house, tenant, ContentNetwork.PRIVATE, b"noted")
+async def test_notes_by_cid(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    [file] = await public(server, tenant, "noted")
+    await keep(server, tenant, ContentNetwork.PRIVATE, b"noted")
     body = {"ipfsPinHash": file.cid, "name": "new", "keyvalues": {"a": 1, "b": "x"}}
     done = await api.put("/pinning/hashMetadata", json=body)
     assert (done.status_code, done.text) == (200, "OK")
@@ -310,9 +314,9 @@ async def test_notes_by_cid(house: Running, api: httpx.AsyncClient, tenant: str)
     assert told(await api.delete(f"/pinning/unpin/{STRANGE}")) == (400, NOT_PINNED)
 
 
-async def test_totals_are_of_public_files(house: Running, api: httpx.AsyncClient, tenant: str) -> None:
-    await public(house, tenant, "1", "22")
-    await keep(house, tenant, ContentNetwork.PRIVATE, b"private")
+async def test_totals_are_of_public_files(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+    await public(server, tenant, "1", "22")
+    await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
     total = {"pin_count": 2, "pin_size_total": 3, "pin_size_with_replications_total": 3}
     for path in ("/data/userPinnedDataTotal", "/v3/data/userPinnedDataTotal"):
         assert told(await api.get(path)) == (200, total)

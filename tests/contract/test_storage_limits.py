@@ -13,7 +13,7 @@ from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import V1
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 
 MOST = 64 * 1024**2
@@ -23,15 +23,15 @@ PART = "application/offset+octet-stream"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data", ROOST_STORAGE_FREE="64M") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-async def api(house: Running) -> httpx.AsyncClient:
+async def api(server: RunningServer) -> httpx.AsyncClient:
     """A client of a tenant on the free plan who has 1,000 bytes left."""
-    client = house.client(house.key("full", Plan.FREE), "uploads.localhost")
+    client = server.client(server.key("full", Plan.FREE), "uploads.localhost")
     answer = await send(client, bytes(MOST - LEFT))
     assert answer.status_code == 200, answer.text
     return client
@@ -56,9 +56,9 @@ def refused(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.json()) == (413, {"error": {"code": 413, "message": FULL}})
 
 
-async def test_what_is_kept_and_may_be_is_told(house: Running, api: httpx.AsyncClient) -> None:
+async def test_what_is_kept_and_may_be_is_told(server: RunningServer, api: httpx.AsyncClient) -> None:
     assert await usage(api) == (MOST - LEFT, MOST)
-    paid = house.client(house.key("paid"), "uploads.localhost")
+    paid = server.client(server.key("paid"), "uploads.localhost")
     told = (await paid.get("/v3/files/limits")).json()["data"]
     assert told["stored"] == 0
     assert told.get("max_stored") is None
@@ -114,8 +114,8 @@ async def test_one_in_parts_that_was_overtaken_is_no_file(api: httpx.AsyncClient
     assert await usage(api) == (MOST - LEFT, MOST)
 
 
-async def test_pins(house: Running, api: httpx.AsyncClient) -> None:
-    paid = house.client(house.key("paid"), "uploads.localhost")
+async def test_pins(server: RunningServer, api: httpx.AsyncClient) -> None:
+    paid = server.client(server.key("paid"), "uploads.localhost")
     cid = (await send(paid, b"pinned" * 200, network="public")).json()["data"]["cid"]
     answer = await api.post("/v3/files/public/pin_by_cid", json={"cid": cid})
     assert answer.status_code == 200, answer.text

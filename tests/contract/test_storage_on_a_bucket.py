@@ -14,7 +14,7 @@ import pytest
 
 from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 __all__ = ["s3_address"]
 BIG = hashlib.shake_128(b"bucket").digest(20_000_001)
@@ -41,22 +41,22 @@ def bucket(s3_address: str) -> Bucket:
 
 
 @pytest.fixture
-async def house(
+async def server(
     tmp_path: Path, s3_address: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningServer]:
     address = s3_server.use(monkeypatch, s3_address, bucket.name)
     async with running(tmp_path / "data", ROOST_BLOBS=address) as server:
         yield server
 
 
 @pytest.fixture
-def api(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key(), "uploads.localhost")
+def api(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key(), "uploads.localhost")
 
 
-async def test_in_and_out(house: Running, api: httpx.AsyncClient, bucket: Bucket) -> None:
-    rows = (await house.client(house.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
-    visitor = house.client(None, f"{rows[0]['domain']}.gateways.localhost")
+async def test_in_and_out(server: RunningServer, api: httpx.AsyncClient, bucket: Bucket) -> None:
+    rows = (await server.client(server.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    visitor = server.client(None, f"{rows[0]['domain']}.gateways.localhost")
     cid = (await api.post("/v3/files", files={"file": ("a", BIG)}, data={"network": "public"})).json()["data"]["cid"]
     assert (await visitor.get(f"/ipfs/{cid}")).content == BIG
     part = await visitor.get(f"/ipfs/{cid}", headers={"Range": "bytes=9000000-9000009"})
@@ -73,10 +73,10 @@ async def test_in_and_out(house: Running, api: httpx.AsyncClient, bucket: Bucket
     assert (bucket.objects(), bucket.unfinished()) == (3, 0)
 
 
-async def test_whoever_breaks_off_leaves_no_parts(house: Running, bucket: Bucket) -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", house.port)
+async def test_whoever_breaks_off_leaves_no_parts(server: RunningServer, bucket: Bucket) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
     head = (
-        f"POST /v3/files HTTP/1.1\r\nHost: uploads.localhost\r\nAuthorization: Bearer {house.key()}\r\n"
+        f"POST /v3/files HTTP/1.1\r\nHost: uploads.localhost\r\nAuthorization: Bearer {server.key()}\r\n"
         f"Content-Length: {len(BIG) + 1000}\r\nContent-Type: multipart/form-data; boundary=edge\r\n\r\n"
     )
     writer.write(head.encode() + HEAD + BIG)

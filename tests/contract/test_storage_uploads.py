@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 FORM = "multipart/form-data; boundary=edge"
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
@@ -19,7 +19,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("d") / "data"
     async with running(folder, ROOST_UPLOAD_FREE="64M") as server:
         yield server
@@ -67,9 +67,9 @@ async def test_lists_and_their_filters(api: httpx.AsyncClient) -> None:
         assert (await api.get(f"/v3/files/{network}")).status_code == 400
 
 
-async def test_nobody_else_sees_it(house: Running, api: httpx.AsyncClient) -> None:
+async def test_nobody_else_sees_it(server: RunningServer, api: httpx.AsyncClient) -> None:
     file = await keep(api)
-    other = house.client(house.key("another"), "api.localhost")
+    other = server.client(server.key("another"), "api.localhost")
     for method in ("GET", "DELETE"):
         for client, network in ((other, "private"), (api, "public")):
             theirs = await client.request(method, f"/v3/files/{network}/{file['id']}")
@@ -79,25 +79,25 @@ async def test_nobody_else_sees_it(house: Running, api: httpx.AsyncClient) -> No
     assert (await api.get("/v3/files/private")).json()["data"]["files"][0]["id"] == file["id"]
 
 
-async def test_scopes(house: Running) -> None:
-    reader = house.client(house.key(scopes=frozenset({"org:files:read"})), "api.localhost")
-    groups = house.client(house.key(scopes=frozenset({"org:groups:read"})), "api.localhost")
+async def test_scopes(server: RunningServer) -> None:
+    reader = server.client(server.key(scopes=frozenset({"org:files:read"})), "api.localhost")
+    groups = server.client(server.key(scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert (await reader.post("/v3/files", files={"file": b"x"})).status_code == 403
     assert (await groups.get("/v3/files/private")).status_code == 403
-    assert (await house.client(None, "api.localhost").get("/v3/files/private")).status_code == 401
+    assert (await server.client(None, "api.localhost").get("/v3/files/private")).status_code == 401
     for path in ("/data/testAuthentication", "/v3/data/testAuthentication"):
         assert (await groups.get(path)).json()["message"].startswith("Congratulations")
     refused = await groups.get("/data/pinList")
     assert (refused.status_code, refused.json()["error"]["reason"]) == (403, "NO_SCOPES_FOUND")
 
 
-async def test_what_is_refused(house: Running, api: httpx.AsyncClient) -> None:
+async def test_what_is_refused(server: RunningServer, api: httpx.AsyncClient) -> None:
     wrong = ({"network": "Public"}, {"keyvalues": "{"}, {"expires_at": "1"}, {"cid_version": "v9"}, {"name": "x" * 300})
     for said in wrong:
         assert (await api.post("/v3/files", files={"file": b"x"}, data=said)).status_code == 400
     assert (await api.post("/v3/files", files={"file": b"x"}, data={"group_id": UNKNOWN})).status_code == 404
     assert (await api.post("/v3/files", json={})).status_code == 400
-    free = house.client(house.key("free", plan=None), "api.localhost")
+    free = server.client(server.key("free", plan=None), "api.localhost")
     assert (await free.get("/v3/files/limits")).json()["data"]["max_size"] == 64 * 1024**2
     body = HEAD + bytes(64 * 1024**2 + 1) + b"\r\n--edge--\r\n"
     refused = await free.post("/v3/files", content=body, headers={"Content-Type": FORM})
@@ -114,9 +114,9 @@ async def test_a_car_is_what_is_in_it(api: httpx.AsyncClient) -> None:
     assert (await api.post("/v3/files", files={"file": b"none"}, data={"car": "true"})).status_code == 400
 
 
-async def test_a_client_that_leaves_leaves_nothing(house: Running, api: httpx.AsyncClient) -> None:
+async def test_a_client_that_leaves_leaves_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:
     def kept() -> set[Path]:
-        return {path for path in (house.roost.core.settings.data / "blobs").rglob("*") if path.is_file()}
+        return {path for path in (server.roost.core.settings.data / "blobs").rglob("*") if path.is_file()}
 
     async def until(condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -124,7 +124,7 @@ async def test_a_client_that_leaves_leaves_nothing(house: Running, api: httpx.As
                 await asyncio.sleep(0.01)
 
     before = kept()
-    with socket.create_connection(("127.0.0.1", house.port)) as line:
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
         head = f"POST /v3/files HTTP/1.1\r\nHost: api.localhost\r\nAuthorization: {api.headers['Authorization']}\r\n"
         line.sendall(
             f"{head}Content-Type: {FORM}\r\nContent-Length: 9000000\r\n\r\n".encode() + HEAD + bytes(3_000_000)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Running
+from tests.server import RunningServer
 
 GOOD: dict[str, Any] = {"name": "report", "schedule": "0 9 * * 1-5 Europe/Berlin", "payload": "Write the report."}
 RECORD = {
@@ -20,21 +20,21 @@ TASKS = "/v0/tasks"
 
 
 @pytest.fixture(scope="module")
-async def record(house: Running) -> dict[str, Any]:
-    return await an_agent(house, "one")
+async def record(server: RunningServer) -> dict[str, Any]:
+    return await an_agent(server, "one")
 
 
 @pytest.fixture
-async def agent(house: Running, record: dict[str, Any]) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(server: RunningServer, record: dict[str, Any]) -> AsyncIterator[httpx.AsyncClient]:
     """A client of one agent's own address; the agent has no tasks."""
-    client = house.agent_client(record)
+    client = server.agent_client(record)
     yield client
     for task in (await client.get(TASKS)).json()["tasks"]:
         assert (await client.delete(f"{TASKS}/{task['id']}")).status_code == 200
 
 
-async def an_agent(house: Running, name: str) -> dict[str, Any]:
-    return (await house.client(house.key()).post("/v0/agents", json={"name": name})).json()["agent"]
+async def an_agent(server: RunningServer, name: str) -> dict[str, Any]:
+    return (await server.client(server.key()).post("/v0/agents", json={"name": name})).json()["agent"]
 
 
 async def create(agent: httpx.AsyncClient, **fields: object) -> dict[str, Any]:
@@ -62,7 +62,9 @@ def in_seconds(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
-async def test_a_task_from_beginning_to_end(house: Running, agent: httpx.AsyncClient, record: dict[str, Any]) -> None:
+async def test_a_task_from_beginning_to_end(
+    server: RunningServer, agent: httpx.AsyncClient, record: dict[str, Any]
+) -> None:
     made = await agent.post(TASKS, json=GOOD)
     assert made.status_code == 201
     assert made.json()["success"] is True
@@ -75,7 +77,7 @@ async def test_a_task_from_beginning_to_end(house: Running, agent: httpx.AsyncCl
     assert (task["enabled"], task["delivery"]["mode"], task["sessionTarget"]) == (True, "none", "isolated")
     assert task["nextRunAt"].endswith("Z")
 
-    listed = (await house.client(house.key()).get(f"/v0/agents/{record['agentId']}/tasks")).json()
+    listed = (await server.client(server.key()).get(f"/v0/agents/{record['agentId']}/tasks")).json()
     assert listed["tasks"] == listed["jobs"] == [task]
     assert await show(agent, task) == task
 
@@ -217,9 +219,9 @@ async def test_a_time_that_was_is_not_turned_on_again(agent: httpx.AsyncClient) 
     assert later.json()["task"]["enabled"] is True
 
 
-async def test_a_task_of_another_agent_is_not_found(house: Running, agent: httpx.AsyncClient) -> None:
+async def test_a_task_of_another_agent_is_not_found(server: RunningServer, agent: httpx.AsyncClient) -> None:
     task = await create(agent)
-    other = house.agent_client(await an_agent(house, "two"))
+    other = server.agent_client(await an_agent(server, "two"))
     for task_id in (task["id"], "x" * 65, "%2e%2e", "nothing"):
         for method, path in (
             ("GET", ""),
@@ -234,11 +236,11 @@ async def test_a_task_of_another_agent_is_not_found(house: Running, agent: httpx
     assert await show(agent, task) == task
 
 
-async def test_a_gateway_that_is_not_there_fails_in_the_contracts_words(house: Running) -> None:
-    record = await an_agent(house, "three")
-    client = house.agent_client(record)
+async def test_a_gateway_that_is_not_there_fails_in_the_contracts_words(server: RunningServer) -> None:
+    record = await an_agent(server, "three")
+    client = server.agent_client(record)
     task = await create(client)
-    warden = house.roost.agents.runtimes.get_warden(record["agentId"])
+    warden = server.roost.agents.runtimes.get_warden(record["agentId"])
     pid = (await warden.processes())["gateway"].pid
     await warden.exec(["kill", "-STOP", str(pid)])
     listing, making = await asyncio.gather(client.get(TASKS), client.post(TASKS, json=GOOD))

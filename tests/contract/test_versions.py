@@ -7,36 +7,36 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake import BROKEN
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 VERSIONS = ["1.1.0", BROKEN, "1.0.0"]
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("v") / "data") as server:
         yield server
 
 
 @pytest.fixture
-async def agent(house: Running) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the own address of an agent at 1.0.0."""
-    api = house.client(house.key())
+    api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
-    own = house.agent_client(made)
+    own = server.agent_client(made)
     if made["agentVersion"] != "1.0.0":
         assert (await own.post("/v0/restart", json={"version": "1.0.0"})).status_code == 200
     yield own
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
-async def test_what_there_is(house: Running, agent: httpx.AsyncClient) -> None:
+async def test_what_there_is(server: RunningServer, agent: httpx.AsyncClient) -> None:
     found = (await agent.get("/v0/available-agent-versions")).json()
     wanted = {"currentVersion": "1.0.0", "availableVersions": VERSIONS, "engine": "fake"}
     assert found == {**wanted, "availableVersionsPerEngine": {"fake": VERSIONS}}
-    bare = await house.client(house.key()).get("/v0/available-agent-versions")
+    bare = await server.client(server.key()).get("/v0/available-agent-versions")
     assert bare.json() == found
-    assert (await house.client().get("/v0/available-agent-versions")).status_code == 401
+    assert (await server.client().get("/v0/available-agent-versions")).status_code == 401
     checked = (await agent.get("/v0/update")).json()
     assert checked == {"currentVersion": "1.0.0", "latestVersion": "1.1.0", "updateAvailable": True}
 

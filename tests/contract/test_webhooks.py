@@ -10,14 +10,14 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Reader
 
 from tests.receiver import Receiver, receiving
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Webhook not found"}})
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     options = {"ROOST_EGRESS_ALLOW": "127.0.0.1/32", "ROOST_EGRESS_HOSTS": "inside.example=127.0.0.1"}
     async with running(tmp_path_factory.mktemp("d") / "data", **options) as server:
         yield server
@@ -39,7 +39,7 @@ async def create(api: httpx.AsyncClient, url: str = "https://receiver.example/",
     return answer.json()["data"]
 
 
-async def upload(house: Running, api: httpx.AsyncClient, network: str = "private") -> dict[str, Any]:
+async def upload(server: RunningServer, api: httpx.AsyncClient, network: str = "private") -> dict[str, Any]:
     form = {"network": network, "name": "a.txt"}
     answer = await api.post("/v3/files", data=form, files={"file": ("a.txt", b"hello")})
     assert answer.status_code == 200, answer.text
@@ -65,11 +65,11 @@ async def test_a_webhook_comes_and_goes(api: httpx.AsyncClient) -> None:
     assert told(await api.get(path)) == UNKNOWN
 
 
-async def test_a_files_life_is_told(house: Running, api: httpx.AsyncClient, receiver: Receiver) -> None:
+async def test_a_files_life_is_told(server: RunningServer, api: httpx.AsyncClient, receiver: Receiver) -> None:
     made = await create(api, receiver.url)
     for network in ("private", "public"):
         receiver.messages.clear()
-        file = await upload(house, api, network)
+        file = await upload(server, api, network)
         await receiver.wait(1)
         await api.put(f"/v3/files/{network}/{file['id']}", json={"name": "b.txt", "keyvalues": {"k": "v"}})
         await receiver.wait(2)
@@ -87,21 +87,21 @@ async def test_a_files_life_is_told(house: Running, api: httpx.AsyncClient, rece
 
 
 async def test_what_comes_and_changes_in_other_ways_is_told_too(
-    house: Running, api: httpx.AsyncClient, receiver: Receiver
+    server: RunningServer, api: httpx.AsyncClient, receiver: Receiver
 ) -> None:
     await create(api, receiver.url)
     kept = (await api.post("/pinning/pinJSONToIPFS", json={"pinataContent": {"a": 1}})).json()["IpfsHash"]
     changed = {"ipfsPinHash": kept, "name": "n", "keyvalues": {"k": "v"}}
     assert (await api.put("/pinning/hashMetadata", json=changed)).status_code == 200
     assert (await api.delete(f"/pinning/unpin/{kept}")).status_code == 200
-    file = await upload(house, api)
+    file = await upload(server, api)
     group = (await api.post("/v3/groups/private", json={"name": "g"})).json()["data"]["id"]
     path = f"/v3/groups/private/{group}/ids/{file['id']}"
     assert [(await call(path)).status_code for call in (api.put, api.delete)] == [200, 200]
     signed = {"date": int(time.time()), "expires": 60, "network": "private"}
     address = (await api.post("/v3/files/sign", json=signed)).json()["data"]
     where = httpx.URL(address)
-    guest = house.client(None, "uploads.localhost")
+    guest = server.client(None, "uploads.localhost")
     sent = await guest.post(f"{where.path}?{where.query.decode()}", files={"file": ("b.txt", b"signed")})
     assert sent.status_code == 200, sent.text
     messages = await receiver.wait(7)
@@ -119,9 +119,9 @@ async def test_what_comes_and_changes_in_other_ways_is_told_too(
     assert told == {(group, None), (None, group)}
 
 
-async def test_what_became_of_it(house: Running, api: httpx.AsyncClient, receiver: Receiver) -> None:
+async def test_what_became_of_it(server: RunningServer, api: httpx.AsyncClient, receiver: Receiver) -> None:
     path = f"/v3/webhooks/{(await create(api, receiver.url))['id']}"
-    await upload(house, api)
+    await upload(server, api)
     (message,) = await receiver.wait()
     (row,) = await states(api, path, "delivered")
     assert row.keys() == {
@@ -210,8 +210,8 @@ async def test_a_change_of_nothing(api: httpx.AsyncClient) -> None:
         assert (await api.put(f"/v3/webhooks/{made['id']}", json=body)).status_code == 400
 
 
-async def test_another_tenant_finds_nothing(house: Running, api: httpx.AsyncClient) -> None:
-    made, foreign = await create(api), house.client(house.key("foreign"), "api.localhost")
+async def test_another_tenant_finds_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:
+    made, foreign = await create(api), server.client(server.key("foreign"), "api.localhost")
     path = f"/v3/webhooks/{made['id']}"
     for answer in (
         await foreign.get(path),
@@ -239,7 +239,7 @@ async def test_there_are_twenty(api: httpx.AsyncClient) -> None:
     ("scope", "read", "write"),
     [("org:read", 200, 403), ("org:write", 200, 200), ("org:files:write", 403, 403), ("org:agents:write", 403, 403)],
 )
-async def test_scopes(house: Running, scope: str, read: int, write: int) -> None:
-    api = house.client(house.key("scopes", scopes=frozenset({scope})), "api.localhost")
+async def test_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
+    api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     assert (await api.get("/v3/webhooks")).status_code == read
     assert (await api.post("/v3/webhooks", json={"url": "https://receiver.example/"})).status_code == write

@@ -13,9 +13,9 @@ from tests.server import running
 @pytest.fixture(scope="module")
 async def agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
     """A client of one agent's own address."""
-    async with running(tmp_path_factory.mktemp("d") / "data") as house:
-        made = (await house.client(house.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
-        yield house.agent_client(made)
+    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+        made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        yield server.agent_client(made)
 
 
 async def run(agent: httpx.AsyncClient, command: str, **body: object) -> dict:

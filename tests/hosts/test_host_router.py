@@ -98,7 +98,7 @@ async def test_two_hosts_are_no_host() -> None:
         ("/v0/x%20y/z", None),
         ("/v0/files/x%20y", "/v0/agents/a1/files/x y"),
         ("/v0/agents/a1/logs", "/v0/agents/a1/logs"),
-        ("/v0/agents/b2/logs", "/v0/agents/b2/logs"),  # the door refuses it
+        ("/v0/agents/b2/logs", "/v0/agents/b2/logs"),  # authentication refuses it
         ("/v0/agents", "/v0/agents"),
         ("/v0/llm/v1/models", "/v0/llm/v1/models"),
         ("/v0/llmx", "/v0/agents/a1/llmx"),

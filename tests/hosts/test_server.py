@@ -34,8 +34,8 @@ def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
 
 
 async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
-    async with running(tmp_path / "data") as house:
-        management, local = house.client(), house.client(host="localhost")
+    async with running(tmp_path / "data") as server:
+        management, local = server.client(), server.client(host="localhost")
         assert (await management.get("/healthz")).json() == {"status": "ok"}
         ready = await management.get("/readyz")
         assert (ready.status_code, ready.json()["checks"]) == (

@@ -27,7 +27,7 @@ from roost.web.url_rule import HostKind
 OWN = "http://agent-1.agents.localhost:8642"
 
 
-class House:
+class AuthEnv:
     """Two tenants, an agent each, and a door."""
 
     def __init__(self, database: Database) -> None:
@@ -53,8 +53,8 @@ class House:
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    return House(database)
+def env(database: Database) -> AuthEnv:
+    return AuthEnv(database)
 
 
 def entry(surface: HostKind, token: str | None = None, **changes) -> AuthRequest:
@@ -63,127 +63,125 @@ def entry(surface: HostKind, token: str | None = None, **changes) -> AuthRequest
     return replace(AuthRequest(surface, "GET", headers, "", "192.0.2.1", agent, OWN), **changes)
 
 
-async def test_a_jwt_enters_the_management_address(house: House) -> None:
-    caller = await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.jwt["a"]))
+async def test_a_jwt_enters_the_management_address(env: AuthEnv) -> None:
+    caller = await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.jwt["a"]))
     assert caller.kind is CallerKind.SERVICE
-    assert (await house.door.authenticate_agent(entry(HostKind.LOCAL, house.jwt["a"]), "agent-1")).agent_id is None
+    assert (await env.door.authenticate_agent(entry(HostKind.LOCAL, env.jwt["a"]), "agent-1")).agent_id is None
 
 
-async def test_a_gateway_token_enters_its_agents_address_by_three_ways(house: House) -> None:
-    token = house.token["agent-1"]
+async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: AuthEnv) -> None:
+    token = env.token["agent-1"]
     for way in (
         entry(HostKind.AGENT, token),
         entry(HostKind.AGENT, query=f"a=b&token={token}"),
         entry(HostKind.AGENT, headers={"cookie": f"x=y; gw_token={token}"}),
         entry(HostKind.LOCAL, token),
     ):
-        caller = await house.door.authenticate_agent(way, "agent-1")
+        caller = await env.door.authenticate_agent(way, "agent-1")
         assert (caller.kind, caller.agent_id) == (CallerKind.GATEWAY, "agent-1")
 
 
-async def test_without_a_credential_nobody_enters(house: House) -> None:
+async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
     for surface in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
-            house.door.authenticate_service,
-            lambda e: house.door.authenticate_agent(e, "agent-1"),
-            house.door.authenticate_model,
+            env.door.authenticate_service,
+            lambda e: env.door.authenticate_agent(e, "agent-1"),
+            env.door.authenticate_model,
         ):
             with pytest.raises(MissingCredential):
                 await ask(entry(surface))
 
 
-async def test_a_foreign_credential_is_refused(house: House) -> None:
+async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):  # A5
-        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.jwt["b"]), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.jwt["b"]), "agent-1")
     with pytest.raises(Unauthorised):  # A6, on the path and on the host
-        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-2"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-2"]), "agent-2")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-2"]), "agent-2")
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, house.token["agent-2"]))
+        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, env.token["agent-2"]))
     with pytest.raises(Unauthorised):  # A7
-        await house.door.authenticate_service(entry(HostKind.LOCAL, house.token["agent-1"]))
+        await env.door.authenticate_service(entry(HostKind.LOCAL, env.token["agent-1"]))
 
 
-async def test_each_address_takes_its_own_kind(house: House) -> None:
+async def test_each_address_takes_its_own_kind(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_agent(entry(HostKind.AGENT, house.jwt["a"]), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, env.jwt["a"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.token["agent-1"]), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_service(entry(HostKind.AGENT, house.jwt["a"]))
+        await env.door.authenticate_service(entry(HostKind.AGENT, env.jwt["a"]))
 
 
-async def test_an_unknown_agent_is_missing_for_a_jwt_only(house: House) -> None:
+async def test_an_unknown_agent_is_missing_for_a_jwt_only(env: AuthEnv) -> None:
     with pytest.raises(UnknownAgent):
-        await house.door.authenticate_agent(entry(HostKind.MANAGEMENT, house.jwt["a"]), "nobody")
+        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.jwt["a"]), "nobody")
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_agent(entry(HostKind.AGENT, house.token["agent-1"]), "nobody")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-1"]), "nobody")
 
 
-async def test_a_relay_needs_no_token_and_opens_models_only(house: House) -> None:
-    caller = await house.door.authenticate_model(entry(HostKind.RELAY))
+async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> None:
+    caller = await env.door.authenticate_model(entry(HostKind.RELAY))
     assert (caller.kind, caller.agent_id) == (CallerKind.RELAY, "agent-1")
     for ask in (
-        house.door.authenticate_service(entry(HostKind.RELAY)),
-        house.door.authenticate_agent(entry(HostKind.RELAY), "agent-1"),
+        env.door.authenticate_service(entry(HostKind.RELAY)),
+        env.door.authenticate_agent(entry(HostKind.RELAY), "agent-1"),
     ):
         with pytest.raises(NotFound):
             await ask
 
 
-async def test_models_open_to_jwt_and_gateway_token(house: House) -> None:
+async def test_models_open_to_jwt_and_gateway_token(env: AuthEnv) -> None:
     callers: list[Caller] = [
-        await house.door.authenticate_model(entry(HostKind.MANAGEMENT, house.jwt["a"])),
-        await house.door.authenticate_model(entry(HostKind.LOCAL, house.token["agent-1"])),
-        await house.door.authenticate_model(entry(HostKind.AGENT, house.token["agent-1"])),
+        await env.door.authenticate_model(entry(HostKind.MANAGEMENT, env.jwt["a"])),
+        await env.door.authenticate_model(entry(HostKind.LOCAL, env.token["agent-1"])),
+        await env.door.authenticate_model(entry(HostKind.AGENT, env.token["agent-1"])),
     ]
     assert [caller.agent_id for caller in callers] == [None, "agent-1", "agent-1"]
 
 
-async def test_a_scope_limits_to_reading(house: House) -> None:
-    await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.reader))
+async def test_a_scope_limits_to_reading(env: AuthEnv) -> None:
+    await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.reader))
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         with pytest.raises(PermissionDenied):
-            await house.door.authenticate_service(entry(HostKind.MANAGEMENT, house.reader, method=method))
+            await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.reader, method=method))
 
 
-async def test_the_first_credential_counts_and_is_never_joined_with_another(house: House) -> None:
-    good, bad = house.token["agent-1"], "rst_gw_" + "0" * 64
+async def test_the_first_credential_counts_and_is_never_joined_with_another(env: AuthEnv) -> None:
+    good, bad = env.token["agent-1"], "rst_gw_" + "0" * 64
     both = {"authorization": f"Bearer {bad}", "cookie": f"gw_token={good}"}
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_agent(entry(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://agent-2.agents.localhost:8642"])
-async def test_a_cookie_from_a_foreign_page_changes_nothing(house: House, origin: str) -> None:
-    headers = {"cookie": f"gw_token={house.token['agent-1']}", "origin": origin}
+async def test_a_cookie_from_a_foreign_page_changes_nothing(env: AuthEnv, origin: str) -> None:
+    headers = {"cookie": f"gw_token={env.token['agent-1']}", "origin": origin}
     with pytest.raises(ForeignOrigin):
-        await house.door.authenticate_agent(entry(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
+        await env.door.authenticate_agent(entry(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
     with pytest.raises(ForeignOrigin):
-        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=headers, upgrade=True))
-    await house.door.authenticate_agent(entry(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
+        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=headers, upgrade=True))
+    await env.door.authenticate_agent(entry(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
 
 
-async def test_a_cookie_needs_an_origin_to_upgrade(house: House) -> None:
-    cookie = {"cookie": f"gw_token={house.token['agent-1']}"}
+async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:
+    cookie = {"cookie": f"gw_token={env.token['agent-1']}"}
     with pytest.raises(ForeignOrigin):
-        await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie, upgrade=True))
-    await house.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True))
-    await house.door.authenticate_agent(
-        entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1"
-    )
+        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie, upgrade=True))
+    await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True))
+    await env.door.authenticate_agent(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1")
 
 
-async def test_a_cookie_is_no_service_key(house: House) -> None:
+async def test_a_cookie_is_no_service_key(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await house.door.authenticate_service(entry(HostKind.LOCAL, headers={"cookie": f"gw_token={house.jwt['a']}"}))
+        await env.door.authenticate_service(entry(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"}))
 
 
-async def test_guessing_is_slowed_down_and_locks_nobody_out(house: House) -> None:
+async def test_guessing_is_slowed_down_and_locks_nobody_out(env: AuthEnv) -> None:
     async def guess() -> str:
         try:
-            await house.door.authenticate_gateway_token(entry(HostKind.AGENT, "rst_gw_guess"))
+            await env.door.authenticate_gateway_token(entry(HostKind.AGENT, "rst_gw_guess"))
         except TooManyAttempts as refusal:
             return "limited" if refusal.retry_after else "limited for ever"
         except Unauthorised:
@@ -194,7 +192,7 @@ async def test_guessing_is_slowed_down_and_locks_nobody_out(house: House) -> Non
     assert answers[0] == "refused"
     assert answers[-1] == "limited"
     assert "entered" not in answers
-    await house.door.authenticate_gateway_token(entry(HostKind.AGENT, house.token["agent-1"]))
+    await env.door.authenticate_gateway_token(entry(HostKind.AGENT, env.token["agent-1"]))
 
 
 @pytest.mark.parametrize(

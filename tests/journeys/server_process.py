@@ -139,7 +139,7 @@ def up(data: Path, *flags: str, **environment: str) -> Iterator[Up]:
 
 
 def _wardens(data: Path) -> Iterator[tuple[str, int]]:
-    """From the records of the boxes, as far as their processes live."""
+    """From the records of the containers, as far as their processes live."""
     for record in data.glob("run/*/container.json"):
         found = json.loads(record.read_text())
         pid = found["warden"]["pid"]

@@ -1,5 +1,6 @@
-"""People write to an agent's bots on stand-ins of the platforms, and the agent answers there: out of its box, by the
-egress proxy, by names that the operator placed and an authority that the operator added, with engines as they come.
+"""People write to an agent's bots on stand-ins of the platforms, and the agent answers there.
+
+It answers through the egress proxy, with the operator's host names and certificate authority, on real engines.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Real engines answer by a key of their owner's, which never comes near their boxes."""
+"""Real engines answer by a key of their owner's, which never comes near their containers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 
 from roost import app, config
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -17,7 +17,7 @@ TRACE = KEY.reveal()[:-1] + "[" + KEY.reveal()[-1] + "]"
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("own") / "data"
     engines = app.create_engines(config.load_settings({"ROOST_DATA": str(folder)}))
     if len([engine for engine in engines if engine.installed()]) < len(engines):
@@ -40,15 +40,15 @@ async def asked(agent: httpx.AsyncClient, text: str) -> str:
 
 
 async def found_in(agent: httpx.AsyncClient) -> str:
-    """Where the key stands inside the box: in files, in the environment and the arguments of its programs."""
+    """Where the key stands inside the container: in files, in the environment and the arguments of its programs."""
     command = f"grep -rlsE '{TRACE}' /home/agent /workspace /tmp /run /proc/[0-9]*/environ /proc/[0-9]*/cmdline; true"
     answer = await agent.post("/v0/console/exec", json={"command": command})
     assert answer.json()["exitCode"] == 0, answer.text
     return answer.json()["stdout"]
 
 
-async def test_both_engines_answer_by_their_owners_keys_and_never_have_them(house: Running) -> None:
-    owner = house.client(house.key())
+async def test_both_engines_answer_by_their_owners_keys_and_never_have_them(server: RunningServer) -> None:
+    owner = server.client(server.key())
     claude, gpt = AnthropicProvider(), OpenAIProvider()
     async with serving(claude) as near, serving(gpt) as far:
         anthropic = [
@@ -63,7 +63,7 @@ async def test_both_engines_answer_by_their_owners_keys_and_never_have_them(hous
             owner.post("/v0/agents", json={"name": "a", "engine": "hermes", "secretIds": anthropic}),
             owner.post("/v0/agents", json={"name": "b", "engine": "openclaw", "secretIds": openai}),
         )
-        agents = [house.agent_client(answer.json()["agent"]) for answer in made]
+        agents = [server.agent_client(answer.json()["agent"]) for answer in made]
         for agent, provider in zip(agents, (claude, gpt), strict=True):
             assert "parrot says" in await asked(agent, "Do you know the grebe?")
             assert "the grebe" in str(provider.bodies[-1]["messages"])

@@ -1,4 +1,4 @@
-"""An operator's own name and own certificate authority, as programs in a box meet them."""
+"""An operator's own name and own certificate authority, as programs in a container meet them."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.platforms.tls import Authority
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 pytestmark = [pytest.mark.container]
 
@@ -31,9 +31,9 @@ async def site(authority: Authority) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def agent(house: Running) -> httpx.AsyncClient:
-    made = await house.client(house.key()).post("/v0/agents", json={"name": "a"})
-    return house.agent_client(made.json()["agent"])
+async def agent(server: RunningServer) -> httpx.AsyncClient:
+    made = await server.client(server.key()).post("/v0/agents", json={"name": "a"})
+    return server.agent_client(made.json()["agent"])
 
 
 async def ran(own: httpx.AsyncClient, command: str) -> dict:
@@ -49,8 +49,8 @@ async def test_a_box_reaches_and_trusts_what_the_operator_placed(tmp_path: Path)
             "ROOST_EGRESS_ALLOW": "127.0.0.1/32",
             "ROOST_CA_FILE": str(tmp_path / "ca.pem"),
         }
-        async with running(tmp_path / "data", **settings) as house:
-            own = await agent(house)
+        async with running(tmp_path / "data", **settings) as server:
+            own = await agent(server)
             for way in ("", BY_NAME):
                 found = await ran(own, way + PYTHON % NAME)
                 assert found["stdout"] == "company\n", found
@@ -62,8 +62,8 @@ async def test_a_box_reaches_and_trusts_what_the_operator_placed(tmp_path: Path)
 async def test_without_the_authority_nobody_is_trusted(tmp_path: Path) -> None:
     async with site(Authority("a stranger")) as port:
         settings = {"ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}", "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
-        async with running(tmp_path / "data", **settings) as house:
-            own = await agent(house)
+        async with running(tmp_path / "data", **settings) as server:
+            own = await agent(server)
             found = await ran(own, PYTHON % NAME)
             assert "CERTIFICATE_VERIFY_FAILED" in found["stderr"]
             assert (await ran(own, "env; ls /run"))["stdout"].count("trust") == 0

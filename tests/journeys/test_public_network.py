@@ -11,13 +11,13 @@ import pytest
 
 from roost.storage.unixfs.cid import Cid
 from tests.conformance.kubo import KuboNode, kubo
-from tests.server import Running, running
-from tests.storage.house import CONTENT
+from tests.server import RunningServer, running
+from tests.storage.storage_env import CONTENT
 
 
 @dataclass
 class World:
-    house: Running
+    server: RunningServer
     api: httpx.AsyncClient
     ours: KuboNode
     theirs: KuboNode
@@ -43,8 +43,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         settings = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
         async with running(
             tmp_path / "data", ROOST_NETWORK="kubo", ROOST_EGRESS_ALLOW="127.0.0.0/8", **settings
-        ) as house:
-            yield World(house, house.client(house.key(), "api.localhost"), ours, theirs)
+        ) as server:
+            yield World(server, server.client(server.key(), "api.localhost"), ours, theirs)
 
 
 async def test_what_is_public_is_for_everybody_while_it_is(world: World) -> None:
@@ -65,7 +65,7 @@ async def test_what_is_public_is_for_everybody_while_it_is(world: World) -> None
 async def test_what_is_private_never_leaves(world: World) -> None:
     before = world.blocks()
     secret = await world.upload(CONTENT, network="private")
-    other = world.house.client(world.house.key("other"), "api.localhost")
+    other = world.server.client(world.server.key("other"), "api.localhost")
     await world.api.put(f"/v3/files/private/{secret['id']}", json={"name": "b"})
     wish = await other.post("/v3/files/public/pin_by_cid", json={"cid": secret["cid"], "host_nodes": []})
     assert wish.status_code == 200

@@ -1,4 +1,4 @@
-"""An agent's own tool fetches a page: through its engine's guard, out of its box, past the policy, and back."""
+"""An agent's own tool fetches a page: through its engine's guard, out of its container, past the policy, and back."""
 
 import json
 import socket
@@ -82,7 +82,7 @@ def test_openclaw_fetches_what_the_policy_lets_through(tmp_path: Path, name: str
         kept = server.roost("agents", "exec", agent, "--", "grep", "-rlaF", PHRASE, "/home/agent/.openclaw/agents")
         assert kept.stdout, said
 
-        # What stands for names in the box is nobody outside of it.
+        # What stands for names in the container is nobody outside of it.
         assert "403" in fetch(server, agent, "http://28.77.0.1/owl")
         # The engine's own guard still stands before its own gateway and ours.
         for local in (f"127.0.0.1:{port}", "127.0.0.1:8799", "localhost:18789", "169.254.169.254"):

@@ -1,4 +1,4 @@
-"""What rows of all rooms have in common: whose they are, when they were made, what seals them."""
+"""What rows of all services have in common: whose they are, when they were made, what seals them."""
 
 import hashlib
 from collections.abc import Mapping

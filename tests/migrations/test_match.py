@@ -1,4 +1,4 @@
-"""The migrations and the tables that the rooms declare are the same, on both databases."""
+"""The migrations and the tables that the services declare are the same, on both databases."""
 
 from importlib import import_module
 from pathlib import Path

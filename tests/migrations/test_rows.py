@@ -1,4 +1,4 @@
-"""Whatever was in the tables at any revision is there after the upgrades that followed, and the rooms can use it."""
+"""Whatever was in the tables at any revision is there after the upgrades that followed, and the services can use it."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ from tests.migrations import early, wing
 from tests.migrations.chronicle import ROWS
 from tests.migrations.ground import OTHER, PAIR_SECRET, SEALER, TENANT
 from tests.migrations.wing import CID, CONTENT, SMALL, SMALL_CID
-from tests.storage.webhooks.office import courier
+from tests.storage.webhooks.webhook_env import loopback_sender
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 REWRITTEN = {("file_keyvalues", "value"), ("operations", "subject")}
@@ -280,7 +280,7 @@ async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, 
 
 
 async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None:
-    sender: HttpSender = courier()
+    sender: HttpSender = loopback_sender()
     service, files = WebhookService(grown, SEALER, sender), FileService(grown)
     files.add_listener(service.notice)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]

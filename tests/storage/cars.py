@@ -10,7 +10,7 @@ from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
-from tests.storage.house import CONTENT, House, entry
+from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 Blocks = list[tuple[Cid, bytes]]
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -43,11 +43,11 @@ def house_of_files(profile: ImportProfile, count: int = 2) -> tuple[Cid, Blocks]
     return outer.cid, [*blocks, *more, *nodes]
 
 
-async def take(place: House, data: bytes, step: int = 100_000) -> CarContents:
-    async with place.content.receive_car() as pack:
+async def take(env: StorageEnv, data: bytes, step: int = 100_000) -> CarContents:
+    async with env.content.receive_car() as pack:
         for at in range(0, len(data), step):
             await pack.write(data[at : at + step])
         kept = await pack.finish()
-        hold = PackReference(pack.pack_id, "file/car", place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/car", env.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return kept

@@ -7,12 +7,12 @@ import pytest
 
 from roost.core.db import Database
 from tests.databases import in_memory
-from tests.storage.house import House, house
+from tests.storage.storage_env import StorageEnv, open_storage_env
 
 
 @pytest.fixture
-def place(database: Database, tmp_path: Path) -> House:
-    return house(database, tmp_path)
+def env(database: Database, tmp_path: Path) -> StorageEnv:
+    return open_storage_env(database, tmp_path)
 
 
 @pytest.fixture

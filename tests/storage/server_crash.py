@@ -41,7 +41,7 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import PROFILES, V1
 from roost.storage.uploads.service import UploadService
 from tests.contract.storage import keep
-from tests.server import Running, running
+from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 from tests.storage.crash import forked
 
@@ -247,14 +247,14 @@ class Servers:
         self.folder = folder
         self.environment = {"ROOST_DATABASE_URL": database} if database else {}
 
-    def start(self, first: Callable[[Running], Awaitable[Any]] | None = None) -> tuple[int, Any]:
+    def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:
         """The process, and what `first` says; its port where there is none."""
         ours, theirs = os.pipe()
 
         async def live() -> None:
             runtime = FakeRuntime(self.folder)
-            async with running(self.folder, runtime=runtime, stop=False, **self.environment) as house:
-                said = house.port if first is None else await first(house)
+            async with running(self.folder, runtime=runtime, stop=False, **self.environment) as server:
+                said = server.port if first is None else await first(server)
                 os.write(theirs, json.dumps(said).encode() + b"\n")
                 await asyncio.Event().wait()
 
@@ -278,12 +278,12 @@ class Servers:
         os.waitpid(child, 0)
 
 
-async def prepare(house: Running) -> dict[str, Any]:
+async def prepare(server: RunningServer) -> dict[str, Any]:
     """A key, the gateway of its tenant, and content of somebody else's to pin."""
-    key = house.key()
-    rows = (await house.client(key, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
+    key = server.key()
+    rows = (await server.client(key, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
     names = [f"pin-{SIZES[number % 3]}-{number}" for number in range(PINS)]
-    files = {name: (await keep(house, "other", ContentNetwork.PUBLIC, content_of(name))).cid for name in names}
+    files = {name: (await keep(server, "other", ContentNetwork.PUBLIC, content_of(name))).cid for name in names}
     return {"key": key, "gateway": rows[0]["domain"], "pinnable": files}
 
 

@@ -39,8 +39,8 @@ def server_process(folder: Path) -> Iterator[Process]:
 
 
 async def main(folder: Path) -> None:
-    async with running(folder, runtime=FakeRuntime(folder)) as house:
-        print(json.dumps({"port": house.port, "key": house.key()}), flush=True)
+    async with running(folder, runtime=FakeRuntime(folder)) as server:
+        print(json.dumps({"port": server.port, "key": server.key()}), flush=True)
         await asyncio.Event().wait()
 
 

@@ -43,32 +43,32 @@ from roost.storage.uploads.service import UploadService
 from roost.storage.webhooks import service as webhooks_service
 from roost.storage.webhooks.errors import WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
-from tests.storage.house import House
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
-from tests.storage.webhooks.office import courier
+from tests.storage.storage_env import StorageEnv
+from tests.storage.webhooks.webhook_env import loopback_sender
 
 URL = "https://receiver.example/hook"
 PRIVATE = ContentNetwork.PRIVATE
 Act = Callable[[], Coroutine[Any, Any, object]]
 
 
-class Rooms:
+class ServiceSet:
     """All that writes for a tenant."""
 
-    def __init__(self, place: House) -> None:
-        db, self.place, self.tenant = place.db, place, place.tenant_id
+    def __init__(self, env: StorageEnv) -> None:
+        db, self.env, self.tenant = env.db, env, env.tenant_id
         self.files, self.gateways = FileService(db), StorageGatewayService(db)
         self.groups = GroupService(db, self.files)
         self.swaps = SwapService(db, self.gateways)
         self.pins = PinService(db, self.files, NoNetwork())
-        self.webhooks = WebhookService(db, Sealer(Sensitive(bytes(32))), courier())
+        self.webhooks = WebhookService(db, Sealer(Sensitive(bytes(32))), loopback_sender())
         small = FileService(db, dict.fromkeys(Plan, 15))
-        uploads = UploadService(db, place.content, small, dict.fromkeys(Plan, 1000))
-        drafts = DraftStore(place.folder / "drafts", FolderStore(place.folder / "blobs"))
-        self.transfers = TusUploadService(db, drafts, place.content, uploads, "http://u")
+        uploads = UploadService(db, env.content, small, dict.fromkeys(Plan, 1000))
+        drafts = DraftStore(env.folder / "drafts", FolderStore(env.folder / "blobs"))
+        self.transfers = TusUploadService(db, drafts, env.content, uploads, "http://u")
 
     async def pin(self) -> str:
-        return (await self.pins.add(self.tenant, PinRequest(str((await self.place.file(b"pinned")).cid)))).id
+        return (await self.pins.add(self.tenant, PinRequest(str((await self.env.file(b"pinned")).cid)))).id
 
     async def transfer(self) -> tuple[TusUpload, str]:
         """Of a length that is told later."""
@@ -79,104 +79,104 @@ async def pieces(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-Prepare = Callable[[Rooms], Awaitable[Act]]
+Prepare = Callable[[ServiceSet], Awaitable[Act]]
 
 
-async def a_file_deleted(rooms: Rooms) -> Act:
-    file = await rooms.place.file(b"one")
-    return lambda: rooms.files.delete(rooms.tenant, PRIVATE, file.id)
+async def a_file_deleted(services: ServiceSet) -> Act:
+    file = await services.env.file(b"one")
+    return lambda: services.files.delete(services.tenant, PRIVATE, file.id)
 
 
-async def a_file_moved(rooms: Rooms) -> Act:
-    file = await rooms.place.file(b"one")
-    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
-    await rooms.groups.add_files(rooms.tenant, PRIVATE, group.id, [file.id])
-    return lambda: rooms.groups.remove_files(rooms.tenant, PRIVATE, group.id, [file.id])
+async def a_file_moved(services: ServiceSet) -> Act:
+    file = await services.env.file(b"one")
+    group = await services.groups.create(services.tenant, PRIVATE, "g", is_public=False)
+    await services.groups.add_files(services.tenant, PRIVATE, group.id, [file.id])
+    return lambda: services.groups.remove_files(services.tenant, PRIVATE, group.id, [file.id])
 
 
-async def a_group_deleted(rooms: Rooms) -> Act:
-    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
-    return lambda: rooms.groups.delete(rooms.tenant, PRIVATE, group.id)
+async def a_group_deleted(services: ServiceSet) -> Act:
+    group = await services.groups.create(services.tenant, PRIVATE, "g", is_public=False)
+    return lambda: services.groups.delete(services.tenant, PRIVATE, group.id)
 
 
-async def a_group_changed(rooms: Rooms) -> Act:
-    group = await rooms.groups.create(rooms.tenant, PRIVATE, "g", is_public=False)
-    return lambda: rooms.groups.update(rooms.tenant, PRIVATE, group.id, "h", is_public=None)
+async def a_group_changed(services: ServiceSet) -> Act:
+    group = await services.groups.create(services.tenant, PRIVATE, "g", is_public=False)
+    return lambda: services.groups.update(services.tenant, PRIVATE, group.id, "h", is_public=None)
 
 
-async def a_gateway_made(rooms: Rooms) -> Act:
-    return lambda: rooms.gateways.create(rooms.tenant, f"gate-{ids.new_id()[:18]}")
+async def a_gateway_made(services: ServiceSet) -> Act:
+    return lambda: services.gateways.create(services.tenant, f"gate-{ids.new_id()[:18]}")
 
 
-async def a_token_made(rooms: Rooms) -> Act:
-    gateway = await rooms.gateways.create(rooms.tenant, "mine-gate")
-    return lambda: rooms.gateways.add_token(rooms.tenant, gateway.id)
+async def a_token_made(services: ServiceSet) -> Act:
+    gateway = await services.gateways.create(services.tenant, "mine-gate")
+    return lambda: services.gateways.add_token(services.tenant, gateway.id)
 
 
-async def a_swap_made(rooms: Rooms) -> Act:
-    one, other = await rooms.place.file(b"one"), await rooms.place.file(b"two")
-    return lambda: rooms.swaps.put(rooms.tenant, PRIVATE, one.cid, other.cid)
+async def a_swap_made(services: ServiceSet) -> Act:
+    one, other = await services.env.file(b"one"), await services.env.file(b"two")
+    return lambda: services.swaps.put(services.tenant, PRIVATE, one.cid, other.cid)
 
 
-async def a_swap_ended(rooms: Rooms) -> Act:
-    one, other = await rooms.place.file(b"one"), await rooms.place.file(b"two")
-    await rooms.swaps.put(rooms.tenant, PRIVATE, one.cid, other.cid)
-    return lambda: rooms.swaps.delete(rooms.tenant, PRIVATE, one.cid)
+async def a_swap_ended(services: ServiceSet) -> Act:
+    one, other = await services.env.file(b"one"), await services.env.file(b"two")
+    await services.swaps.put(services.tenant, PRIVATE, one.cid, other.cid)
+    return lambda: services.swaps.delete(services.tenant, PRIVATE, one.cid)
 
 
-async def a_pin_asked_for(rooms: Rooms) -> Act:
-    cid = (await rooms.place.file(b"pinned")).cid
-    return lambda: rooms.pins.add(rooms.tenant, PinRequest(cid))
+async def a_pin_asked_for(services: ServiceSet) -> Act:
+    cid = (await services.env.file(b"pinned")).cid
+    return lambda: services.pins.add(services.tenant, PinRequest(cid))
 
 
-async def a_pin_taken_back(rooms: Rooms) -> Act:
-    pin = await rooms.pin()
-    return lambda: rooms.pins.delete(rooms.tenant, pin)
+async def a_pin_taken_back(services: ServiceSet) -> Act:
+    pin = await services.pin()
+    return lambda: services.pins.delete(services.tenant, pin)
 
 
-async def a_pin_let_go(rooms: Rooms) -> Act:
-    pin = await rooms.pin()
-    return lambda: rooms.pins.unpin(rooms.tenant, pin)
+async def a_pin_let_go(services: ServiceSet) -> Act:
+    pin = await services.pin()
+    return lambda: services.pins.unpin(services.tenant, pin)
 
 
-async def a_pin_renewed(rooms: Rooms) -> Act:
-    pin = await rooms.pin()
-    ask = (await rooms.pins.get(rooms.tenant, pin)).ask
-    return lambda: rooms.pins.replace(rooms.tenant, pin, ask)
+async def a_pin_renewed(services: ServiceSet) -> Act:
+    pin = await services.pin()
+    ask = (await services.pins.get(services.tenant, pin)).ask
+    return lambda: services.pins.replace(services.tenant, pin, ask)
 
 
-async def a_transfer_begun(rooms: Rooms) -> Act:
-    await rooms.transfer()
-    return rooms.transfer
+async def a_transfer_begun(services: ServiceSet) -> Act:
+    await services.transfer()
+    return services.transfer
 
 
-async def a_transfer_measured(rooms: Rooms) -> Act:
-    begun = [await rooms.transfer() for _ in range(2)]
+async def a_transfer_measured(services: ServiceSet) -> Act:
+    begun = [await services.transfer() for _ in range(2)]
 
     async def measure() -> object:
         transfer, token = begun.pop()
-        return await rooms.transfers.append(transfer.file_id, token, 0, pieces(b""), 10)
+        return await services.transfers.append(transfer.file_id, token, 0, pieces(b""), 10)
 
     return measure
 
 
-async def a_webhook_made(rooms: Rooms) -> Act:
-    return lambda: rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
+async def a_webhook_made(services: ServiceSet) -> Act:
+    return lambda: services.webhooks.create(services.tenant, URL, WebhookUpdate())
 
 
-async def a_webhook_changed(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
-    return lambda: rooms.webhooks.update(rooms.tenant, made.webhook.id, WebhookUpdate(description="d"))
+async def a_webhook_changed(services: ServiceSet) -> Act:
+    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.update(services.tenant, made.webhook.id, WebhookUpdate(description="d"))
 
 
-async def a_webhook_deleted(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
-    return lambda: rooms.webhooks.delete(rooms.tenant, made.webhook.id)
+async def a_webhook_deleted(services: ServiceSet) -> Act:
+    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.delete(services.tenant, made.webhook.id)
 
 
-async def a_secret_rotated(rooms: Rooms) -> Act:
-    made = await rooms.webhooks.create(rooms.tenant, URL, WebhookUpdate())
-    return lambda: rooms.webhooks.rotate_secret(rooms.tenant, made.webhook.id)
+async def a_secret_rotated(services: ServiceSet) -> Act:
+    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.rotate_secret(services.tenant, made.webhook.id)
 
 
 ACTS: Mapping[Prepare, type[Exception] | None] = {
@@ -203,7 +203,7 @@ ACTS: Mapping[Prepare, type[Exception] | None] = {
 
 
 @pytest.fixture
-def rooms(place: House, monkeypatch: pytest.MonkeyPatch) -> Rooms:
+def services(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> ServiceSet:
     """Of everything that is counted there may be one, but for transfers: two, and 15 bytes."""
     for module, name in (
         (gateways_model, "GATEWAY_LIMIT"),
@@ -213,33 +213,33 @@ def rooms(place: House, monkeypatch: pytest.MonkeyPatch) -> Rooms:
     ):
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(tus_service, "UNFINISHED_LIMIT", 2)
-    return Rooms(place)
+    return ServiceSet(env)
 
 
 @ON_POSTGRESQL
 @pytest.mark.parametrize("prepare", ACTS, ids=lambda prepare: prepare.__name__)
-async def test_of_two_at_once_one_is_the_second(rooms: Rooms, prepare: Prepare) -> None:
-    told, results = ACTS[prepare], await both(rooms, await prepare(rooms))
+async def test_of_two_at_once_one_is_the_second(services: ServiceSet, prepare: Prepare) -> None:
+    told, results = ACTS[prepare], await both(services, await prepare(services))
     errors = [type(result) for result in results if isinstance(result, BaseException)]
     assert errors == ([told] if told else []), results
 
 
 @ON_POSTGRESQL
-async def test_of_two_swaps_at_once_the_second_counts(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_two_swaps_at_once_the_second_counts(services: ServiceSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swaps_service, "HISTORY_LIMIT", 1)
-    results = await both(rooms, await a_swap_made(rooms))
+    results = await both(services, await a_swap_made(services))
     first, second = sorted((swap for swap in results if isinstance(swap, HotSwap)), key=lambda swap: swap.created_at)
-    kept = await rooms.place.db.read(lambda connection: history(connection, rooms.tenant, PRIVATE, first.cid, 10))
+    kept = await services.env.db.read(lambda connection: history(connection, services.tenant, PRIVATE, first.cid, 10))
     assert kept == [second]
 
 
-async def both(rooms: Rooms, act: Act) -> list[object]:
+async def both(services: ServiceSet, act: Act) -> list[object]:
     """What becomes of two that begin while the tenant is held, and go on together."""
-    with rooms.place.db.writer.begin() as held:
-        tenants.lock_tenant(held, rooms.tenant)
+    with services.env.db.writer.begin() as held:
+        tenants.lock_tenant(held, services.tenant)
         doing = [asyncio.create_task(act()) for _ in range(2)]
         async with asyncio.timeout(20):
-            while await rooms.place.db.read(waiting) < len(doing):
+            while await services.env.db.read(waiting) < len(doing):
                 assert not any(one.done() for one in doing), "it looked while the tenant was held"
                 await asyncio.sleep(0.005)
     return await asyncio.gather(*doing, return_exceptions=True)

@@ -15,21 +15,21 @@ import roost.warden
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden_client import WardenFileTooLarge
-from tests.conformance.runtimes import AGENT, Ground, ground, sleeper, sleeping, until
+from tests.conformance.runtimes import AGENT, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Ground]:
-    async with ground(FakeRuntime, tmp_path) as found:
+async def env(tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
+    async with open_runtime_env(FakeRuntime, tmp_path) as found:
         await found.runtime.start(ContainerSpec(AGENT))
         yield found
 
 
-async def say(place: Ground, line: bytes) -> dict[str, Any]:
+async def say(env: RuntimeEnv, line: bytes) -> dict[str, Any]:
     """The reply to a request line."""
-    reader, writer = await place.runtime.connect(AGENT)
+    reader, writer = await env.runtime.connect(AGENT)
     writer.write(line)
     async with asyncio.timeout(5):
         reply = json.loads(await reader.readline())
@@ -37,8 +37,8 @@ async def say(place: Ground, line: bytes) -> dict[str, Any]:
     return reply
 
 
-async def test_a_ping_tells_pid_and_age(place: Ground) -> None:
-    reply = await say(place, b'{"op": "ping"}\n')
+async def test_a_ping_tells_pid_and_age(env: RuntimeEnv) -> None:
+    reply = await say(env, b'{"op": "ping"}\n')
     assert reply["ok"] is True
     assert Path(f"/proc/{reply['pid']}/cmdline").read_bytes().split(b"\0")[4] == str(PROGRAM).encode()
     assert 0 <= reply["uptime"] < 60
@@ -52,22 +52,22 @@ async def test_a_ping_tells_pid_and_age(place: Ground) -> None:
      b'{"op": "exec", "argv": ["true"], "stdin": false}\n', b'{"op": "logs", "limit": []}\n', b"[" * 100_000 + b"\n",
      b'{"op": "exec", "argv": [7], "stdin": false, "timeout": 1}\n', b'{"op": "stop"}\n', b'{"op": "start"}\n'],
 )  # fmt: skip
-async def test_a_request_that_makes_no_sense_is_answered(place: Ground, line: bytes) -> None:
-    reply = await say(place, line)
+async def test_a_request_that_makes_no_sense_is_answered(env: RuntimeEnv, line: bytes) -> None:
+    reply = await say(env, line)
     assert (reply["ok"], reply["error"]) in [(False, "badRequest"), (False, "execRefused")]
-    assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+    assert (await say(env, b'{"op": "ping"}\n'))["ok"]
 
 
-async def test_a_request_without_end_is_cut_off(place: Ground) -> None:
-    reader, writer = await place.runtime.connect(AGENT)
+async def test_a_request_without_end_is_cut_off(env: RuntimeEnv) -> None:
+    reader, writer = await env.runtime.connect(AGENT)
     with pytest.raises(ConnectionError):
         await _pour(writer)
     assert reader.exception() is not None
-    assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+    assert (await say(env, b'{"op": "ping"}\n'))["ok"]
 
 
-async def test_who_asks_nothing_is_sent_away(place: Ground) -> None:
-    connections = [await place.runtime.connect(AGENT) for _ in range(5)]
+async def test_who_asks_nothing_is_sent_away(env: RuntimeEnv) -> None:
+    connections = [await env.runtime.connect(AGENT) for _ in range(5)]
     async with asyncio.timeout(20):
         answers = await asyncio.gather(*(reader.read() for reader, _ in connections))
     assert all(not answer or b'"ok": false' in answer for answer in answers)
@@ -75,20 +75,20 @@ async def test_who_asks_nothing_is_sent_away(place: Ground) -> None:
         writer.close()
 
 
-async def test_connections_are_bounded_and_the_next_one_is_closed(place: Ground) -> None:
-    held = [await place.runtime.connect(AGENT) for _ in range(512)]
-    reader, writer = await place.runtime.connect(AGENT)
+async def test_connections_are_bounded_and_the_next_one_is_closed(env: RuntimeEnv) -> None:
+    held = [await env.runtime.connect(AGENT) for _ in range(512)]
+    reader, writer = await env.runtime.connect(AGENT)
     async with asyncio.timeout(5):
         assert await reader.read() == b""
     for _, other in [*held, (reader, writer)]:
         other.transport.abort()
     async with asyncio.timeout(10):
-        while not await _answers(place):
+        while not await _answers(env):
             await asyncio.sleep(0.01)
 
 
-async def test_a_command_survives_frames_that_make_no_sense(place: Ground) -> None:
-    reader, writer = await place.runtime.connect(AGENT)
+async def test_a_command_survives_frames_that_make_no_sense(env: RuntimeEnv) -> None:
+    reader, writer = await env.runtime.connect(AGENT)
     writer.write(b'{"op": "exec", "argv": ["cat"], "stdin": true, "timeout": 10, "limit": null}\n')
     assert json.loads(await reader.readline())["ok"]
     writer.write(b"z\0\0\0\3abc" + b"i\0\0\0\3abc" + b"i\0\0\0\0" + b"i\0\0\0\2no")
@@ -97,8 +97,8 @@ async def test_a_command_survives_frames_that_make_no_sense(place: Ground) -> No
     writer.close()
 
 
-async def test_a_frame_that_is_too_long_ends_the_command(place: Ground) -> None:
-    reader, writer = await place.runtime.connect(AGENT)
+async def test_a_frame_that_is_too_long_ends_the_command(env: RuntimeEnv) -> None:
+    reader, writer = await env.runtime.connect(AGENT)
     writer.write(b'{"op": "exec", "argv": ["sleep", "1000"], "stdin": true, "timeout": 100, "limit": null}\n')
     assert json.loads(await reader.readline())["ok"]
     writer.write(b"i\xff\xff\xff\xff")
@@ -107,17 +107,17 @@ async def test_a_frame_that_is_too_long_ends_the_command(place: Ground) -> None:
     writer.close()
 
 
-async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(place: Ground) -> None:
-    container = place.warden()
+async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(env: RuntimeEnv) -> None:
+    container = env.warden()
     resource.prlimit((await container.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     with pytest.raises(WardenFileTooLarge):
         await container.write("big", bytes(5_000_000))
-    assert not list(place.workspace().iterdir())
+    assert not list(env.workspace().iterdir())
     await container.write("small", b"x")
 
 
-async def test_it_ends_with_all_that_runs(place: Ground) -> None:
-    container, durations = place.warden(), [sleeper() for _ in range(3)]
+async def test_it_ends_with_all_that_runs(env: RuntimeEnv) -> None:
+    container, durations = env.warden(), [sleeper() for _ in range(3)]
     watched, command, lost = durations
     await container.start("gateway", ["sleep", watched], env={})
     running = asyncio.create_task(container.exec(["sleep", command]))
@@ -130,19 +130,19 @@ async def test_it_ends_with_all_that_runs(place: Ground) -> None:
     assert await asyncio.to_thread(os.waitpid, pid, 0) == (pid, 0)
 
 
-async def test_nothing_of_it_is_inherited(place: Ground) -> None:
-    held = (await place.warden().exec(["ls", "-l", "/proc/self/fd"])).stdout.decode()
+async def test_nothing_of_it_is_inherited(env: RuntimeEnv) -> None:
+    held = (await env.warden().exec(["ls", "-l", "/proc/self/fd"])).stdout.decode()
     assert sorted(line.split()[8] for line in held.splitlines()[1:]) == ["0", "1", "2", "3"]
     assert "socket:" not in held
-    ignored = (await place.warden().exec(["grep", "SigIgn", "/proc/self/status"])).stdout.decode()
+    ignored = (await env.warden().exec(["grep", "SigIgn", "/proc/self/status"])).stdout.decode()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         assert not int(ignored.split()[1], 16) & 1 << (number - 1)
 
 
-async def test_it_stays_within_its_memory(place: Ground) -> None:
-    pid = (await place.warden().ping()).pid
+async def test_it_stays_within_its_memory(env: RuntimeEnv) -> None:
+    pid = (await env.warden().ping()).pid
     for _ in range(50):
-        await place.warden().exec(["true"])
+        await env.warden().exec(["true"])
     status = Path(f"/proc/{pid}/status").read_text()
     assert int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) < 16 * 1024
     assert b"ssl" not in Path(f"/proc/{pid}/maps").read_bytes()
@@ -155,19 +155,19 @@ async def _pour(writer: asyncio.StreamWriter) -> None:
             await writer.drain()
 
 
-async def _answers(place: Ground) -> bool:
+async def _answers(env: RuntimeEnv) -> bool:
     try:
-        return bool(await place.warden().ping())
+        return bool(await env.warden().ping())
     except ContainerNotRunning:
         return False
 
 
-async def test_nothing_of_a_command_stays_whose_client_left_before_the_answer(place: Ground) -> None:
+async def test_nothing_of_a_command_stays_whose_client_left_before_the_answer(env: RuntimeEnv) -> None:
     for _ in range(5):
-        _, writer = await place.runtime.connect(AGENT)
+        _, writer = await env.runtime.connect(AGENT)
         duration = sleeper()
         ask = {"op": "exec", "argv": ["sleep", duration], "timeout": 600, "stdin": False}
         writer.write(json.dumps(ask).encode() + b"\n")
         writer.transport.abort()  # what is written is with the system by now: it is read, and there is nobody to answer
-        assert (await say(place, b'{"op": "ping"}\n'))["ok"]
+        assert (await say(env, b'{"op": "ping"}\n'))["ok"]
         await until(lambda duration=duration: not sleeping(duration))

@@ -14,7 +14,7 @@ from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.warden.transparent_proxy import SyntheticAddresses, dns_answer
-from tests.conformance.runtimes import AGENT, ground
+from tests.conformance.runtimes import AGENT, open_runtime_env
 
 A, AAAA, TXT = 1, 28, 16
 
@@ -145,9 +145,9 @@ async def proxy() -> Proxy:
 
 @pytest.fixture
 async def container(tmp_path: Path, proxy: Proxy) -> AsyncIterator[WardenClient]:
-    async with ground(FakeRuntime, tmp_path) as place:
-        with closing(await place.runtime.listen(AGENT, "proxy", proxy.attend)):
-            container = await place.container(ContainerSpec(AGENT, egress="proxy"))
+    async with open_runtime_env(FakeRuntime, tmp_path) as env:
+        with closing(await env.runtime.listen(AGENT, "proxy", proxy.attend)):
+            container = await env.container(ContainerSpec(AGENT, egress="proxy"))
             mine = (await container.exec(["readlink", "/proc/self/ns/net"])).stdout.decode().strip()
             if mine == str(Path("/proc/self/ns/net").readlink()):
                 pytest.skip("the kernel allows no network of one's own here")

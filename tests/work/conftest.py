@@ -8,7 +8,7 @@ import pytest
 from roost import work
 from roost.core.db import Database
 from roost.work import Operation, OperationLimits, OperationWorker
-from tests.work.stories import Add, Start
+from tests.work.scenarios import Add, Start
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.work import ClaimedOperation, LeaseLost, OperationState, store
-from tests.work.stories import LONG, Add, Held, Start, until
+from tests.work.scenarios import LONG, Add, Held, Start, until
 
 
 async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, add: Add, database: Database) -> None:

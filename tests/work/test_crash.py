@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from roost.core.db import Database
 from roost.work import ClaimedOperation, OperationState
-from tests.work.stories import Add, Start
+from tests.work.scenarios import Add, Start
 
 _WORKER = """
 import asyncio, sys

@@ -5,7 +5,7 @@ import pytest
 
 from roost.core.problem import NotFound, Problem, ServiceUnavailable
 from roost.work import ClaimedOperation, OperationState
-from tests.work.stories import LONG, Add, Failing, Held, Start, once_failed, skip, until
+from tests.work.scenarios import LONG, Add, Failing, Held, Start, once_failed, skip, until
 
 
 class NoSuchThing(NotFound):

@@ -10,7 +10,7 @@ from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.work import LeaseLost, Operation, OperationLimits, OperationNotFound, OperationState, store
 from roost.work.model import FreeSlots
-from tests.work.stories import Add
+from tests.work.scenarios import Add
 
 MINUTE = timedelta(minutes=1)
 

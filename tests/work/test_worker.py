@@ -18,7 +18,7 @@ from roost.work import (
     store,
     worker,
 )
-from tests.work.stories import LONG, Add, Failing, Held, Start, echo, until
+from tests.work.scenarios import LONG, Add, Failing, Held, Start, echo, until
 
 
 async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) -> None:

@@ -16,7 +16,7 @@ from roost.core.seal import UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.house import SEALER
+from tests.agents.lifecycle.lifecycle_env import SEALER
 
 SLACK = Channel("slack", Sensitive("xoxb-1"), Sensitive("xapp-1"), "pairing", ("U1",), enabled=True, bot_name="b")
 WHATSAPP = Channel("whatsapp", Sensitive("any"), None, "open", (), enabled=False)

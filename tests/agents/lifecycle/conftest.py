@@ -1,4 +1,4 @@
-"""A house for each story, and an end to every container that it leaves."""
+"""A server for each story, and an end to every container that it leaves."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.agents.lifecycle.house import House, house
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env
 
 
 @pytest.fixture
@@ -26,6 +26,6 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 @pytest.fixture
-async def home(database: Database, folder: Path) -> AsyncIterator[House]:
-    async with house(database, folder) as made:
+async def env(database: Database, folder: Path) -> AsyncIterator[LifecycleEnv]:
+    async with open_lifecycle_env(database, folder) as made:
         yield made

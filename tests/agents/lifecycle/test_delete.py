@@ -12,7 +12,7 @@ from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.errors import Unauthorised
 from roost.work import OperationState
-from tests.agents.lifecycle.house import House, house, until
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 
 class Stubborn(FakeRuntime):
@@ -27,69 +27,69 @@ class Stubborn(FakeRuntime):
         await super().stop(agent_id, grace)
 
 
-async def test_nothing_is_left(home: House, folder: Path) -> None:
-    agent = await home.create()
-    await home.warden(agent.id).write("mine.txt", b"x")
-    await home.services.delete.delete(agent.id)
-    assert await home.containers() == {}
-    assert home.relays.open_now == set()
+async def test_nothing_is_left(env: LifecycleEnv, folder: Path) -> None:
+    agent = await env.create()
+    await env.warden(agent.id).write("mine.txt", b"x")
+    await env.services.delete.delete(agent.id)
+    assert await env.containers() == {}
+    assert env.relays.open_now == set()
     assert not list(folder.rglob(f"*{agent.id}*"))
-    assert await home.roster.list_all() == []
+    assert await env.roster.list_all() == []
 
 
-async def test_the_token_dies_and_the_agent_is_hidden_at_once(home: House) -> None:
-    agent = await home.create()
-    token = (await home.gateways.read(agent.id)).reveal()
-    await home.gateways.verify(token)
-    deleting = asyncio.create_task(home.services.delete.delete(agent.id))
-    await until(lambda: _hidden(home, agent.id))
-    await until(lambda: _refused(home, token))
+async def test_the_token_dies_and_the_agent_is_hidden_at_once(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    token = (await env.gateways.read(agent.id)).reveal()
+    await env.gateways.verify(token)
+    deleting = asyncio.create_task(env.services.delete.delete(agent.id))
+    await until(lambda: _hidden(env, agent.id))
+    await until(lambda: _refused(env, token))
     await deleting
 
 
-async def test_twice_is_once(home: House) -> None:
-    agent = await home.create()
-    ends = await asyncio.gather(*(home.services.delete.delete(agent.id) for _ in range(5)), return_exceptions=True)
+async def test_twice_is_once(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    ends = await asyncio.gather(*(env.services.delete.delete(agent.id) for _ in range(5)), return_exceptions=True)
     assert ends.count(None) == 1
     assert {type(end) for end in ends if end is not None} == {AgentNotFound}
 
 
 async def test_what_does_not_end_is_tried_again(database: Database, folder: Path) -> None:
     runtime = Stubborn(folder)
-    async with house(database, folder, runtime=runtime) as home:
-        agent = await home.create()
+    async with open_lifecycle_env(database, folder, runtime=runtime) as env:
+        agent = await env.create()
         runtime.refusals = 2  # one for the delete itself, one for its first try
-        await home.services.delete.delete(agent.id)
+        await env.services.delete.delete(agent.id)
         assert runtime.refusals == 0
-        assert await home.containers() == {}
-        assert await home.roster.list_all() == []
+        assert await env.containers() == {}
+        assert await env.roster.list_all() == []
 
 
-async def test_the_operation_can_be_done_twice(home: House) -> None:
-    agent = await home.create()
-    await home.services.delete.delete(agent.id)
-    assert (await home.run(DELETE, agent.id)).state is OperationState.DONE
+async def test_the_operation_can_be_done_twice(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    await env.services.delete.delete(agent.id)
+    assert (await env.run(DELETE, agent.id)).state is OperationState.DONE
 
 
-async def test_a_place_becomes_free(home: House) -> None:
+async def test_a_place_becomes_free(env: LifecycleEnv) -> None:
     for name in ("one", "two"):
-        agent = await home.create(name)
-        await home.services.delete.delete(agent.id)
+        agent = await env.create(name)
+        await env.services.delete.delete(agent.id)
     with pytest.raises(AgentNotFound):
-        await home.services.delete.delete(agent.id)
+        await env.services.delete.delete(agent.id)
 
 
-async def _hidden(home: House, agent_id: str) -> bool:
+async def _hidden(env: LifecycleEnv, agent_id: str) -> bool:
     try:
-        await home.roster.get(agent_id)
+        await env.roster.get(agent_id)
     except AgentNotFound:
         return True
     return False
 
 
-async def _refused(home: House, token: str) -> bool:
+async def _refused(env: LifecycleEnv, token: str) -> bool:
     try:
-        await home.gateways.verify(token)
+        await env.gateways.verify(token)
     except Unauthorised:
         return True
     return False

@@ -7,40 +7,40 @@ import pytest
 from roost.agents.lifecycle.gateway import GatewayFailed
 from roost.agents.registry.model import Agent
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
-from tests.agents.lifecycle.house import House
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 
 SETTINGS = ".roost/fake/settings.json"
 
 
-async def boxed(home: House, name: str = "Ada") -> Agent:
+async def boxed(env: LifecycleEnv, name: str = "Ada") -> Agent:
     """An agent with a container, whose gateway was not started yet."""
-    agent = await home.admitted(name)
-    await home.runtime.start(ContainerSpec(agent.id))
+    agent = await env.admitted(name)
+    await env.runtime.start(ContainerSpec(agent.id))
     return agent
 
 
-async def settings(home: House, agent: Agent) -> dict:
-    return json.loads(await home.warden(agent.id).read(SETTINGS, root="home", limit=10_000))
+async def settings(env: LifecycleEnv, agent: Agent) -> dict:
+    return json.loads(await env.warden(agent.id).read(SETTINGS, root="home", limit=10_000))
 
 
-async def test_it_answers_to_the_internal_token(home: House) -> None:
-    agent = await boxed(home)
-    await home.services.starter.start(agent)
-    assert await home.services.starter.is_up(agent)
+async def test_it_answers_to_the_internal_token(env: LifecycleEnv) -> None:
+    agent = await boxed(env)
+    await env.services.starter.start(agent)
+    assert await env.services.starter.is_up(agent)
     assert (
-        await home.engine.health(home.reach.port_dialer(agent.id), await home.roster.get_internal_token(agent.id))
+        await env.engine.health(env.reach.port_dialer(agent.id), await env.roster.get_internal_token(agent.id))
     ).version
-    (entry,) = [e for e in await home.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
+    (entry,) = [e for e in await env.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
 
 
-async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(home: House) -> None:
-    agent = await boxed(home)
-    await home.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
-    await home.services.starter.start(agent)
-    found = await settings(home, agent)
+async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(env: LifecycleEnv) -> None:
+    agent = await boxed(env)
+    await env.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
+    await env.services.starter.start(agent)
+    found = await settings(env, agent)
     assert found["mine"] == 1
-    assert found["token"] == (await home.roster.get_internal_token(agent.id)).reveal()
+    assert found["token"] == (await env.roster.get_internal_token(agent.id)).reveal()
 
 
 @pytest.mark.parametrize(
@@ -53,36 +53,36 @@ async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(home: 
         "truncate -s 5M settings.json",
     ],
 )
-async def test_whatever_stands_there_instead_counts_as_nothing(home: House, trick: str) -> None:
-    agent = await boxed(home)
+async def test_whatever_stands_there_instead_counts_as_nothing(env: LifecycleEnv, trick: str) -> None:
+    agent = await boxed(env)
     place = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
-    assert (await home.warden(agent.id).exec(["sh", "-c", place])).exit_code == 0
-    await home.services.starter.start(agent)
-    assert (await settings(home, agent))["version"] == "1.0.0"
+    assert (await env.warden(agent.id).exec(["sh", "-c", place])).exit_code == 0
+    await env.services.starter.start(agent)
+    assert (await settings(env, agent))["version"] == "1.0.0"
 
 
-async def test_one_that_exits_tells_its_last_lines(home: House) -> None:
-    agent = await boxed(home, "fail-start")
+async def test_one_that_exits_tells_its_last_lines(env: LifecycleEnv) -> None:
+    agent = await boxed(env, "fail-start")
     with pytest.raises(GatewayFailed) as failure:
-        await home.services.starter.start(agent)
+        await env.services.starter.start(agent)
     first, *lines = failure.value.message.splitlines()
     assert first == "The gateway exited with code 3. Its last lines:"
     assert lines[:2] == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
     assert len(lines) <= 12
-    assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
-    assert not await home.services.starter.is_up(agent)
+    assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
+    assert not await env.services.starter.is_up(agent)
 
 
-async def test_one_that_does_not_answer_is_ended_in_time(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home.engine, "start_deadline", 0.3)
-    agent = await boxed(home, "never-ready")
+async def test_one_that_does_not_answer_is_ended_in_time(env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(env.engine, "start_deadline", 0.3)
+    agent = await boxed(env, "never-ready")
     with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
-        await home.services.starter.start(agent)
-    assert (await home.warden(agent.id).processes())["gateway"].state == "exited"
+        await env.services.starter.start(agent)
+    assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
 
 
-async def test_without_a_box_there_is_no_gateway(home: House) -> None:
-    agent = await home.admitted()
-    assert not await home.services.starter.is_up(agent)
+async def test_without_a_box_there_is_no_gateway(env: LifecycleEnv) -> None:
+    agent = await env.admitted()
+    assert not await env.services.starter.is_up(agent)
     with pytest.raises(ContainerNotRunning):
-        await home.services.starter.start(agent)
+        await env.services.starter.start(agent)

@@ -12,28 +12,28 @@ from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.agents.lifecycle.house import House, house, until
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 CRASH = ["sh", "-c", "exit 9"]
 
 
-async def state(home: House, agent: Agent) -> AgentState:
-    return (await home.roster.get(agent.id)).state
+async def state(env: LifecycleEnv, agent: Agent) -> AgentState:
+    return (await env.roster.get(agent.id)).state
 
 
-async def reaches(home: House, agent: Agent, wanted: AgentState) -> None:
+async def reaches(env: LifecycleEnv, agent: Agent, wanted: AgentState) -> None:
     async def there() -> bool:
-        return await state(home, agent) is wanted
+        return await state(env, agent) is wanted
 
     await until(there)
 
 
 async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as first:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
         containers = await first.containers()
         gateways = [await first.gateway_pid(agent) for agent in agents]
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
         assert await second.containers() == containers
         assert [await second.gateway_pid(agent) for agent in agents] == gateways
         assert {await state(second, agent) for agent in agents} == {AgentState.RUNNING}
@@ -41,22 +41,22 @@ async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Databa
 
 
 async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as first:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agent = await first.create()
         await first.warden(agent.id).write("kept.txt", b"kept")
     await FakeRuntime(folder).stop(agent.id, grace=0)
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
         assert await second.services.starter.is_up(agent)
         assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
 async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folder: Path) -> None:
-    async with house(database, folder) as first:
+    async with open_lifecycle_env(database, folder) as first:
         agent = await first.create()
         containers = await first.containers()
         await first.warden(agent.id).stop("gateway")
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
         assert await second.services.starter.is_up(agent)
         assert await second.containers() == containers
@@ -67,60 +67,58 @@ async def test_strays_are_ended_and_their_files_kept(database: Database, folder:
     await runtime.start(ContainerSpec("stray"))
     file = folder / "agents" / "stray" / "workspace" / "kept.txt"
     file.write_text("kept")
-    async with house(database, folder, reconcile=True) as home:
-        assert await home.containers() == {}
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
+        assert await env.containers() == {}
     assert file.read_text() == "kept"
 
 
 async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as home:
-        agent = await home.create()
-        pid = (await home.containers())[agent.id]
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
+        agent = await env.create()
+        pid = (await env.containers())[agent.id]
         assert pid is not None
-        gateway = (await home.warden(agent.id).processes())["gateway"].pid
+        gateway = (await env.warden(agent.id).processes())["gateway"].pid
         assert gateway is not None
         os.kill(pid, signal.SIGKILL)
         os.killpg(gateway, signal.SIGKILL)  # a real container takes all that is in it along
 
         async def back() -> bool:
-            return (await home.containers()).get(agent.id) not in {None, pid} and await home.services.starter.is_up(
-                agent
-            )
+            return (await env.containers()).get(agent.id) not in {None, pid} and await env.services.starter.is_up(agent)
 
         await until(back)
-        await reaches(home, agent, AgentState.RUNNING)
+        await reaches(env, agent, AgentState.RUNNING)
 
 
 async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_up(
     database: Database, folder: Path
 ) -> None:
-    async with house(database, folder, reconcile=True) as home:
-        agent = await home.create()
-        warden = home.warden(agent.id)
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
+        agent = await env.create()
+        warden = env.warden(agent.id)
         await warden.stop("gateway")
         await warden.start("gateway", CRASH, env={})
-        await reaches(home, agent, AgentState.FAILED)
-        assert "keeps crashing" in str((await home.roster.get(agent.id)).reason)
+        await reaches(env, agent, AgentState.FAILED)
+        assert "keeps crashing" in str((await env.roster.get(agent.id)).reason)
         assert (await warden.processes())["gateway"].restarts >= 3
-        await home.services.starter.start(agent)
-        await reaches(home, agent, AgentState.RUNNING)
-        assert (await home.roster.get(agent.id)).reason is None
+        await env.services.starter.start(agent)
+        await reaches(env, agent, AgentState.RUNNING)
+        assert (await env.roster.get(agent.id)).reason is None
 
 
 async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as home:
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
         with pytest.raises(AgentStartFailed) as failure:
-            await home.create("fail-start")
+            await env.create("fail-start")
         agent = failure.value.agent
-        beside = await home.create("beside")
-        await home.runtime.stop(beside.id, grace=0)
-        await reaches(home, beside, AgentState.RUNNING)  # it has looked
-        assert await state(home, agent) is AgentState.FAILED
-        assert agent.id in await home.containers()
+        beside = await env.create("beside")
+        await env.runtime.stop(beside.id, grace=0)
+        await reaches(env, beside, AgentState.RUNNING)  # it has looked
+        assert await state(env, agent) is AgentState.FAILED
+        assert agent.id in await env.containers()
 
 
 async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as first:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
         with pytest.raises(AgentStartFailed):
             await first.create("fail-start")
@@ -129,19 +127,19 @@ async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(databas
         assert await first.containers() == {}
         assert first.relays.open_now == set()
         assert {agent.state for agent in await first.roster.list_all()} == {AgentState.NOT_RUNNING}
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
         for agent in agents:
             await reaches(second, agent, AgentState.RUNNING)
 
 
 async def test_a_start_under_way_is_not_started_twice(database: Database, folder: Path) -> None:
-    async with house(database, folder) as first:
+    async with open_lifecycle_env(database, folder) as first:
         first.engine.let = False
         starting = asyncio.create_task(first.create())
         await until(first.containers)
         await first.queue.stop(grace=0)
         starting.cancel()
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
         (agent,) = await second.roster.list_all()
         await reaches(second, agent, AgentState.RUNNING)
         assert len(await second.containers()) == 1
@@ -150,10 +148,10 @@ async def test_a_start_under_way_is_not_started_twice(database: Database, folder
 
 async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, folder: Path) -> None:
     """Also when whoever deleted it gave up long ago."""
-    async with house(database, folder) as first:
+    async with open_lifecycle_env(database, folder) as first:
         agent = await first.create()
         await first.db.write(lambda c: first.roster.mark_deleted(c, agent.id))
-    async with house(database, folder, reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
 
         async def erased() -> bool:
             return not await second.roster.list_all()
@@ -164,9 +162,9 @@ async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, fo
 
 
 async def test_trouble_with_one_agent_is_none_for_the_others(database: Database, folder: Path) -> None:
-    async with house(database, folder, reconcile=True) as first:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
         bad, good = await first.create("bad"), await first.create("good")
-    async with house(database, folder) as second:
+    async with open_lifecycle_env(database, folder) as second:
         second.relays.broken.add(bad.id)
         await second.services.reconciler.start()
         await reaches(second, bad, AgentState.FAILED)
@@ -180,9 +178,9 @@ async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database
                 raise RuntimeFailed("it does not end")
             await super().stop(agent_id, grace)
 
-    async with house(database, folder) as first:
+    async with open_lifecycle_env(database, folder) as first:
         bad, good = await first.create("bad"), await first.create("good")
-    async with house(database, folder, runtime=Stuck(folder), reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, runtime=Stuck(folder), reconcile=True) as second:
         await second.services.reconciler.stop()
         assert set(await second.containers()) == {bad.id}
         assert await state(second, good) is AgentState.NOT_RUNNING

@@ -16,135 +16,137 @@ from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.fake import BROKEN
 from roost.work import OperationState
 from roost.work.store import operations
-from tests.agents.lifecycle.house import House, house, until
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 MEMORY = ".roost/fake/memory"
 
 
-async def with_memory(home: House) -> Agent:
-    agent = await home.create()
-    await home.warden(agent.id).write(MEMORY, b"remembered", root="home")
+async def with_memory(env: LifecycleEnv) -> Agent:
+    agent = await env.create()
+    await env.warden(agent.id).write(MEMORY, b"remembered", root="home")
     return agent
 
 
-async def memory(home: House, agent: Agent) -> bytes:
-    return await home.warden(agent.id).read(MEMORY, root="home", limit=100)
+async def memory(env: LifecycleEnv, agent: Agent) -> bytes:
+    return await env.warden(agent.id).read(MEMORY, root="home", limit=100)
 
 
-async def version(home: House, agent: Agent) -> str:
+async def version(env: LifecycleEnv, agent: Agent) -> str:
     """As the running gateway says."""
-    token = await home.roster.get_internal_token(agent.id)
-    return (await home.engine.health(home.reach.port_dialer(agent.id), token)).version
+    token = await env.roster.get_internal_token(agent.id)
+    return (await env.engine.health(env.reach.port_dialer(agent.id), token)).version
 
 
 @pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])
-async def test_to_the_newest(home: House, tag: str | None) -> None:
-    agent = await with_memory(home)
-    updated = await home.services.update(agent.id, tag)
+async def test_to_the_newest(env: LifecycleEnv, tag: str | None) -> None:
+    agent = await with_memory(env)
+    updated = await env.services.update(agent.id, tag)
     assert updated == UpdateResult(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
-    after = await home.roster.get(agent.id)
+    after = await env.roster.get(agent.id)
     assert (after.state, after.engine_version) == (AgentState.RUNNING, "1.1.0")
-    assert await version(home, agent) == "1.1.0"
-    assert await memory(home, agent) == b"remembered"
+    assert await version(env, agent) == "1.1.0"
+    assert await memory(env, agent) == b"remembered"
 
 
-async def test_again_is_nothing_to_do(home: House) -> None:
-    agent = await home.create()
-    await home.services.update(agent.id)
-    gateway = await home.gateway_pid(agent)
-    assert await home.services.update(agent.id) == UpdateResult(True, "1.1.0", "1.1.0", "Already at 1.1.0")
-    assert await home.gateway_pid(agent) == gateway
+async def test_again_is_nothing_to_do(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    await env.services.update(agent.id)
+    gateway = await env.gateway_pid(agent)
+    assert await env.services.update(agent.id) == UpdateResult(True, "1.1.0", "1.1.0", "Already at 1.1.0")
+    assert await env.gateway_pid(agent) == gateway
 
 
-async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_state(home: House) -> None:
-    agent = await with_memory(home)
-    updated = await home.services.update(agent.id, BROKEN)
+async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_state(env: LifecycleEnv) -> None:
+    agent = await with_memory(env)
+    updated = await env.services.update(agent.id, BROKEN)
     assert (updated.success, updated.previous_version, updated.new_version) == (False, "1.0.0", "1.0.0")
     assert "exited with code 3" in updated.output
-    after = await home.roster.get(agent.id)
+    after = await env.roster.get(agent.id)
     assert (after.state, after.engine_version, after.reason) == (AgentState.RUNNING, "1.0.0", None)
-    assert await version(home, agent) == "1.0.0"
-    assert await memory(home, agent) == b"remembered"
+    assert await version(env, agent) == "1.0.0"
+    assert await memory(env, agent) == b"remembered"
 
 
-async def test_one_state_is_kept_and_no_more(home: House) -> None:
-    agent = await with_memory(home)
+async def test_one_state_is_kept_and_no_more(env: LifecycleEnv) -> None:
+    agent = await with_memory(env)
     for tag in (BROKEN, "1.1.0"):
-        await home.services.update(agent.id, tag)
-        assert len(await home.warden(agent.id).list(".roost/saved", root="home")) == 1
+        await env.services.update(agent.id, tag)
+        assert len(await env.warden(agent.id).list(".roost/saved", root="home")) == 1
 
 
-async def test_an_install_that_fails_leaves_the_gateway_as_it_is(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_install_that_fails_leaves_the_gateway_as_it_is(
+    env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise EngineInstallFailed("npm said https://user:password@registry is down")
 
-    agent = await home.create()
-    gateway = await home.gateway_pid(agent)
-    monkeypatch.setattr(home.engine, "install", broken)
-    updated = await home.services.update(agent.id)
+    agent = await env.create()
+    gateway = await env.gateway_pid(agent)
+    monkeypatch.setattr(env.engine, "install", broken)
+    updated = await env.services.update(agent.id)
     assert (updated.success, updated.new_version) == (False, "1.0.0")
     assert "password" not in updated.output
-    assert await home.gateway_pid(agent) == gateway
+    assert await env.gateway_pid(agent) == gateway
 
 
-async def test_a_state_that_cannot_be_put_aside_is_not_risked(home: House) -> None:
-    agent = await with_memory(home)
+async def test_a_state_that_cannot_be_put_aside_is_not_risked(env: LifecycleEnv) -> None:
+    agent = await with_memory(env)
     made = ["sh", "-c", "cd $HOME/.roost && rm -rf saved && mkfifo fake/pipe && ln -s /proc saved"]
-    assert (await home.warden(agent.id).exec(made)).exit_code == 0
-    updated = await home.services.update(agent.id, "1.1.0")
+    assert (await env.warden(agent.id).exec(made)).exit_code == 0
+    updated = await env.services.update(agent.id, "1.1.0")
     assert updated.success is True  # a link in its place is removed, what it leads to is not
-    assert await memory(home, agent) == b"remembered"
+    assert await memory(env, agent) == b"remembered"
 
 
-async def test_a_failed_agent_can_be_updated(home: House) -> None:
-    agent = await home.create()
-    await home.runtime.stop(agent.id, grace=0)
-    assert (await home.services.update(agent.id)).success is True
-    assert await version(home, agent) == "1.1.0"
+async def test_a_failed_agent_can_be_updated(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    await env.runtime.stop(agent.id, grace=0)
+    assert (await env.services.update(agent.id)).success is True
+    assert await version(env, agent) == "1.1.0"
 
 
 @pytest.mark.parametrize("tag", ["1.2.0", "newest", "../1.1.0"])
-async def test_only_what_exists_is_a_version(home: House, tag: str) -> None:
-    agent = await home.create()
+async def test_only_what_exists_is_a_version(env: LifecycleEnv, tag: str) -> None:
+    agent = await env.create()
     with pytest.raises(InvalidEngineVersion):
-        await home.services.update(agent.id, tag)
+        await env.services.update(agent.id, tag)
 
 
-async def test_several_at_once_end_at_that_version(home: House) -> None:
-    agent = await home.create()
-    done = await asyncio.gather(*(home.services.update(agent.id) for _ in range(5)))
+async def test_several_at_once_end_at_that_version(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    done = await asyncio.gather(*(env.services.update(agent.id) for _ in range(5)))
     assert {update.new_version for update in done} == {"1.1.0"}
-    assert await version(home, agent) == "1.1.0"
+    assert await version(env, agent) == "1.1.0"
 
 
-async def test_nobody_cannot_be_updated(home: House) -> None:
+async def test_nobody_cannot_be_updated(env: LifecycleEnv) -> None:
     with pytest.raises(AgentNotFound):
-        await home.services.update("nobody")
-    assert (await home.run(UPDATE, "nobody", {"to": "1.1.0"})).state is OperationState.DONE
+        await env.services.update("nobody")
+    assert (await env.run(UPDATE, "nobody", {"to": "1.1.0"})).state is OperationState.DONE
 
 
-async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(home: House) -> None:
-    agent = await home.create()
-    home.engine.let = False
-    updating = asyncio.create_task(home.services.update(agent.id))
-    await until(lambda: _runs_at(home, agent, "1.1.0"))
-    await home.services.delete.delete(agent.id)
+async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    env.engine.let = False
+    updating = asyncio.create_task(env.services.update(agent.id))
+    await until(lambda: _runs_at(env, agent, "1.1.0"))
+    await env.services.delete.delete(agent.id)
     with pytest.raises(AgentNotFound):
         await updating
-    assert await home.containers() == {}
+    assert await env.containers() == {}
 
 
 @pytest.mark.parametrize("holds", [True, False])
 async def test_the_next_process_finishes_what_was_cut_off(database: Database, folder: Path, holds: bool) -> None:
     """Killed while the new version comes up: the next process goes on, or leads back if it does not come up there."""
-    async with house(database, folder, lease=0.3) as first:
+    async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
         updating = asyncio.create_task(first.services.update(agent.id))
         await until(lambda: _runs_at(first, agent, "1.1.0"))
         await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
         await first.queue.stop(grace=0)
-        async with house(database, folder) as second:
+        async with open_lifecycle_env(database, folder) as second:
             second.engine.install("1.1.0", lambda *_: None)
             second.engine.unfit = frozenset() if holds else frozenset({"1.1.0"})
             done = await updating
@@ -157,7 +159,7 @@ async def test_the_next_process_finishes_what_was_cut_off(database: Database, fo
 
 
 async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None:
-    async with house(database, folder, lease=0.3) as first:
+    async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
         updating = asyncio.create_task(first.services.update(agent.id, BROKEN))
@@ -165,35 +167,35 @@ async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None
         await until(lambda: _runs_at(first, agent, "1.0.0"))
         await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
         await first.queue.stop(grace=0)
-        async with house(database, folder) as second:
+        async with open_lifecycle_env(database, folder) as second:
             done = await updating
             assert (done.success, done.new_version) == (False, "1.0.0")
             assert await version(second, agent) == "1.0.0"
             assert await memory(second, agent) == b"remembered"
 
 
-async def test_where_nothing_comes_up_again_the_agent_has_failed(home: House) -> None:
-    agent = await home.create()
-    home.engine.install(BROKEN, lambda *_: None)
-    done = asyncio.create_task(home.run(UPDATE, agent.id, {"to": BROKEN}))
-    home.engine.unfit = frozenset({"1.0.0"})
+async def test_where_nothing_comes_up_again_the_agent_has_failed(env: LifecycleEnv) -> None:
+    agent = await env.create()
+    env.engine.install(BROKEN, lambda *_: None)
+    done = asyncio.create_task(env.run(UPDATE, agent.id, {"to": BROKEN}))
+    env.engine.unfit = frozenset({"1.0.0"})
     assert (await done).state is OperationState.FAILED
-    failed = await home.roster.get(agent.id)
+    failed = await env.roster.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, "1.0.0")
     assert "did not hold" in (failed.reason or "")
     assert "failed too" in (failed.reason or "")
 
 
-async def _runs_at(home: House, agent: Agent, wanted: str) -> bool:
+async def _runs_at(env: LifecycleEnv, agent: Agent, wanted: str) -> bool:
     """Whether the agent's gateway answers at that version, whatever the server makes of it."""
-    if (await home.roster.get(agent.id)).engine_version != wanted:
+    if (await env.roster.get(agent.id)).engine_version != wanted:
         return False
     try:
-        return await version(home, agent) == wanted
+        return await version(env, agent) == wanted
     except Problem:  # not yet
         return False
 
 
-async def _returning(home: House) -> bool:
-    steps = await home.db.read(lambda c: c.execute(sa.select(operations.c.payload)).scalars().all())
+async def _returning(env: LifecycleEnv) -> bool:
+    steps = await env.db.read(lambda c: c.execute(sa.select(operations.c.payload)).scalars().all())
     return any(step and step.get("phase") == "return" for step in steps)

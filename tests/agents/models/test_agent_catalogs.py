@@ -12,7 +12,7 @@ from roost.agents.models.errors import UnknownModel
 from roost.agents.models.listing import ModelListing
 from roost.agents.models.model import AgentProviders
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
-from tests.agents.models.house import Puppet
+from tests.agents.models.model_env import Puppet
 from tests.drivers.model.local import until
 
 

@@ -12,7 +12,7 @@ from roost.core.db import Database
 from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.web.json_tokens import MOST
-from tests.agents.models.house import House, Puppet, housed, piece
+from tests.agents.models.model_env import ModelEnv, Puppet, open_model_env, piece
 from tests.drivers.model.local import serving, until
 
 CHAT = "/v0/llm/v1/chat/completions"
@@ -21,22 +21,22 @@ STREAM = {**BODY, "stream": True}
 
 
 class Rig:
-    def __init__(self, house: House, puppet: Puppet, client: httpx2.AsyncClient, relay: httpx2.AsyncClient) -> None:
-        self.house, self.puppet, self.client, self.relay = house, puppet, client, relay
+    def __init__(self, env: ModelEnv, puppet: Puppet, client: httpx2.AsyncClient, relay: httpx2.AsyncClient) -> None:
+        self.env, self.puppet, self.client, self.relay = env, puppet, client, relay
 
     async def idle(self) -> None:
         """No request holds a slot any more."""
-        await until(lambda: self.house.gateway.running_requests == {})
+        await until(lambda: self.env.gateway.running_requests == {})
 
 
 @pytest.fixture
 async def rig(database: Database) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         puppet = Puppet()
-        house = await stack.enter_async_context(housed(database, [puppet, ScriptedUpstream()], idle=5.0))
-        url = await stack.enter_async_context(serving(house))
-        relay_url = await stack.enter_async_context(serving(house.relayed))
-        headers = {"Authorization": f"Bearer {house.key.reveal()}"}
+        env = await stack.enter_async_context(open_model_env(database, [puppet, ScriptedUpstream()], idle=5.0))
+        url = await stack.enter_async_context(serving(env))
+        relay_url = await stack.enter_async_context(serving(env.relayed))
+        headers = {"Authorization": f"Bearer {env.key.reveal()}"}
         limits = httpx2.Limits(max_connections=None)
         clients = [
             await stack.enter_async_context(
@@ -44,8 +44,8 @@ async def rig(database: Database) -> AsyncIterator[Rig]:
             )
             for base, h in ((url, headers), (relay_url, {}))
         ]
-        yield Rig(house, puppet, *clients)
-        await until(lambda: house.gateway.running_requests == {})
+        yield Rig(env, puppet, *clients)
+        await until(lambda: env.gateway.running_requests == {})
 
 
 def _events(text: str) -> list[Any]:
@@ -195,11 +195,11 @@ async def test_who_may_enter(rig: Rig) -> None:
 
 
 async def test_requests_count_for_who_made_them(rig: Rig) -> None:
-    token = {"Authorization": f"Bearer {rig.house.token.reveal()}"}
+    token = {"Authorization": f"Bearer {rig.env.token.reveal()}"}
     await rig.client.post(CHAT, json=BODY)
     await rig.client.post(CHAT, json=BODY, headers=token)
     await rig.relay.post(CHAT, json=STREAM)
-    usage = await rig.house.gateway.list_usage(rig.house.tenant_id)
+    usage = await rig.env.gateway.list_usage(rig.env.tenant_id)
     assert [(one.agent_id, one.requests) for one in usage] == [("", 1), ("agent-1", 2)]
 
 
@@ -237,14 +237,14 @@ async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(rig: 
     url = rig.relay.base_url
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
-    await until(lambda: rig.house.gateway.running_requests == {"agent-1": 1})
+    await until(lambda: rig.env.gateway.running_requests == {"agent-1": 1})
     writer.close()
     await rig.idle()
     assert await reader.read() == b""
 
 
 async def test_the_description_of_the_api_tells_bodies_and_answers(rig: Rig) -> None:
-    paths = rig.house.app.openapi()["paths"]
+    paths = rig.env.app.openapi()["paths"]
     chat = paths[CHAT]["post"]
     assert chat["requestBody"]["content"]["application/json"]["schema"]["required"] == ["model", "messages"]
     assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}

@@ -9,7 +9,7 @@ from roost.agents.models.listing import ModelListing
 from roost.agents.models.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
 from roost.core import clock
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
-from tests.agents.models.house import Puppet
+from tests.agents.models.model_env import Puppet
 
 
 class Clock:

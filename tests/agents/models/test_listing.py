@@ -4,7 +4,7 @@ import pytest
 
 from roost.agents.models.listing import ModelListing
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
-from tests.agents.models.house import Puppet
+from tests.agents.models.model_env import Puppet
 
 
 async def test_many_who_ask_at_once_make_one_question() -> None:

@@ -13,7 +13,7 @@ from roost.core.db import Database
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import UpstreamLimited, UpstreamUnavailable
 from roost.identity.caller import Caller, CallerKind
-from tests.agents.models.house import Puppet, piece
+from tests.agents.models.model_env import Puppet, piece
 from tests.drivers.model.local import until
 
 AGENT = Caller(CallerKind.RELAY, "t", agent_id="a")

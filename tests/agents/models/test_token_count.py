@@ -4,7 +4,7 @@ import pytest
 
 from roost.agents.models.token_count import TokenCount
 from roost.drivers.model.chat import ChatRequest
-from tests.agents.models.house import piece
+from tests.agents.models.model_env import piece
 
 REQUEST = ChatRequest.model_validate({"model": "m", "messages": [{"role": "user", "content": "x" * 40}]})
 

@@ -1,4 +1,4 @@
-"""The roster on both databases: quotas that hold under any rush, states that move only as drawn (case B5)."""
+"""The registry on both databases: quotas that hold under any rush, states that move only as drawn (case B5)."""
 
 import asyncio
 

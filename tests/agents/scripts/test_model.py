@@ -1,4 +1,4 @@
-"""A script as it is now: what was noted, and what the box says."""
+"""A script as it is now: what was noted, and what the container says."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

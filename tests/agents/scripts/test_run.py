@@ -1,4 +1,4 @@
-"""The scripts of real agents, run in their boxes: to the end, anew, cut off, and with manifests that mean harm."""
+"""The scripts of real agents, run in their containers: to the end, anew, cut off, and with manifests that mean harm."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pytest
 from roost.agents.registry.model import Agent
 from roost.agents.scripts.model import ScriptState, ScriptStatus
 from roost.core.db import Database
-from tests.agents.lifecycle.house import House, house, until
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 PENDING, RUNNING, SUCCESS, FAILED = (
     ScriptState.PENDING,
@@ -20,91 +20,91 @@ PENDING, RUNNING, SUCCESS, FAILED = (
 )
 
 
-async def run(home: House, agent: Agent, manifest: object, *, rebuild: bool = True) -> Mapping[str, ScriptStatus]:
+async def run(env: LifecycleEnv, agent: Agent, manifest: object, *, rebuild: bool = True) -> Mapping[str, ScriptStatus]:
     """Write the manifest, have its scripts run, and see how they are when the operation is over."""
     raw = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
-    await home.warden(agent.id).write("manifest.json", raw)
-    return await again(home, agent, rebuild=rebuild)
+    await env.warden(agent.id).write("manifest.json", raw)
+    return await again(env, agent, rebuild=rebuild)
 
 
-async def again(home: House, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
-    await home.db.write(lambda connection: home.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
-    home.queue.wake()
-    await home.quiet(agent)
-    return await home.services.scripts.list(agent.id)
+async def again(env: LifecycleEnv, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
+    await env.db.write(lambda connection: env.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
+    env.queue.wake()
+    await env.quiet(agent)
+    return await env.services.scripts.list(agent.id)
 
 
-async def said(home: House, agent: Agent, source: str) -> list[str]:
-    return [line.text for line in await home.warden(agent.id).logs(source=source)]
+async def said(env: LifecycleEnv, agent: Agent, source: str) -> list[str]:
+    return [line.text for line in await env.warden(agent.id).logs(source=source)]
 
 
 def scripts(build: Any = None, start: Any = None) -> dict[str, Any]:
     return {"version": 1, "scripts": {"build": build, "start": start}}
 
 
-async def test_build_and_then_start(home: House) -> None:
-    agent = await home.settled()
+async def test_build_and_then_start(env: LifecycleEnv) -> None:
+    agent = await env.settled()
     build = "pwd; echo __AGENT_HOST__ > built; echo $GIVEN"
-    seen = await run(home, agent, scripts(build, "cat built; exec sleep 1000"))
+    seen = await run(env, agent, scripts(build, "cat built; exec sleep 1000"))
     assert (seen["build"].state, seen["build"].exit_code, seen["build"].reason) == (SUCCESS, 0, None)
     assert seen["start"].state is RUNNING
     assert seen["build"].started_at is not None
     assert seen["build"].finished_at is not None
-    assert (await said(home, agent, "build"))[1] == "value of GIVEN"
-    await until(lambda: said(home, agent, "start"))
-    assert await said(home, agent, "start") == [f"{agent.id}.agents.localhost"]
+    assert (await said(env, agent, "build"))[1] == "value of GIVEN"
+    await until(lambda: said(env, agent, "start"))
+    assert await said(env, agent, "start") == [f"{agent.id}.agents.localhost"]
 
 
-async def test_a_build_is_done_once_for_a_manifest(home: House) -> None:
-    agent = await home.settled()
+async def test_a_build_is_done_once_for_a_manifest(env: LifecycleEnv) -> None:
+    agent = await env.settled()
     manifest = scripts("echo x >> builds", "exec sleep 1000")
-    await run(home, agent, manifest, rebuild=False)
-    first = (await home.warden(agent.id).processes())["start"].pid
-    await home.services.restart(agent.id)
-    await home.quiet(agent)
-    assert await home.warden(agent.id).read("builds", limit=10) == b"x\n"
-    assert (await home.warden(agent.id).processes())["start"].pid != first  # what it is given may have changed
-    await run(home, agent, {**manifest, "changed": True}, rebuild=False)
-    assert await home.warden(agent.id).read("builds", limit=10) == b"x\nx\n"
-    await again(home, agent, rebuild=True)
-    assert await home.warden(agent.id).read("builds", limit=10) == b"x\nx\nx\n"
+    await run(env, agent, manifest, rebuild=False)
+    first = (await env.warden(agent.id).processes())["start"].pid
+    await env.services.restart(agent.id)
+    await env.quiet(agent)
+    assert await env.warden(agent.id).read("builds", limit=10) == b"x\n"
+    assert (await env.warden(agent.id).processes())["start"].pid != first  # what it is given may have changed
+    await run(env, agent, {**manifest, "changed": True}, rebuild=False)
+    assert await env.warden(agent.id).read("builds", limit=10) == b"x\nx\n"
+    await again(env, agent, rebuild=True)
+    assert await env.warden(agent.id).read("builds", limit=10) == b"x\nx\nx\n"
 
 
-async def test_a_build_that_fails_starts_nothing(home: House) -> None:
-    agent = await home.settled()
-    await run(home, agent, scripts("true", "exec sleep 1000"))
-    seen = await run(home, agent, scripts("echo broken; exit 3", "exec sleep 1000"))
+async def test_a_build_that_fails_starts_nothing(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await run(env, agent, scripts("true", "exec sleep 1000"))
+    seen = await run(env, agent, scripts("echo broken; exit 3", "exec sleep 1000"))
     assert (seen["build"].state, seen["build"].exit_code, seen["build"].reason) == (FAILED, 3, "It ended with code 3")
     assert seen["start"].state is FAILED
-    assert (await home.warden(agent.id).processes())["start"].state == "exited"
+    assert (await env.warden(agent.id).processes())["start"].state == "exited"
 
 
 async def test_a_build_that_takes_too_long_is_ended_with_all_it_began(database: Database, folder: Path) -> None:
-    async with house(database, folder, build=0.3) as home:
-        agent = await home.settled()
-        seen = await run(home, agent, scripts("sleep 777 & sleep 778"))
+    async with open_lifecycle_env(database, folder, build=0.3) as env:
+        agent = await env.settled()
+        seen = await run(env, agent, scripts("sleep 777 & sleep 778"))
         assert (seen["build"].state, seen["build"].exit_code) == (FAILED, 124)
         assert "longer than" in (seen["build"].reason or "")
-        ended = await home.warden(agent.id).exec(["pgrep", "-f", "^sleep 77[78]$"])
+        ended = await env.warden(agent.id).exec(["pgrep", "-f", "^sleep 77[78]$"])
         assert ended.stdout == b""
 
 
-async def test_a_start_script_that_ends_is_told_and_started_again(home: House) -> None:
-    agent = await home.settled()
-    await run(home, agent, scripts(start="exit 5"))
-    await until(lambda: _failed(home, agent))
-    seen = await home.services.scripts.list(agent.id)
+async def test_a_start_script_that_ends_is_told_and_started_again(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await run(env, agent, scripts(start="exit 5"))
+    await until(lambda: _failed(env, agent))
+    seen = await env.services.scripts.list(agent.id)
     assert seen["start"].exit_code == 5
     assert seen["build"].state is ScriptState.NOT_CONFIGURED
 
 
-async def test_a_manifest_that_goes_takes_its_scripts_along(home: House) -> None:
-    agent = await home.settled()
-    await run(home, agent, scripts("true", "exec sleep 1000"))
-    await home.warden(agent.id).exec(["rm", "manifest.json"])
-    seen = await again(home, agent, rebuild=False)
+async def test_a_manifest_that_goes_takes_its_scripts_along(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await run(env, agent, scripts("true", "exec sleep 1000"))
+    await env.warden(agent.id).exec(["rm", "manifest.json"])
+    seen = await again(env, agent, rebuild=False)
     assert {script.state for script in seen.values()} == {ScriptState.NOT_CONFIGURED}
-    assert (await home.warden(agent.id).processes())["start"].state == "exited"
+    assert (await env.warden(agent.id).processes())["start"].state == "exited"
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ async def test_a_manifest_that_goes_takes_its_scripts_along(home: House) -> None
         ('printf \'{"scripts": {"build": "a\\\\u0000"}}\' > manifest.json', "NUL"),
     ],
 )
-async def test_a_manifest_that_means_harm_is_a_reason(home: House, make: str, reason: str) -> None:
-    agent = await home.settled()
-    assert (await home.warden(agent.id).exec(["sh", "-c", f"rm -rf manifest.json; {make}"])).exit_code == 0
-    seen = await again(home, agent, rebuild=True)
+async def test_a_manifest_that_means_harm_is_a_reason(env: LifecycleEnv, make: str, reason: str) -> None:
+    agent = await env.settled()
+    assert (await env.warden(agent.id).exec(["sh", "-c", f"rm -rf manifest.json; {make}"])).exit_code == 0
+    seen = await again(env, agent, rebuild=True)
     assert {script.state for script in seen.values()} == {FAILED}
     assert reason in (seen["build"].reason or "")
 
 
 async def test_a_build_goes_on_while_the_server_is_away(database: Database, folder: Path) -> None:
-    async with house(database, folder, lease=0.3) as first:
+    async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build, "exec sleep 1000")).encode())
@@ -137,7 +137,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
         await until(lambda: _is(first, agent, "build", RUNNING))
         pid = (await first.warden(agent.id).processes())["build"].pid
         await first.queue.stop(grace=0)
-        async with house(database, folder) as second:
+        async with open_lifecycle_env(database, folder) as second:
             assert (await second.warden(agent.id).processes())["build"].pid == pid
             await second.warden(agent.id).write("go", b"")
             await second.quiet(agent)
@@ -147,7 +147,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
 
 
 async def test_a_build_that_ended_while_the_server_was_away(database: Database, folder: Path) -> None:
-    async with house(database, folder, lease=0.3) as first:
+    async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done; exit 9"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build)).encode())
@@ -156,20 +156,20 @@ async def test_a_build_that_ended_while_the_server_was_away(database: Database, 
         await first.queue.stop(grace=0)
         await first.warden(agent.id).write("go", b"")
         await until(lambda: _over(first, agent))
-        async with house(database, folder) as second:
+        async with open_lifecycle_env(database, folder) as second:
             await second.quiet(agent)
             seen = await second.services.scripts.list(agent.id)
             assert (seen["build"].state, seen["build"].exit_code) == (FAILED, 9)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
 
-async def _is(home: House, agent: Agent, name: str, state: ScriptState) -> bool:
-    return (await home.services.scripts.list(agent.id))[name].state is state
+async def _is(env: LifecycleEnv, agent: Agent, name: str, state: ScriptState) -> bool:
+    return (await env.services.scripts.list(agent.id))[name].state is state
 
 
-async def _failed(home: House, agent: Agent) -> bool:
-    return await _is(home, agent, "start", FAILED)
+async def _failed(env: LifecycleEnv, agent: Agent) -> bool:
+    return await _is(env, agent, "start", FAILED)
 
 
-async def _over(home: House, agent: Agent) -> bool:
-    return (await home.warden(agent.id).processes())["build"].state == "exited"
+async def _over(env: LifecycleEnv, agent: Agent) -> bool:
+    return (await env.warden(agent.id).processes())["build"].state == "exited"

@@ -1,4 +1,4 @@
-"""When scripts run: at a start, at a retry, and not for an agent that has no box."""
+"""When scripts run: at a start, at a retry, and not for an agent that has no container."""
 
 import asyncio
 import json
@@ -9,73 +9,73 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.scripts.errors import ScriptLaunchFailed
 from roost.agents.scripts.model import OPERATION_KIND, ScriptState, operation_subject
 from roost.work import OperationState, add
-from tests.agents.lifecycle.house import House, until
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
 
 
 def manifest(build: str, start: str) -> bytes:
     return json.dumps({"scripts": {"build": build, "start": start}}).encode()
 
 
-async def test_nothing_is_configured_at_first(home: House) -> None:
-    agent = await home.settled()
-    await home.quiet(agent)
-    assert {one.state for one in (await home.services.scripts.list(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
+async def test_nothing_is_configured_at_first(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.quiet(agent)
+    assert {one.state for one in (await env.services.scripts.list(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
 
 
-async def test_a_start_of_the_agent_runs_them(home: House) -> None:
-    agent = await home.settled()
-    await home.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
-    await home.runtime.stop(agent.id, grace=0)
-    assert (await home.services.scripts.list(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
-    await home.services.restart(agent.id)
-    await home.quiet(agent)
-    seen = await home.services.scripts.list(agent.id)
+async def test_a_start_of_the_agent_runs_them(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
+    await env.runtime.stop(agent.id, grace=0)
+    assert (await env.services.scripts.list(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
+    await env.services.restart(agent.id)
+    await env.quiet(agent)
+    seen = await env.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
-    await home.runtime.stop(agent.id, grace=0)
-    seen = await home.services.scripts.list(agent.id)
+    await env.runtime.stop(agent.id, grace=0)
+    seen = await env.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.PENDING)
 
 
-async def test_a_retry_ends_the_build_that_runs(home: House) -> None:
-    agent = await home.settled()
-    await home.warden(agent.id).write("manifest.json", manifest("echo $$; exec sleep 1000", "true"))
-    await home.services.scripts.retry(agent.id)
-    await until(lambda: _builds(home, agent.id))
-    await home.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
-    await home.services.scripts.retry(agent.id)
-    await home.quiet(agent)
-    seen = await home.services.scripts.list(agent.id)
+async def test_a_retry_ends_the_build_that_runs(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.warden(agent.id).write("manifest.json", manifest("echo $$; exec sleep 1000", "true"))
+    await env.services.scripts.retry(agent.id)
+    await until(lambda: _builds(env, agent.id))
+    await env.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
+    await env.services.scripts.retry(agent.id)
+    await env.quiet(agent)
+    seen = await env.services.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
 
 
-async def test_retries_do_not_queue_up(home: House) -> None:
-    agent = await home.settled()
-    await home.warden(agent.id).write("manifest.json", manifest("echo x >> builds", ""))
-    await asyncio.gather(*(home.services.scripts.retry(agent.id) for _ in range(20)))
-    await home.quiet(agent)
-    assert len(await home.warden(agent.id).read("builds", limit=100)) < 2 * 20
+async def test_retries_do_not_queue_up(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.warden(agent.id).write("manifest.json", manifest("echo x >> builds", ""))
+    await asyncio.gather(*(env.services.scripts.retry(agent.id) for _ in range(20)))
+    await env.quiet(agent)
+    assert len(await env.warden(agent.id).read("builds", limit=100)) < 2 * 20
 
 
-async def test_without_a_box_there_is_no_retry(home: House) -> None:
-    agent = await home.settled()
-    await home.runtime.stop(agent.id, grace=0)
+async def test_without_a_box_there_is_no_retry(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.runtime.stop(agent.id, grace=0)
     with pytest.raises(ScriptLaunchFailed):
-        await home.services.scripts.retry(agent.id)
+        await env.services.scripts.retry(agent.id)
     with pytest.raises(AgentNotFound):
-        await home.services.scripts.retry("nobody")
+        await env.services.scripts.retry("nobody")
 
 
-async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(home: House) -> None:
-    agent = await home.settled()
-    await home.warden(agent.id).write("manifest.json", manifest("exec sleep 1000", ""))
-    await home.services.scripts.retry(agent.id)
-    await until(lambda: _builds(home, agent.id))
-    await home.services.delete.delete(agent.id)
-    await home.quiet(agent)
-    run = await home.db.write(lambda connection: add(connection, OPERATION_KIND, operation_subject("nobody")).id)
-    home.queue.wake()
-    assert (await home.queue.wait(run, 10)).state is OperationState.DONE
+async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(env: LifecycleEnv) -> None:
+    agent = await env.settled()
+    await env.warden(agent.id).write("manifest.json", manifest("exec sleep 1000", ""))
+    await env.services.scripts.retry(agent.id)
+    await until(lambda: _builds(env, agent.id))
+    await env.services.delete.delete(agent.id)
+    await env.quiet(agent)
+    run = await env.db.write(lambda connection: add(connection, OPERATION_KIND, operation_subject("nobody")).id)
+    env.queue.wake()
+    assert (await env.queue.wait(run, 10)).state is OperationState.DONE
 
 
-async def _builds(home: House, agent_id: str) -> bool:
-    return (await home.services.scripts.list(agent_id))["build"].state is ScriptState.RUNNING
+async def _builds(env: LifecycleEnv, agent_id: str) -> bool:
+    return (await env.services.scripts.list(agent_id))["build"].state is ScriptState.RUNNING

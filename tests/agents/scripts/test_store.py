@@ -10,7 +10,7 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.house import SEALER
+from tests.agents.lifecycle.lifecycle_env import SEALER
 
 DONE = ScriptStatus(ScriptState.SUCCESS, None, 0, "d" * 64, clock.utc_now(), clock.utc_now())
 

@@ -32,7 +32,7 @@ from roost.identity.caller import Plan
 KEY = Sensitive(bytes(32))
 
 
-class Office:
+class SecretsEnv:
     """A tenant with secrets and agents."""
 
     def __init__(self, db: Database, sealer: Sealer | None = None) -> None:
@@ -72,8 +72,8 @@ class Office:
 
 
 @pytest.fixture
-def office(database: Database) -> Office:
-    return Office(database)
+def env(database: Database) -> SecretsEnv:
+    return SecretsEnv(database)
 
 
 async def outcome(doing: Awaitable[object]) -> type | None:
@@ -84,188 +84,188 @@ async def outcome(doing: Awaitable[object]) -> type | None:
     return None
 
 
-async def test_a_secret_is_listed_without_its_value_and_a_variable_with_it(office: Office) -> None:
-    await office.add("B_SECRET", "hush")
-    variable = await office.add("A_VARIABLE", "shown", SecretKind.VARIABLE)
-    agent = office.agent()
-    await office.attach(agent, variable)
-    (first, second), limit = await office.secrets.list(office.tenant)
+async def test_a_secret_is_listed_without_its_value_and_a_variable_with_it(env: SecretsEnv) -> None:
+    await env.add("B_SECRET", "hush")
+    variable = await env.add("A_VARIABLE", "shown", SecretKind.VARIABLE)
+    agent = env.agent()
+    await env.attach(agent, variable)
+    (first, second), limit = await env.secrets.list(env.tenant)
     assert (first.secret, first.agents, first.value) == (variable, {agent: "a"}, Sensitive("shown"))
     assert (second.secret.name, second.agents, second.value) == ("B_SECRET", {}, None)
     assert limit == 100
 
 
-async def test_of_many_with_one_name_one_is_made(office: Office) -> None:
-    outcomes = await asyncio.gather(*(outcome(office.add("SAME")) for _ in range(12)))
+async def test_of_many_with_one_name_one_is_made(env: SecretsEnv) -> None:
+    outcomes = await asyncio.gather(*(outcome(env.add("SAME")) for _ in range(12)))
     assert outcomes.count(None) == 1
     assert outcomes.count(DuplicateSecretName) == 11
-    await office.add("SAME", tenant=office.of("other"))
+    await env.add("SAME", tenant=env.of("other"))
 
 
-async def test_the_limit_holds_in_a_rush(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_limit_holds_in_a_rush(env: SecretsEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "SECRET_LIMIT", dict.fromkeys(Plan, 5))
-    outcomes = await asyncio.gather(*(outcome(office.add(f"N{number}")) for number in range(12)))
+    outcomes = await asyncio.gather(*(outcome(env.add(f"N{number}")) for number in range(12)))
     assert outcomes.count(None) == 5
     assert outcomes.count(SecretLimitReached) == 7
 
 
-async def test_an_update_is_a_new_version(office: Office) -> None:
-    secret, agent = await office.add("A", "one"), office.agent()
-    await office.attach(agent, secret)
-    newer = await office.secrets.update(office.tenant, secret.id, "two")
+async def test_an_update_is_a_new_version(env: SecretsEnv) -> None:
+    secret, agent = await env.add("A", "one"), env.agent()
+    await env.attach(agent, secret)
+    newer = await env.secrets.update(env.tenant, secret.id, "two")
     assert (newer.version, newer.name, newer.created_at) == (2, "A", secret.created_at)
     assert newer.updated_at > secret.updated_at
-    assert await office.delivery.get_values(agent) == {"A": Sensitive("two")}
+    assert await env.delivery.get_values(agent) == {"A": Sensitive("two")}
 
 
-async def test_another_tenants_secret_is_not_there(office: Office) -> None:
-    theirs, agent = await office.add("A", tenant=office.of("other")), office.agent()
+async def test_another_tenants_secret_is_not_there(env: SecretsEnv) -> None:
+    theirs, agent = await env.add("A", tenant=env.of("other")), env.agent()
     for doing in (
-        office.secrets.update(office.tenant, theirs.id, "x"),
-        office.secrets.delete(office.tenant, theirs.id),
-        office.attach(agent, await office.add("MINE"), theirs),
-        office.secrets.detach(agent, theirs.id),
+        env.secrets.update(env.tenant, theirs.id, "x"),
+        env.secrets.delete(env.tenant, theirs.id),
+        env.attach(agent, await env.add("MINE"), theirs),
+        env.secrets.detach(agent, theirs.id),
     ):
         assert await outcome(doing) is SecretNotFound
-    assert await office.names(agent) == []
+    assert await env.names(agent) == []
 
 
-async def test_attaching_twice_is_once(office: Office) -> None:
-    secret, agent = await office.add("A"), office.agent()
-    assert await office.attach(agent, secret, secret) == 1
-    assert await office.attach(agent, secret, await office.add("B")) == 1
-    assert await office.names(agent) == ["A", "B"]
-    await office.secrets.detach(agent, secret.id)
-    assert await outcome(office.secrets.detach(agent, secret.id)) is SecretNotFound
-    assert await office.names(agent) == ["B"]
+async def test_attaching_twice_is_once(env: SecretsEnv) -> None:
+    secret, agent = await env.add("A"), env.agent()
+    assert await env.attach(agent, secret, secret) == 1
+    assert await env.attach(agent, secret, await env.add("B")) == 1
+    assert await env.names(agent) == ["A", "B"]
+    await env.secrets.detach(agent, secret.id)
+    assert await outcome(env.secrets.detach(agent, secret.id)) is SecretNotFound
+    assert await env.names(agent) == ["B"]
 
 
-async def test_two_credentials_of_a_provider_never_meet_on_an_agent(office: Office) -> None:
-    key, token = await office.add("OPENAI_API_KEY"), await office.add("OPENAI_OAUTH_TOKEN")
-    agent, other = office.agent(), office.agent()
-    assert await outcome(office.attach(agent, key, token)) is ConflictingSecrets
-    assert await office.names(agent) == []
-    outcomes = await asyncio.gather(*(outcome(office.attach(agent, one)) for one in (key, token) * 4))
+async def test_two_credentials_of_a_provider_never_meet_on_an_agent(env: SecretsEnv) -> None:
+    key, token = await env.add("OPENAI_API_KEY"), await env.add("OPENAI_OAUTH_TOKEN")
+    agent, other = env.agent(), env.agent()
+    assert await outcome(env.attach(agent, key, token)) is ConflictingSecrets
+    assert await env.names(agent) == []
+    outcomes = await asyncio.gather(*(outcome(env.attach(agent, one)) for one in (key, token) * 4))
     assert outcomes.count(ConflictingSecrets) == 4
-    assert len(await office.names(agent)) == 1
-    assert await office.attach(other, token if await office.names(agent) == ["OPENAI_API_KEY"] else key) == 1
+    assert len(await env.names(agent)) == 1
+    assert await env.attach(other, token if await env.names(agent) == ["OPENAI_API_KEY"] else key) == 1
 
 
-async def test_an_environment_has_a_bound_also_when_a_value_grows(office: Office) -> None:
-    big = [await office.add(f"N{number}", "x" * 60_000) for number in range(2)]
-    small, agent = await office.add("SMALL", "x"), office.agent()
-    await office.attach(agent, *big, small)
-    assert await outcome(office.secrets.update(office.tenant, small.id, "x" * 20_000)) is InvalidSecret
-    assert (await office.delivery.get_values(agent))["SMALL"] == Sensitive("x")
-    assert await outcome(office.attach(agent, await office.add("MORE", "x" * 20_000))) is InvalidSecret
+async def test_an_environment_has_a_bound_also_when_a_value_grows(env: SecretsEnv) -> None:
+    big = [await env.add(f"N{number}", "x" * 60_000) for number in range(2)]
+    small, agent = await env.add("SMALL", "x"), env.agent()
+    await env.attach(agent, *big, small)
+    assert await outcome(env.secrets.update(env.tenant, small.id, "x" * 20_000)) is InvalidSecret
+    assert (await env.delivery.get_values(agent))["SMALL"] == Sensitive("x")
+    assert await outcome(env.attach(agent, await env.add("MORE", "x" * 20_000))) is InvalidSecret
 
 
-async def test_deleting_and_attaching_at_once_end_consistently(office: Office) -> None:
+async def test_deleting_and_attaching_at_once_end_consistently(env: SecretsEnv) -> None:
     for number in range(8):
-        secret, agent = await office.add(f"N{number}"), office.agent()
+        secret, agent = await env.add(f"N{number}"), env.agent()
         deleted, attached = await asyncio.gather(
-            outcome(office.secrets.delete(office.tenant, secret.id)), outcome(office.attach(agent, secret))
+            outcome(env.secrets.delete(env.tenant, secret.id)), outcome(env.attach(agent, secret))
         )
         assert (deleted, attached) in {(None, SecretNotFound), (SecretAttached, None)}
-        assert bool(await office.names(agent)) is (attached is None)
+        assert bool(await env.names(agent)) is (attached is None)
 
 
-async def test_an_agent_that_goes_lets_go_at_once(office: Office) -> None:
-    secret, agent = await office.add("A"), office.agent()
-    await office.attach(agent, secret)
-    assert await outcome(office.secrets.delete(office.tenant, secret.id)) is SecretAttached
-    office.dismiss(agent)  # its erasure is still to come
-    assert await outcome(office.attach(agent, secret)) is AgentNotFound
-    await office.secrets.delete(office.tenant, secret.id)
+async def test_an_agent_that_goes_lets_go_at_once(env: SecretsEnv) -> None:
+    secret, agent = await env.add("A"), env.agent()
+    await env.attach(agent, secret)
+    assert await outcome(env.secrets.delete(env.tenant, secret.id)) is SecretAttached
+    env.dismiss(agent)  # its erasure is still to come
+    assert await outcome(env.attach(agent, secret)) is AgentNotFound
+    await env.secrets.delete(env.tenant, secret.id)
 
 
-async def test_nothing_stays_on_an_agent_that_is_deleted_meanwhile(office: Office) -> None:
+async def test_nothing_stays_on_an_agent_that_is_deleted_meanwhile(env: SecretsEnv) -> None:
     for number in range(8):
-        secret, agent = await office.add(f"N{number}"), office.agent()
-        await asyncio.gather(outcome(office.attach(agent, secret)), asyncio.to_thread(office.dismiss, agent))
-        await office.secrets.delete(office.tenant, secret.id)
+        secret, agent = await env.add(f"N{number}"), env.agent()
+        await asyncio.gather(outcome(env.attach(agent, secret)), asyncio.to_thread(env.dismiss, agent))
+        await env.secrets.delete(env.tenant, secret.id)
 
 
-async def test_synced_is_what_a_running_gateway_has(office: Office) -> None:
-    secret, key = await office.add("A"), await office.add("OPENAI_API_KEY")
-    agent, failed = office.agent(), office.agent(AgentState.FAILED)
+async def test_synced_is_what_a_running_gateway_has(env: SecretsEnv) -> None:
+    secret, key = await env.add("A"), await env.add("OPENAI_API_KEY")
+    agent, failed = env.agent(), env.agent(AgentState.FAILED)
     for one in (agent, failed):
-        await office.attach(one, secret, key)
+        await env.attach(one, secret, key)
 
     async def synced(agent: str) -> dict[str, bool]:
-        return {one.secret.name: one.synced for one in await office.secrets.list_attached(agent)}
+        return {one.secret.name: one.synced for one in await env.secrets.list_attached(agent)}
 
     assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
     for one in (agent, failed):
-        await office.delivery.mark_synced(one, await office.delivery.get_environment(one))
+        await env.delivery.mark_synced(one, await env.delivery.get_environment(one))
     assert await synced(agent) == {"A": True, "OPENAI_API_KEY": True}
     assert await synced(failed) == {"A": False, "OPENAI_API_KEY": True}
-    before = await office.delivery.get_environment(agent)
-    await office.secrets.update(office.tenant, secret.id, "newer")
-    await office.delivery.mark_synced(agent, before)  # a start that was under way during the update
+    before = await env.delivery.get_environment(agent)
+    await env.secrets.update(env.tenant, secret.id, "newer")
+    await env.delivery.mark_synced(agent, before)  # a start that was under way during the update
     assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
 
 
-async def test_keys_of_model_providers_go_to_the_host_and_nowhere_else(office: Office) -> None:
-    agent = office.agent()
+async def test_keys_of_model_providers_go_to_the_host_and_nowhere_else(env: SecretsEnv) -> None:
+    agent = env.agent()
     given = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://x.example/v1", "GH_TOKEN": "g"}
-    await office.attach(agent, *[await office.add(name, value) for name, value in given.items()])
-    assert await office.secrets.list_provider_keys(agent) == [
+    await env.attach(agent, *[await env.add(name, value) for name, value in given.items()])
+    assert await env.secrets.list_provider_keys(agent) == [
         ProviderKey("openai", "OPENAI_API_KEY", Sensitive("k"), "https://x.example/v1")
     ]
-    assert await office.delivery.get_values(agent) == {"GH_TOKEN": Sensitive("g")}
-    assert await office.secrets.list_provider_keys(office.agent()) == []
+    assert await env.delivery.get_values(agent) == {"GH_TOKEN": Sensitive("g")}
+    assert await env.secrets.list_provider_keys(env.agent()) == []
 
 
-async def test_logs_hide_secrets_and_not_variables(office: Office) -> None:
-    agent = office.agent()
-    await office.attach(
-        agent, await office.add("A", "hush"), await office.add("B", "shown", SecretKind.VARIABLE), await office.add("C")
+async def test_logs_hide_secrets_and_not_variables(env: SecretsEnv) -> None:
+    agent = env.agent()
+    await env.attach(
+        agent, await env.add("A", "hush"), await env.add("B", "shown", SecretKind.VARIABLE), await env.add("C")
     )
-    assert set(await office.delivery.list_private_values(agent)) == {Sensitive("hush"), Sensitive("value")}
+    assert set(await env.delivery.list_private_values(agent)) == {Sensitive("hush"), Sensitive("value")}
 
 
-async def test_whoever_listens_hears_of_every_change(office: Office) -> None:
+async def test_whoever_listens_hears_of_every_change(env: SecretsEnv) -> None:
     heard: list[str] = []
-    office.secrets.subscribe(heard.append)
-    secret, one, two = await office.add("A"), office.agent(), office.agent()
-    await office.attach(one, secret)
-    await office.attach(two, secret)
+    env.secrets.subscribe(heard.append)
+    secret, one, two = await env.add("A"), env.agent(), env.agent()
+    await env.attach(one, secret)
+    await env.attach(two, secret)
     assert heard == [one, two]
-    await office.secrets.update(office.tenant, secret.id, "x")
+    await env.secrets.update(env.tenant, secret.id, "x")
     assert sorted(heard[2:]) == sorted([one, two])
-    await office.secrets.detach(two, secret.id)
+    await env.secrets.detach(two, secret.id)
     assert heard[4:] == [two]
 
 
-async def test_swapped_envelopes_do_not_open(office: Office) -> None:
-    secrets = [await office.add(f"N{number}", f"v{number}", SecretKind.VARIABLE) for number in range(2)]
-    agent = office.agent()
-    await office.attach(agent, *secrets)
+async def test_swapped_envelopes_do_not_open(env: SecretsEnv) -> None:
+    secrets = [await env.add(f"N{number}", f"v{number}", SecretKind.VARIABLE) for number in range(2)]
+    agent = env.agent()
+    await env.attach(agent, *secrets)
 
     def swap(connection) -> None:
-        rows = store.list_tenant_secrets(connection, office.tenant)
+        rows = store.list_tenant_secrets(connection, env.tenant)
         for row, other in zip(rows, reversed(rows), strict=True):
             store.set_value(connection, row.secret, other.sealed)
 
-    office.db.run(swap)
+    env.db.run(swap)
     with pytest.raises(UnreadableSecret, match="N0"):
-        await office.delivery.get_environment(agent)
-    listed, _ = await office.secrets.list(office.tenant)
+        await env.delivery.get_environment(agent)
+    listed, _ = await env.secrets.list(env.tenant)
     assert [one.value for one in listed] == [None, None]
-    assert await office.delivery.list_private_values(agent) == []
+    assert await env.delivery.list_private_values(agent) == []
     for secret in secrets:
-        await office.secrets.update(office.tenant, secret.id, "mended")
-    assert await office.delivery.get_values(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))
+        await env.secrets.update(env.tenant, secret.id, "mended")
+    assert await env.delivery.get_values(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))
 
 
-async def test_an_older_version_put_back_does_not_open(office: Office) -> None:
-    secret, agent = await office.add("A", "old"), office.agent()
-    await office.attach(agent, secret)
-    (row,) = office.db.run(lambda c: store.list_tenant_secrets(c, office.tenant))
-    newer = await office.secrets.update(office.tenant, secret.id, "new")
-    office.db.run(lambda c: store.set_value(c, newer, row.sealed))
-    assert await outcome(office.delivery.get_environment(agent)) is UnreadableSecret
+async def test_an_older_version_put_back_does_not_open(env: SecretsEnv) -> None:
+    secret, agent = await env.add("A", "old"), env.agent()
+    await env.attach(agent, secret)
+    (row,) = env.db.run(lambda c: store.list_tenant_secrets(c, env.tenant))
+    newer = await env.secrets.update(env.tenant, secret.id, "new")
+    env.db.run(lambda c: store.set_value(c, newer, row.sealed))
+    assert await outcome(env.delivery.get_environment(agent)) is UnreadableSecret
 
 
 async def test_without_a_key_nothing_is_kept(database: Database) -> None:
@@ -276,10 +276,10 @@ async def test_without_a_key_nothing_is_kept(database: Database) -> None:
             raise SealingKeyMissing
         return keys[0]
 
-    office = Office(database, Sealer(source=source))
-    secret = await office.add("A", "kept")
+    env = SecretsEnv(database, Sealer(source=source))
+    secret = await env.add("A", "kept")
     keys.clear()
-    assert await outcome(office.add("B")) is SecretsNotConfigured
-    assert await outcome(office.secrets.update(office.tenant, secret.id, "x")) is SecretsNotConfigured
-    agent_sees = office.db.run(lambda c: store.list_tenant_secrets(c, office.tenant))
+    assert await outcome(env.add("B")) is SecretsNotConfigured
+    assert await outcome(env.secrets.update(env.tenant, secret.id, "x")) is SecretsNotConfigured
+    agent_sees = env.db.run(lambda c: store.list_tenant_secrets(c, env.tenant))
     assert [row.secret for row in agent_sees] == [secret]

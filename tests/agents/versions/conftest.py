@@ -1,5 +1,5 @@
-"""A house for each story, as those of the lifecycle have it."""
+"""A server for each story, as those of the lifecycle have it."""
 
-from tests.agents.lifecycle.conftest import dialect, folder, home
+from tests.agents.lifecycle.conftest import dialect, env, folder
 
-__all__ = ["dialect", "folder", "home"]
+__all__ = ["dialect", "env", "folder"]

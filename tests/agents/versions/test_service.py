@@ -17,7 +17,7 @@ from roost.agents.versions.model import VersionCheck
 from roost.agents.versions.service import VersionService
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake import BROKEN, FakeEngine
-from tests.agents.lifecycle.house import House
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 
 
 class Engine(FakeEngine):
@@ -51,12 +51,12 @@ def engine() -> Engine:
 
 
 @pytest.fixture
-def versions(home: House) -> VersionService:
-    return home.services.versions
+def versions(env: LifecycleEnv) -> VersionService:
+    return env.services.versions
 
 
-async def test_what_an_agent_can_be_restarted_at(home: House, versions: VersionService) -> None:
-    agent = await home.create()
+async def test_what_an_agent_can_be_restarted_at(env: LifecycleEnv, versions: VersionService) -> None:
+    agent = await env.create()
     choices = await versions.list_for_agent(agent.id)
     assert (choices.engine, choices.current) == ("fake", "1.0.0")
     assert list(choices.versions) == ["1.1.0", BROKEN, "1.0.0"]

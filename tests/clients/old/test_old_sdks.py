@@ -12,7 +12,7 @@ import pytest
 
 from tests import node
 from tests.platforms.tls import Authority
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 FOLDER = Path(__file__).parent
 ONLY = "api.pinata.cloud"
@@ -20,35 +20,37 @@ _HEAD = 64 * 1024
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Running]:
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running(tmp_path / "data") as made:
         yield made
 
 
-async def run(house: Running, journey: str, at: Path, *options: str, **environment: str) -> str:
+async def run(server: RunningServer, journey: str, at: Path, *options: str, **environment: str) -> str:
     packages = node.installed(FOLDER)
     at.mkdir()
     shutil.copy(FOLDER.parent / "names.mjs", at)
-    everybody = {"ROOST_PORT": str(house.port), "ROOST_KEY": house.key(), **environment}
+    everybody = {"ROOST_PORT": str(server.port), "ROOST_KEY": server.key(), **environment}
     return await node.run(FOLDER / f"{journey}.mjs", at, packages, everybody, "--no-warnings", *options)
 
 
-async def test_paths_without_a_network(house: Running, tmp_path: Path) -> None:
-    rows = (await house.client(house.key(), "api.localhost").get("/v3/ipfs/gateways")).json()["data"]["rows"]
-    told = await run(house, "private", tmp_path / "journey", "--import", "./names.mjs", ROOST_GATEWAY=rows[0]["domain"])
+async def test_paths_without_a_network(server: RunningServer, tmp_path: Path) -> None:
+    rows = (await server.client(server.key(), "api.localhost").get("/v3/ipfs/gateways")).json()["data"]["rows"]
+    told = await run(
+        server, "private", tmp_path / "journey", "--import", "./names.mjs", ROOST_GATEWAY=rows[0]["domain"]
+    )
     assert told == "done\n"
 
 
-async def test_a_client_that_knows_one_address(house: Running, tmp_path: Path) -> None:
-    minted = await house.client(house.key(), "api.localhost").post(
+async def test_a_client_that_knows_one_address(server: RunningServer, tmp_path: Path) -> None:
+    minted = await server.client(server.key(), "api.localhost").post(
         "/v3/pinata/keys", json={"keyName": "old", "permissions": {"admin": True}}
     )
     authority = Authority("our own")
     trusted = tmp_path / "authority.pem"
     trusted.write_bytes(authority.certificate)
-    async with front(authority.server(ONLY), house.port) as port:
+    async with front(authority.server(ONLY), server.port) as port:
         told = await run(
-            *(house, "fixed", tmp_path / "journey", "--import", "./override.mjs"),
+            *(server, "fixed", tmp_path / "journey", "--import", "./override.mjs"),
             NODE_EXTRA_CA_CERTS=str(trusted),
             ROOST_TLS=str(port),
             ROOST_HANDLE=minted.json()["pinata_api_key"],

@@ -14,7 +14,7 @@ async def test_a_page_uploads(tmp_path: Path) -> None:
     at = tmp_path / "journey"
     at.mkdir()
     shutil.copy(FOLDER.parent / "names.mjs", at)
-    async with running(tmp_path / "data") as house:
-        everybody = {"ROOST_PORT": str(house.port), "ROOST_KEY": house.key()}
+    async with running(tmp_path / "data") as server:
+        everybody = {"ROOST_PORT": str(server.port), "ROOST_KEY": server.key()}
         told = await node.run(FOLDER / "hook.mjs", at, packages, everybody, "--no-warnings", "--import", "./names.mjs")
     assert told == "done\n"

@@ -30,8 +30,8 @@ from tests.conformance.car_server import gateway
 from tests.conformance.kubo import KuboNode, kubo
 from tests.conformance.networks import CAR, CID, ELSEWHERE, FOLDER, FOLDER_CAR, locate, read, through_kubo, trustless
 from tests.storage.cars import blocks_of
-from tests.storage.house import CONTENT, house
-from tests.storage.pins.counter import counter
+from tests.storage.pins.pin_env import open_pin_env
+from tests.storage.storage_env import CONTENT, open_storage_env
 
 ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 
@@ -45,14 +45,14 @@ async def two_nodes(folder: Path) -> AsyncIterator[tuple[KuboNode, KuboNode]]:
 
 @ON_SQLITE
 async def test_content_comes_from_a_peer_over_bitswap(database: Database, tmp_path: Path) -> None:
-    place = house(database, tmp_path)
+    env = open_storage_env(database, tmp_path)
     async with two_nodes(tmp_path) as (ours, theirs):
         cid = await theirs.add(CONTENT)
-        async with counter(database, place, network=through_kubo(ours.url, "bearer:secret")) as desk:
-            pin = await desk.pins.add(place.tenant_id, PinRequest(cid, hosts=(ELSEWHERE, theirs.address)))
-            assert await desk.until(pin, PinState.PINNED, PinState.EXPIRED) is PinState.PINNED
-            assert await desk.read(cid) == CONTENT
-            assert list(await desk.pins.delegates()) == [ours.address]
+        async with open_pin_env(database, env, network=through_kubo(ours.url, "bearer:secret")) as pin_env:
+            pin = await pin_env.pins.add(env.tenant_id, PinRequest(cid, hosts=(ELSEWHERE, theirs.address)))
+            assert await pin_env.until(pin, PinState.PINNED, PinState.EXPIRED) is PinState.PINNED
+            assert await pin_env.read(cid) == CONTENT
+            assert list(await pin_env.pins.delegates()) == [ours.address]
             assert not await ours.has(str(Cid.parse(cid).v1()))  # it was fetched, not kept there
 
 

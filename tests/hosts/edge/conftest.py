@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, running_site
+from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, running_edge
 
 QUICK = ProxyLimits(
     first_head=0.5,
@@ -23,45 +23,45 @@ QUICK = ProxyLimits(
 
 
 @pytest.fixture(scope="module")
-def _patient_site() -> Iterator[Site]:
-    with running_site() as site:
-        yield site
+def _patient_edge() -> Iterator[EdgeServer]:
+    with running_edge() as edge:
+        yield edge
 
 
 @pytest.fixture(scope="module")
-def _quick_site() -> Iterator[Site]:
-    with running_site(QUICK) as site:
-        yield site
+def _quick_site() -> Iterator[EdgeServer]:
+    with running_edge(QUICK) as edge:
+        yield edge
 
 
-def _fresh(site: Site) -> Site:
-    site.tokens = {AGENT: TOKEN}
-    site.dial = None
-    site.tell(AGENT)
-    site.passages.clear()
-    site.dials = 0
-    return site
+def _fresh(edge: EdgeServer) -> EdgeServer:
+    edge.tokens = {AGENT: TOKEN}
+    edge.dial = None
+    edge.tell(AGENT)
+    edge.passages.clear()
+    edge.dials = 0
+    return edge
 
 
 @pytest.fixture
-def site(_patient_site: Site) -> Site:
+def edge(_patient_edge: EdgeServer) -> EdgeServer:
     """A server with the usual bounds."""
-    return _fresh(_patient_site)
+    return _fresh(_patient_edge)
 
 
 @pytest.fixture
-def quick(_quick_site: Site) -> Site:
+def quick(_quick_site: EdgeServer) -> EdgeServer:
     """A server whose times are short."""
     return _fresh(_quick_site)
 
 
 @pytest.fixture
-def wire(site: Site) -> Iterator[Wire]:
-    with site.connect() as sock:
+def wire(edge: EdgeServer) -> Iterator[Wire]:
+    with edge.connect() as sock:
         yield Wire(sock)
 
 
 @pytest.fixture
-def quick_wire(quick: Site) -> Iterator[Wire]:
+def quick_wire(quick: EdgeServer) -> Iterator[Wire]:
     with quick.connect() as sock:
         yield Wire(sock)

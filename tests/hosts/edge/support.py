@@ -57,7 +57,7 @@ async def hello_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 @dataclass
-class Site:
+class EdgeServer:
     """One running server. What the gate does can be changed while it runs."""
 
     port: int = 0
@@ -157,20 +157,20 @@ class Site:
 
 
 @contextlib.contextmanager
-def running_site(
+def running_edge(
     bounds: ProxyLimits | None = None,
     *,
     app: Any = hello_app,
     loop_factory: Any = uvloop.new_event_loop,
-    make: type[Site] = Site,
+    make: type[EdgeServer] = EdgeServer,
     **more: Any,
-) -> Iterator[Site]:
+) -> Iterator[EdgeServer]:
     listening = socket.create_server(("127.0.0.1", 0))
-    site = make(port=listening.getsockname()[1])
-    site.protocol = edge_protocol(site.gate(bounds or ProxyLimits(), **more))
+    edge = make(port=listening.getsockname()[1])
+    edge.protocol = edge_protocol(edge.gate(bounds or ProxyLimits(), **more))
     config = uvicorn.Config(
         app,
-        http=site.protocol,
+        http=edge.protocol,
         ws="websockets-sansio",
         log_config=None,
         server_header=False,
@@ -179,10 +179,10 @@ def running_site(
     server = uvicorn.Server(config)
 
     async def serve() -> None:
-        site.loop = asyncio.get_running_loop()
+        edge.loop = asyncio.get_running_loop()
         await server.serve(sockets=[listening])
-        site.protocol.live.close()
-        await site.clear()
+        edge.protocol.live.close()
+        await edge.clear()
 
     def run() -> None:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -192,7 +192,7 @@ def running_site(
     thread.start()
     eventually(lambda: server.started)
     try:
-        yield site
+        yield edge
     finally:
         server.should_exit = True
         thread.join(20)

@@ -5,23 +5,23 @@ import threading
 
 import pytest
 
-from tests.hosts.edge.support import Site, Wire, echo, eventually, read_request, request, scripted
+from tests.hosts.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
-def get(site: Site, wire: Wire, method: str = "GET", headers: str = "") -> int:
-    wire.send(request(method=method, host=site.host, headers=headers))
+def get(edge: EdgeServer, wire: Wire, method: str = "GET", headers: str = "") -> int:
+    wire.send(request(method=method, host=edge.host, headers=headers))
     return wire.reply().status
 
 
-def test_a_connection_is_used_again(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    assert [get(site, wire) for _ in range(5)] == [200] * 5
-    assert site.dials == 1
+def test_a_connection_is_used_again(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    assert [get(edge, wire) for _ in range(5)] == [200] * 5
+    assert edge.dials == 1
 
 
-def test_an_unused_connection_is_closed_in_time(quick: Site, quick_wire: Wire) -> None:
+def test_an_unused_connection_is_closed_in_time(quick: EdgeServer, quick_wire: Wire) -> None:
     ended = threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,10 +37,10 @@ def test_an_unused_connection_is_closed_in_time(quick: Site, quick_wire: Wire) -
     assert quick.dials == 2
 
 
-def test_a_connection_that_the_gateway_closed_is_not_used_again(site: Site, wire: Wire) -> None:
-    site.serve(scripted(HELLO, close=True))
-    assert get(site, wire) == 200
-    assert get(site, wire) == 200
+def test_a_connection_that_the_gateway_closed_is_not_used_again(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(HELLO, close=True))
+    assert get(edge, wire) == 200
+    assert get(edge, wire) == 200
 
 
 def closing_at_the_second(requests: list[str]) -> object:
@@ -54,24 +54,24 @@ def closing_at_the_second(requests: list[str]) -> object:
     return gateway
 
 
-def test_a_request_that_may_be_repeated_is_sent_again_on_a_new_connection(site: Site, wire: Wire) -> None:
+def test_a_request_that_may_be_repeated_is_sent_again_on_a_new_connection(edge: EdgeServer, wire: Wire) -> None:
     requests: list[str] = []
-    site.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
-    assert get(site, wire) == 200
-    assert get(site, wire) == 200
+    edge.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
+    assert get(edge, wire) == 200
+    assert get(edge, wire) == 200
     assert len(requests) == 3
-    assert site.dials == 2
+    assert edge.dials == 2
 
 
-def test_one_that_may_not_is_not(site: Site, wire: Wire) -> None:
+def test_one_that_may_not_is_not(edge: EdgeServer, wire: Wire) -> None:
     requests: list[str] = []
-    site.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
-    assert get(site, wire) == 200
-    assert get(site, wire, "POST", "Content-Length: 0\r\n") == 502
+    edge.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
+    assert get(edge, wire) == 200
+    assert get(edge, wire, "POST", "Content-Length: 0\r\n") == 502
     assert len(requests) == 2
 
 
-def test_it_is_sent_again_once_only(site: Site, wire: Wire) -> None:
+def test_it_is_sent_again_once_only(edge: EdgeServer, wire: Wire) -> None:
     served = 0
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,13 +82,13 @@ def test_it_is_sent_again_once_only(site: Site, wire: Wire) -> None:
             writer.write(HELLO)
             await read_request(reader)
 
-    site.serve(gateway)
-    assert get(site, wire) == 200
-    assert get(site, wire) == 502
-    assert site.dials == 2
+    edge.serve(gateway)
+    assert get(edge, wire) == 200
+    assert get(edge, wire) == 502
+    assert edge.dials == 2
 
 
-def test_one_agent_has_so_many_connections_and_no_more(quick: Site) -> None:
+def test_one_agent_has_so_many_connections_and_no_more(quick: EdgeServer) -> None:
     """The bound is four; the fifth request is told to come again, another agent is not concerned."""
     quick.serve(scripted(b""))
     quick.serve(echo, "agent-two")
@@ -109,7 +109,7 @@ def test_one_agent_has_so_many_connections_and_no_more(quick: Site) -> None:
         eventually(lambda: get(quick, Wire(sock)) == 200)
 
 
-def test_only_a_few_unused_connections_are_kept(quick: Site) -> None:
+def test_only_a_few_unused_connections_are_kept(quick: EdgeServer) -> None:
     open_now = 0
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -134,34 +134,34 @@ def test_only_a_few_unused_connections_are_kept(quick: Site) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_gateway_that_speaks_before_it_is_asked_is_not_believed(site: Site, wire: Wire, method: str) -> None:
+def test_a_gateway_that_speaks_before_it_is_asked_is_not_believed(edge: EdgeServer, wire: Wire, method: str) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(HELLO)
         await reader.read()
 
     async def dial(agent_id: str) -> object:
-        reader, writer = await asyncio.open_connection(*site.upstreams[agent_id])
+        reader, writer = await asyncio.open_connection(*edge.upstreams[agent_id])
         while not reader._buffer:  # pyright: ignore[reportAttributeAccessIssue]
             await asyncio.sleep(0.001)
         return reader, writer
 
-    site.serve(gateway)
-    site.dial = dial
-    wire.send(request(method=method, host=site.host))
+    edge.serve(gateway)
+    edge.dial = dial
+    wire.send(request(method=method, host=edge.host))
     assert wire.error(503) == "The agent does not answer"
 
 
-def test_a_stream_that_has_ended_already_is_no_connection(site: Site, wire: Wire) -> None:
+def test_a_stream_that_has_ended_already_is_no_connection(edge: EdgeServer, wire: Wire) -> None:
     async def gateway(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         return
 
     async def dial(agent_id: str) -> object:
-        reader, writer = await asyncio.open_connection(*site.upstreams[agent_id])
+        reader, writer = await asyncio.open_connection(*edge.upstreams[agent_id])
         while not reader.at_eof():
             await asyncio.sleep(0.001)
         return reader, writer
 
-    site.serve(gateway)
-    site.dial = dial
-    wire.send(request(host=site.host))
+    edge.serve(gateway)
+    edge.dial = dial
+    wire.send(request(host=edge.host))
     assert wire.error(503)

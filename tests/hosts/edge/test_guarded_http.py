@@ -10,13 +10,13 @@ from roost.hosts.edge.dependencies import ProxyLimits
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
-    Site,
+    EdgeServer,
     Wire,
     echo,
     eventually,
     hello_app,
     request,
-    running_site,
+    running_edge,
     scripted,
 )
 
@@ -57,14 +57,14 @@ def post(host: str, *headers: str) -> bytes:
     ],
 )
 def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
-    site: Site, wire: Wire, host: str, headers: tuple[str, ...]
+    edge: EdgeServer, wire: Wire, host: str, headers: tuple[str, ...]
 ) -> None:
     asked: list[str] = []
 
     async def gateway(reader: object, writer: object) -> None:
         asked.append("reached")
 
-    site.serve(gateway)  # pyright: ignore[reportArgumentType]
+    edge.serve(gateway)  # pyright: ignore[reportArgumentType]
     smuggled = request("/v0/smuggled", host="localhost")
     wire.send(post(host, *headers) + b"0\r\n\r\n" + smuggled)
     assert wire.error(400)
@@ -125,18 +125,18 @@ def test_a_long_target_counts_too(wire: Wire) -> None:
     assert wire.error(431)
 
 
-def test_endless_trailers_are_bounded(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX: ")
+def test_endless_trailers_are_bounded(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(post(edge.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX: ")
     for _ in range(600):  # more than one read of the server may hold
         wire.send(b"y" * 1000)
     assert wire.error(431)
     assert wire.closed()
 
 
-def test_trailers_do_not_become_headers(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-Late: 1\r\nHost: evil\r\n\r\n")
+def test_trailers_do_not_become_headers(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(post(edge.host, "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-Late: 1\r\nHost: evil\r\n\r\n")
     told = wire.json()
     assert told["body"] == "x"
     assert "late" not in str(told["headers"])
@@ -145,7 +145,7 @@ def test_trailers_do_not_become_headers(site: Site, wire: Wire) -> None:
 
 
 @BOTH
-def test_a_slow_head_is_408(quick: Site, quick_wire: Wire, host: str) -> None:
+def test_a_slow_head_is_408(quick: EdgeServer, quick_wire: Wire, host: str) -> None:
     quick_wire.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n".encode())
     assert quick_wire.error(408)
     assert quick_wire.closed()
@@ -176,22 +176,22 @@ def test_a_connection_that_says_nothing_but_newlines_is_closed(quick_wire: Wire)
     assert quick_wire.closed()
 
 
-def test_an_unused_connection_is_closed_after_the_keep_alive_time(quick: Site, quick_wire: Wire) -> None:
+def test_an_unused_connection_is_closed_after_the_keep_alive_time(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(echo)
     quick_wire.send(request(host=quick.host))
     assert quick_wire.reply().status == 200
     assert quick_wire.closed()
 
 
-def test_a_second_head_has_its_time_too(quick: Site, quick_wire: Wire) -> None:
+def test_a_second_head_has_its_time_too(quick: EdgeServer, quick_wire: Wire) -> None:
     quick_wire.send(request("/v0/a", host="localhost") + b"GET /v0/b HTTP/1.1\r\n")
     assert quick_wire.reply().status == 200
     assert quick_wire.error(408)
 
 
-def test_pipelined_requests_are_answered_in_order(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    targets = [("/a", site.host), ("/v0/b", "localhost"), ("/c", site.host), ("/d", site.host), ("/v0/e", "localhost")]
+def test_pipelined_requests_are_answered_in_order(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    targets = [("/a", edge.host), ("/v0/b", "localhost"), ("/c", edge.host), ("/d", edge.host), ("/v0/e", "localhost")]
     wire.send(b"".join(request(target, host=host) for target, host in targets))
     answers = [wire.reply().body.decode() for _ in targets]
     for (target, host), answer in zip(targets, answers, strict=True):
@@ -199,10 +199,10 @@ def test_pipelined_requests_are_answered_in_order(site: Site, wire: Wire) -> Non
         assert answer.startswith("app ") == (host == "localhost")
 
 
-def test_pipelined_bodies_stay_with_their_requests(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    first = post(site.host, "Content-Length: 5") + b"first"
-    second = post(site.host, "Transfer-Encoding: chunked") + b"3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n"
+def test_pipelined_bodies_stay_with_their_requests(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    first = post(edge.host, "Content-Length: 5") + b"first"
+    second = post(edge.host, "Transfer-Encoding: chunked") + b"3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n"
     third = post("localhost", "Content-Length: 5") + b"third"
     wire.send(first + second + third + second)
     assert wire.json()["body"] == "first"
@@ -211,18 +211,18 @@ def test_pipelined_bodies_stay_with_their_requests(site: Site, wire: Wire) -> No
     assert wire.json()["body"] == "second"
 
 
-def test_a_refusal_waits_for_its_turn(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request("/a", host=site.host) + request("/b", host=site.host) + b"nonsense\r\n\r\n")
+def test_a_refusal_waits_for_its_turn(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request("/a", host=edge.host) + request("/b", host=edge.host) + b"nonsense\r\n\r\n")
     assert "GET /a" in wire.json()["line"]
     assert "GET /b" in wire.json()["line"]
     assert wire.error(400)
     assert wire.closed()
 
 
-def test_a_pipeline_is_bounded(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request("/a", host=site.host) * 200)
+def test_a_pipeline_is_bounded(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request("/a", host=edge.host) * 200)
     statuses = [wire.reply().status]
     while statuses[-1] == 200:
         statuses.append(wire.reply().status)
@@ -231,19 +231,19 @@ def test_a_pipeline_is_bounded(site: Site, wire: Wire) -> None:
     assert wire.closed()
 
 
-def test_a_flood_of_requests_is_not_read_ahead(site: Site, wire: Wire) -> None:
+def test_a_flood_of_requests_is_not_read_ahead(edge: EdgeServer, wire: Wire) -> None:
     """While nothing is answered, the server takes a few reads of input and no more."""
-    site.serve(scripted())  # it never answers
-    wire.send(request(host=site.host))
-    eventually(lambda: site.dials)
+    edge.serve(scripted())  # it never answers
+    wire.send(request(host=edge.host))
+    eventually(lambda: edge.dials)
     wire.sock.settimeout(0.5)
     flood = request("/v0/x", host="localhost", headers=f"X: {'y' * 60_000}\r\n") * 10
     assert wire.push(flood, most=100 * 1024**2) < 32 * 1024**2
 
 
-def test_garbage_in_a_body_ends_the_request(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(post(site.host, "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
+def test_garbage_in_a_body_ends_the_request(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(post(edge.host, "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
     assert wire.error(400)
     assert wire.closed()
 
@@ -254,23 +254,23 @@ def test_garbage_in_a_body_that_the_application_reads(wire: Wire) -> None:
     assert wire.closed()
 
 
-def test_garbage_in_a_body_that_was_to_be_asked_for(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    with site.connect() as sock:
+def test_garbage_in_a_body_that_was_to_be_asked_for(edge: EdgeServer, caplog: pytest.LogCaptureFixture) -> None:
+    with edge.connect() as sock:
         wire = Wire(sock)
         wire.send(post("localhost", "Expect: 100-continue", "Transfer-Encoding: chunked") + b"3\r\nabc\r\nzz\r\n")
         assert wire.error(400)
         assert wire.closed()
-    with site.connect() as sock:  # the loop has had its turns when it answers somebody else
+    with edge.connect() as sock:  # the loop has had its turns when it answers somebody else
         other = Wire(sock)
         other.send(request("/v0/x", host="localhost"))
         assert other.reply().status == 200
     assert caplog.records == []
 
 
-def test_an_upgrade_that_is_not_offered_is_ignored(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_an_upgrade_that_is_not_offered_is_ignored(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
     upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
-    for host in (site.host, "localhost"):
+    for host in (edge.host, "localhost"):
         smuggled = b"GET /v0/smuggled HTTP/1.1"
         wire.send(
             post(host, *upgrade, f"Content-Length: {len(smuggled)}") + smuggled + request("/v0/n", host="localhost")
@@ -282,72 +282,72 @@ def test_an_upgrade_that_is_not_offered_is_ignored(site: Site, wire: Wire) -> No
     assert b"h2c" not in first.body
 
 
-def test_a_websocket_handshake_takes_no_body_and_no_predecessors(site: Site) -> None:
+def test_a_websocket_handshake_takes_no_body_and_no_predecessors(edge: EdgeServer) -> None:
     upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
-    for host in (site.host, "localhost"):
+    for host in (edge.host, "localhost"):
         for data in (
             request("/v0/w", host=host, headers=f"{upgrade}Content-Length: 3\r\n") + b"abc",
             request("/v0/w", host=host, headers=f"{upgrade}Transfer-Encoding: chunked\r\n") + b"0\r\n\r\n",
         ):
-            with site.connect() as sock:
+            with edge.connect() as sock:
                 wire = Wire(sock)
                 wire.send(data)
                 assert wire.error(400) == "Malformed WebSocket handshake"
-    with site.connect() as sock:
+    with edge.connect() as sock:
         wire = Wire(sock)
         wire.send(request("/v0/a", host="localhost") + request("/v0/w", host="localhost", headers=upgrade))
         assert wire.reply().status == 200
         assert wire.error(400)
 
 
-def test_a_body_nobody_wants_is_read_off_and_the_connection_lives(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_a_body_nobody_wants_is_read_off_and_the_connection_lives(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
     body = b"x" * 1_000_000
-    wire.send(request("/x", method="POST", host=site.host, token="wrong", headers=f"Content-Length: {len(body)}\r\n"))
+    wire.send(request("/x", method="POST", host=edge.host, token="wrong", headers=f"Content-Length: {len(body)}\r\n"))
     assert wire.error(401) == "Unauthorized"
-    wire.send(body + request("/next", host=site.host))
+    wire.send(body + request("/next", host=edge.host))
     assert "GET /next" in wire.json()["line"]
 
 
-def test_a_body_nobody_wants_is_not_read_for_ever(site: Site, wire: Wire) -> None:
-    wire.send(request("/x", method="POST", host=site.host, token="wrong", headers="Content-Length: 999999999\r\n"))
+def test_a_body_nobody_wants_is_not_read_for_ever(edge: EdgeServer, wire: Wire) -> None:
+    wire.send(request("/x", method="POST", host=edge.host, token="wrong", headers="Content-Length: 999999999\r\n"))
     assert wire.error(401)
     with pytest.raises(OSError):  # noqa: PT012 - it may come at any of them
         for _ in range(1000):
             wire.send(b"x" * 100_000)
 
 
-def test_http_1_0_is_answered_and_closed(site: Site) -> None:
-    site.serve(echo)
-    for host in (site.host, "localhost"):
-        with site.connect() as sock:
+def test_http_1_0_is_answered_and_closed(edge: EdgeServer) -> None:
+    edge.serve(echo)
+    for host in (edge.host, "localhost"):
+        with edge.connect() as sock:
             wire = Wire(sock)
             wire.send(f"GET /v1/x HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
             assert wire.reply().status == 200
             assert wire.closed()
 
 
-def test_many_idle_connections_do_not_hinder_others(site: Site) -> None:
-    site.serve(echo)
-    idle = [site.connect() for _ in range(300)]
+def test_many_idle_connections_do_not_hinder_others(edge: EdgeServer) -> None:
+    edge.serve(echo)
+    idle = [edge.connect() for _ in range(300)]
     for sock in idle:
         sock.sendall(b"GET / HT")
-    with site.connect() as sock:
+    with edge.connect() as sock:
         wire = Wire(sock)
-        wire.send(request(host=site.host))
+        wire.send(request(host=edge.host))
         assert wire.reply().status == 200
     for sock in idle:
         sock.close()
 
 
-def test_uvicorns_own_access_log_is_off(site: Site) -> None:
+def test_uvicorns_own_access_log_is_off(edge: EdgeServer) -> None:
     """It would hold the query, and so tokens."""
-    assert site.protocol is not None
-    with site.connect() as sock:
+    assert edge.protocol is not None
+    with edge.connect() as sock:
         wire = Wire(sock)
         wire.send(request("/v0/x?token=SECRET", host="localhost"))
         assert wire.reply().status == 200
-    assert "SECRET" not in repr(site.passages)
+    assert "SECRET" not in repr(edge.passages)
 
 
 @pytest.mark.parametrize("takes", [False, True])
@@ -365,7 +365,7 @@ def test_a_client_that_does_not_take_its_answer_is_let_go(takes: bool) -> None:
         )  # waits until the client has taken the rest, or is gone
         over.set()
 
-    with running_site(ProxyLimits(taking=0.3), app=app) as site, site.connect() as sock:
+    with running_edge(ProxyLimits(taking=0.3), app=app) as edge, edge.connect() as sock:
         sock.sendall(request("/v0/x", host="localhost"))
         if not takes:
             assert over.wait(10)

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 from websockets.sync.client import connect
 
-from tests.hosts.edge.support import Site, Wire, eventually, request, running_site
+from tests.hosts.edge.support import EdgeServer, Wire, eventually, request, running_edge
 
 READ = 1024**2
 ONE_READ = 256 * 1024
@@ -56,14 +56,14 @@ def reader() -> Reader:
 
 
 @pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
-def site(request: pytest.FixtureRequest, reader: Reader) -> Iterator[Site]:
-    with running_site(app=reader, loop_factory=request.param) as site:
-        yield site
+def edge(request: pytest.FixtureRequest, reader: Reader) -> Iterator[EdgeServer]:
+    with running_edge(app=reader, loop_factory=request.param) as edge:
+        yield edge
 
 
 @pytest.fixture
-def wire(site: Site) -> Iterator[Wire]:
-    with site.connect() as sock:
+def wire(edge: EdgeServer) -> Iterator[Wire]:
+    with edge.connect() as sock:
         yield Wire(sock)
 
 
@@ -100,11 +100,11 @@ def test_requests_of_any_size_one_after_another(wire: Wire, chunk: int | None) -
         assert wire.reply().body == told(f"{number}", body)
 
 
-def test_a_websocket_after_a_large_body(site: Site, wire: Wire) -> None:
+def test_a_websocket_after_a_large_body(edge: EdgeServer, wire: Wire) -> None:
     body = content(10 * READ)
     wire.send(post("first", body))
     assert wire.reply().body == told("first", body)
-    with connect(f"ws://localhost:{site.port}/v0/w", sock=wire.sock, compression=None) as websocket:
+    with connect(f"ws://localhost:{edge.port}/v0/w", sock=wire.sock, compression=None) as websocket:
         websocket.send("it is read")
         assert websocket.recv(20) == "it is read"
 
@@ -132,9 +132,9 @@ def test_small_chunks_come_in_small_reads(wire: Wire, reader: Reader) -> None:
     assert reader.largest <= ONE_READ
 
 
-def test_uploads_side_by_side_do_not_mix(site: Site) -> None:
+def test_uploads_side_by_side_do_not_mix(edge: EdgeServer) -> None:
     bodies = [content(6 * READ + number) for number in range(3)]
-    wires = [Wire(site.connect()) for _ in bodies]
+    wires = [Wire(edge.connect()) for _ in bodies]
     whole = [post("side", body) for body in bodies]
     for at in range(0, max(map(len, whole)), 2 * ONE_READ):
         for each, data in zip(wires, whole, strict=True):

@@ -4,79 +4,89 @@ import asyncio
 import threading
 import time
 
-from tests.hosts.edge.support import TOKEN, Site, Wire, echo, eventually, read_request, request, running_site, scripted
+from tests.hosts.edge.support import (
+    TOKEN,
+    EdgeServer,
+    Wire,
+    echo,
+    eventually,
+    read_request,
+    request,
+    running_edge,
+    scripted,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 STREAM = OK + b"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
 
 
-def test_rotation_closes_a_live_stream_within_a_second(site: Site, wire: Wire) -> None:
-    site.serve(scripted(STREAM))
-    wire.send(request(host=site.host))
+def test_rotation_closes_a_live_stream_within_a_second(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(STREAM))
+    wire.send(request(host=edge.host))
     assert wire._until(b"one\r\n")
-    site.rotate()
+    edge.rotate()
     began = time.monotonic()
     assert wire.closed()
     assert time.monotonic() - began < 1
-    (passage,) = site.passages
+    (passage,) = edge.passages
     assert passage.status == 200
 
 
-def test_rotation_closes_a_request_that_waits_for_its_answer(site: Site, wire: Wire) -> None:
-    site.serve(scripted(b""))
-    wire.send(request(host=site.host))
-    eventually(lambda: site.dials)
-    site.rotate()
+def test_rotation_closes_a_request_that_waits_for_its_answer(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(b""))
+    wire.send(request(host=edge.host))
+    eventually(lambda: edge.dials)
+    edge.rotate()
     assert wire.closed()
 
 
-def test_rotation_closes_a_request_that_waits_for_a_connection(site: Site, wire: Wire) -> None:
+def test_rotation_closes_a_request_that_waits_for_a_connection(edge: EdgeServer, wire: Wire) -> None:
     waiting = threading.Event()
 
     async def hang(_agent_id: str) -> None:
         waiting.set()
         await asyncio.Event().wait()
 
-    site.dial = hang
-    wire.send(request(host=site.host))
+    edge.dial = hang
+    wire.send(request(host=edge.host))
     assert waiting.wait(10)
-    site.rotate()
+    edge.rotate()
     assert wire.closed()
 
 
-def test_after_rotation_only_the_new_token_opens(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request(host=site.host))
+def test_after_rotation_only_the_new_token_opens(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request(host=edge.host))
     assert wire.reply().status == 200
-    new = site.rotate()
-    wire.send(request(host=site.host))
+    new = edge.rotate()
+    wire.send(request(host=edge.host))
     assert wire.error(401)
-    wire.send(request(host=site.host, token=new))
+    wire.send(request(host=edge.host, token=new))
     assert wire.reply().status == 200
-    assert site.dials == 2, "the unused connection goes too: it has the old credential of the engine"
+    assert edge.dials == 2, "the unused connection goes too: it has the old credential of the engine"
 
 
-def test_rotation_of_one_leaves_the_others_alone(site: Site, wire: Wire) -> None:
-    site.serve(scripted(STREAM + b"0\r\n\r\n"), "agent-two")
-    site.tokens["agent-two"] = TOKEN
-    wire.send(request(host=site.host.replace("agent-one", "agent-two")))
+def test_rotation_of_one_leaves_the_others_alone(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(STREAM + b"0\r\n\r\n"), "agent-two")
+    edge.tokens["agent-two"] = TOKEN
+    wire.send(request(host=edge.host.replace("agent-one", "agent-two")))
     assert wire._until(b"one\r\n")
-    site.rotate()
+    edge.rotate()
     assert wire._until(b"0\r\n\r\n")
 
 
-def test_rotation_under_load_is_either_answered_or_refused(site: Site) -> None:
-    site.serve(echo)
+def test_rotation_under_load_is_either_answered_or_refused(edge: EdgeServer) -> None:
+    edge.serve(echo)
     statuses: list[int] = []
     stop = threading.Event()
 
     def client() -> None:
         while not stop.is_set():
-            with site.connect() as sock:
+            with edge.connect() as sock:
                 wire = Wire(sock)
                 try:
                     while not stop.is_set():
-                        wire.send(request(host=site.host))
+                        wire.send(request(host=edge.host))
                         statuses.append(wire.reply().status)
                 except (EOFError, OSError):
                     continue
@@ -85,7 +95,7 @@ def test_rotation_under_load_is_either_answered_or_refused(site: Site) -> None:
     for thread in threads:
         thread.start()
     eventually(lambda: len(statuses) > 100)
-    site.rotate()
+    edge.rotate()
     counted = len(statuses)
     eventually(lambda: len(statuses) > counted + 50)
     stop.set()
@@ -98,14 +108,14 @@ def test_rotation_under_load_is_either_answered_or_refused(site: Site) -> None:
 def test_the_server_ends_with_streams_and_tunnels_open() -> None:
     switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
-    with running_site() as site:
-        streaming, tunnel, idle = (Wire(site.connect()) for _ in range(3))
-        site.serve(scripted(STREAM))
-        streaming.send(request(host=site.host))
+    with running_edge() as edge:
+        streaming, tunnel, idle = (Wire(edge.connect()) for _ in range(3))
+        edge.serve(scripted(STREAM))
+        streaming.send(request(host=edge.host))
         assert streaming._until(b"one\r\n")
-        site.upstreams["agent-two"], site.tokens["agent-two"] = site.upstreams["agent-one"], TOKEN
-        site.serve(scripted(switch), "agent-two")
-        tunnel.send(request(host=site.host.replace("agent-one", "agent-two"), headers=handshake))
+        edge.upstreams["agent-two"], edge.tokens["agent-two"] = edge.upstreams["agent-one"], TOKEN
+        edge.serve(scripted(switch), "agent-two")
+        tunnel.send(request(host=edge.host.replace("agent-one", "agent-two"), headers=handshake))
         assert tunnel.reply().status == 101
         idle.send(request("/v0/x", host="localhost"))
         assert idle.reply().status == 200
@@ -114,7 +124,7 @@ def test_the_server_ends_with_streams_and_tunnels_open() -> None:
         wire.sock.close()
 
 
-def test_nothing_ticks_while_there_is_nothing_to_look_after(quick: Site, quick_wire: Wire) -> None:
+def test_nothing_ticks_while_there_is_nothing_to_look_after(quick: EdgeServer, quick_wire: Wire) -> None:
     assert quick.protocol is not None
     live = quick.protocol.live
     quick.serve(echo)
@@ -124,7 +134,7 @@ def test_nothing_ticks_while_there_is_nothing_to_look_after(quick: Site, quick_w
     eventually(lambda: live._timer is None)
 
 
-async def test_a_gateway_is_read_as_its_client_reads(site: Site, wire: Wire) -> None:
+async def test_a_gateway_is_read_as_its_client_reads(edge: EdgeServer, wire: Wire) -> None:
     """A slow reader holds the gateway back; nothing piles up in between."""
     written = 0
 
@@ -137,8 +147,8 @@ async def test_a_gateway_is_read_as_its_client_reads(site: Site, wire: Wire) -> 
             await writer.drain()
             written += 65_536
 
-    site.serve(gateway)
-    wire.send(request(host=site.host))
+    edge.serve(gateway)
+    wire.send(request(host=edge.host))
     assert wire.reply  # nothing is read
     last = -1
     while last != written or not written:

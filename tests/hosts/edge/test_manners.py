@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.hosts.edge.support import Site, Wire, echo, eventually, read_request, request, scripted
+from tests.hosts.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
@@ -28,9 +28,9 @@ HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
         b"HTTP/1.1 102 Processing\r\n\r\n" * 50,
     ],
 )
-def test_an_answer_that_cannot_be_carried_is_502(site: Site, wire: Wire, answer: bytes) -> None:
-    site.serve(scripted(answer))
-    wire.send(request(host=site.host))
+def test_an_answer_that_cannot_be_carried_is_502(edge: EdgeServer, wire: Wire, answer: bytes) -> None:
+    edge.serve(scripted(answer))
+    wire.send(request(host=edge.host))
     statuses = [wire.reply().status]
     while statuses[-1] < 200:
         statuses.append(wire.reply().status)
@@ -40,36 +40,36 @@ def test_an_answer_that_cannot_be_carried_is_502(site: Site, wire: Wire, answer:
 
 
 @pytest.mark.parametrize("cut", [b"", OK, OK + b"Content-Len"])
-def test_a_gateway_that_dies_before_it_answers_is_502(site: Site, wire: Wire, cut: bytes) -> None:
-    site.serve(scripted(cut, close=True))
-    wire.send(request(method="POST", host=site.host, headers="Content-Length: 1\r\n") + b"x")
+def test_a_gateway_that_dies_before_it_answers_is_502(edge: EdgeServer, wire: Wire, cut: bytes) -> None:
+    edge.serve(scripted(cut, close=True))
+    wire.send(request(method="POST", host=edge.host, headers="Content-Length: 1\r\n") + b"x")
     assert wire.error(502)
 
 
 @pytest.mark.parametrize(
     "cut", [OK + b"Content-Length: 99\r\n\r\nhello", OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"]
 )
-def test_a_gateway_that_dies_in_an_answer_ends_the_clients_connection(site: Site, wire: Wire, cut: bytes) -> None:
-    site.serve(scripted(cut, close=True))
-    wire.send(request(host=site.host))
+def test_a_gateway_that_dies_in_an_answer_ends_the_clients_connection(edge: EdgeServer, wire: Wire, cut: bytes) -> None:
+    edge.serve(scripted(cut, close=True))
+    wire.send(request(host=edge.host))
     data = wire.rest()
     assert data.startswith(OK)
     assert b"hello" in data
     assert not data.endswith(b"0\r\n\r\n")
 
 
-def test_an_answer_nobody_asked_for_is_never_told(site: Site, wire: Wire) -> None:
+def test_an_answer_nobody_asked_for_is_never_told(edge: EdgeServer, wire: Wire) -> None:
     forged = OK + b"Content-Length: 6\r\n\r\nforged"
-    site.serve(scripted(HELLO + forged))
+    edge.serve(scripted(HELLO + forged))
     for _ in range(3):
-        wire.send(request(host=site.host))
+        wire.send(request(host=edge.host))
         assert wire.reply().body == b"hello"
         wire.send(request("/v0/x", host="localhost"))
         assert wire.reply().body == b"app GET /v0/x 0"
-    assert site.dials == 3
+    assert edge.dials == 3
 
 
-def test_a_gateway_that_never_answers_is_504(quick: Site, quick_wire: Wire) -> None:
+def test_a_gateway_that_never_answers_is_504(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(scripted(b""))
     quick_wire.send(request(host=quick.host))
     assert quick_wire.error(504) == "The agent took too long to answer"
@@ -77,7 +77,7 @@ def test_a_gateway_that_never_answers_is_504(quick: Site, quick_wire: Wire) -> N
     assert quick_wire.reply().status == 200
 
 
-def test_an_answer_that_stops_is_cut_in_the_end(quick: Site, quick_wire: Wire) -> None:
+def test_an_answer_that_stops_is_cut_in_the_end(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(scripted(OK + b"Content-Length: 99\r\n\r\nhello"))
     quick_wire.send(request(host=quick.host))
     assert quick_wire.rest().endswith(b"hello")
@@ -86,13 +86,13 @@ def test_an_answer_that_stops_is_cut_in_the_end(quick: Site, quick_wire: Wire) -
 # Clients with bad manners
 
 
-def test_an_upload_that_stops_is_408(quick: Site, quick_wire: Wire) -> None:
+def test_an_upload_that_stops_is_408(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(echo)
     quick_wire.send(request(method="POST", host=quick.host, headers="Content-Length: 99\r\n") + b"x")
     assert quick_wire.error(408)
 
 
-def test_an_upload_that_drips_is_408(quick: Site, quick_wire: Wire) -> None:
+def test_an_upload_that_drips_is_408(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(echo)
     quick_wire.send(request(method="POST", host=quick.host, headers="Content-Length: 9999\r\n"))
     quick_wire.sock.settimeout(0.02)
@@ -108,7 +108,7 @@ def test_an_upload_that_drips_is_408(quick: Site, quick_wire: Wire) -> None:
     assert quick_wire.error(408)
 
 
-def test_a_client_that_leaves_ends_the_request_at_the_gateway(site: Site) -> None:
+def test_a_client_that_leaves_ends_the_request_at_the_gateway(edge: EdgeServer) -> None:
     ended = threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -116,17 +116,17 @@ def test_a_client_that_leaves_ends_the_request_at_the_gateway(site: Site) -> Non
         await reader.read()
         ended.set()
 
-    site.serve(gateway)
-    sock = site.connect()
-    sock.sendall(request(host=site.host))
-    eventually(lambda: site.dials)
+    edge.serve(gateway)
+    sock = edge.connect()
+    sock.sendall(request(host=edge.host))
+    eventually(lambda: edge.dials)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     sock.close()
     assert ended.wait(10)
-    eventually(lambda: [passage.status for passage in site.passages] == [499])
+    eventually(lambda: [passage.status for passage in edge.passages] == [499])
 
 
-def test_a_client_that_ends_its_side_still_gets_its_answer(site: Site, wire: Wire) -> None:
+def test_a_client_that_ends_its_side_still_gets_its_answer(edge: EdgeServer, wire: Wire) -> None:
     may = threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,38 +135,38 @@ def test_a_client_that_ends_its_side_still_gets_its_answer(site: Site, wire: Wir
         writer.write(HELLO)
         await reader.read()
 
-    site.serve(gateway)
-    wire.send(request(host=site.host))
+    edge.serve(gateway)
+    wire.send(request(host=edge.host))
     wire.sock.shutdown(socket.SHUT_WR)
-    eventually(lambda: site.dials)
+    eventually(lambda: edge.dials)
     may.set()
     assert wire.reply().body == b"hello"
     assert wire.closed()
 
 
-def test_a_client_that_ends_its_side_in_the_middle_of_a_request_has_gone(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request(method="POST", host=site.host, headers="Content-Length: 9\r\n") + b"x")
-    eventually(lambda: site.dials)
+def test_a_client_that_ends_its_side_in_the_middle_of_a_request_has_gone(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request(method="POST", host=edge.host, headers="Content-Length: 9\r\n") + b"x")
+    eventually(lambda: edge.dials)
     wire.sock.shutdown(socket.SHUT_WR)
     assert wire.closed()
 
 
-def test_an_answer_before_the_upload_is_through(site: Site, wire: Wire) -> None:
+def test_an_answer_before_the_upload_is_through(edge: EdgeServer, wire: Wire) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
         await reader.read(10)
 
-    site.serve(gateway)
-    wire.send(request("/x", method="POST", host=site.host, headers="Content-Length: 3000000\r\n") + b"x" * 1000)
+    edge.serve(gateway)
+    wire.send(request("/x", method="POST", host=edge.host, headers="Content-Length: 3000000\r\n") + b"x" * 1000)
     reply = wire.reply()
     assert (reply.status, reply.body) == (413, b"no")
     wire.send(b"x" * 2_999_000 + request("/v0/x", host="localhost"))
     assert wire.reply().body == b"app GET /v0/x 0"
 
 
-def test_an_answer_that_is_written_while_the_upload_goes_on(site: Site, wire: Wire) -> None:
+def test_an_answer_that_is_written_while_the_upload_goes_on(edge: EdgeServer, wire: Wire) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -177,8 +177,8 @@ def test_an_answer_that_is_written_while_the_upload_goes_on(site: Site, wire: Wi
                 break
         await reader.read()
 
-    site.serve(gateway)
-    wire.send(request("/x", method="POST", host=site.host, headers="Content-Length: 14\r\n"))
+    edge.serve(gateway)
+    wire.send(request("/x", method="POST", host=edge.host, headers="Content-Length: 14\r\n"))
     wire.send(b"message")
     assert wire._until(b"message\r\n")
     wire.send(b"the end")

@@ -27,14 +27,14 @@ from roost.identity.platform_tokens import PlatformTokens
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
-    Site,
+    EdgeServer,
     Wire,
     echo,
     eventually,
     hello_app,
     read_request,
     request,
-    running_site,
+    running_edge,
 )
 
 MUCH = 200 * 1024**2
@@ -70,7 +70,7 @@ def growth_during(action: Callable[[], None]) -> int:
 
 
 @pytest.mark.parametrize("framing", [f"Content-Length: {MUCH}", "Transfer-Encoding: chunked"])
-def test_a_large_answer_takes_little_memory(site: Site, wire: Wire, framing: str) -> None:
+def test_a_large_answer_takes_little_memory(edge: EdgeServer, wire: Wire, framing: str) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(f"HTTP/1.1 200 OK\r\n{framing}\r\n\r\n".encode())
@@ -82,18 +82,18 @@ def test_a_large_answer_takes_little_memory(site: Site, wire: Wire, framing: str
         await reader.read()
 
     def fetch() -> None:
-        wire.send(request(host=site.host))
+        wire.send(request(host=edge.host))
         wire._until(b"\r\n\r\n")
         received = len(wire.buffer)
         while received < MUCH:
             received += len(wire.sock.recv(1 << 18))
 
-    site.serve(gateway)
+    edge.serve(gateway)
     assert growth_during(fetch) < 40 * 1024**2
 
 
 @pytest.mark.parametrize("chunked", [True, False])
-def test_a_large_upload_takes_little_memory_and_arrives_whole(site: Site, wire: Wire, chunked: bool) -> None:
+def test_a_large_upload_takes_little_memory_and_arrives_whole(edge: EdgeServer, wire: Wire, chunked: bool) -> None:
     digest = hashlib.sha256()
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -112,14 +112,14 @@ def test_a_large_upload_takes_little_memory_and_arrives_whole(site: Site, wire: 
 
     def send() -> None:
         framing = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {MUCH}\r\n"
-        wire.send(request(method="PUT", host=site.host, headers=framing))
+        wire.send(request(method="PUT", host=edge.host, headers=framing))
         piece = b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if chunked else PIECE
         for _ in range(MUCH // len(PIECE)):
             wire.send(piece)
         wire.send(b"0\r\n\r\n" if chunked else b"")
         assert wire.reply().body == b"ok"
 
-    site.serve(gateway)
+    edge.serve(gateway)
     wire.sock.settimeout(60)
     assert growth_during(send) < 40 * 1024**2
     expected = hashlib.sha256()
@@ -128,7 +128,7 @@ def test_a_large_upload_takes_little_memory_and_arrives_whole(site: Site, wire: 
     assert digest.digest() == expected.digest()
 
 
-def test_a_slow_reader_gets_all_of_it(site: Site, wire: Wire) -> None:
+def test_a_slow_reader_gets_all_of_it(edge: EdgeServer, wire: Wire) -> None:
     size = 8 * 1024**2
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,9 +137,9 @@ def test_a_slow_reader_gets_all_of_it(site: Site, wire: Wire) -> None:
         writer.write(PIECE * (size // len(PIECE)))
         await writer.drain()
 
-    site.serve(gateway)
+    edge.serve(gateway)
     wire.sock.settimeout(20)
-    wire.send(request(host=site.host, headers="Connection: close\r\n"))
+    wire.send(request(host=edge.host, headers="Connection: close\r\n"))
     wire._until(b"\r\n\r\n")
     received = len(wire.buffer)
     while data := wire.sock.recv(65_536):
@@ -148,16 +148,16 @@ def test_a_slow_reader_gets_all_of_it(site: Site, wire: Wire) -> None:
     assert received == size
 
 
-def test_a_gateway_that_does_not_read_holds_the_upload_back(site: Site, wire: Wire) -> None:
+def test_a_gateway_that_does_not_read_holds_the_upload_back(edge: EdgeServer, wire: Wire) -> None:
     stop = threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         await asyncio.to_thread(stop.wait, 30)
 
-    site.serve(gateway)
+    edge.serve(gateway)
     wire.sock.settimeout(0.5)
-    wire.send(request(method="PUT", host=site.host, headers=f"Content-Length: {MUCH}\r\n"))
+    wire.send(request(method="PUT", host=edge.host, headers=f"Content-Length: {MUCH}\r\n"))
     assert wire.push(PIECE, most=MUCH) < 32 * 1024**2
     stop.set()
 
@@ -165,37 +165,37 @@ def test_a_gateway_that_does_not_read_holds_the_upload_back(site: Site, wire: Wi
 # Other clients, other loops
 
 
-def test_curl_uploads_and_downloads(site: Site, tmp_path: Path) -> None:
-    site.serve(echo)
+def test_curl_uploads_and_downloads(edge: EdgeServer, tmp_path: Path) -> None:
+    edge.serve(echo)
     body = tmp_path / "body"
     body.write_bytes(b"x" * 300_000)
-    command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{AGENT}.agents.localhost:{site.port}:127.0.0.1"]
+    command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{AGENT}.agents.localhost:{edge.port}:127.0.0.1"]
     command += ["-H", f"Authorization: Bearer {TOKEN}", "-H", "Expect: 100-continue", "-T", str(body)]
-    told = subprocess.run([*command, f"http://{site.host}/up"], capture_output=True, check=True, timeout=30).stdout
+    told = subprocess.run([*command, f"http://{edge.host}/up"], capture_output=True, check=True, timeout=30).stdout
     assert b"PUT /up HTTP/1.1" in told
     assert told.count(b"x") > 300_000
 
 
 def test_the_standard_loop_serves_as_well() -> None:
-    with running_site(loop_factory=asyncio.new_event_loop) as site:
-        site.serve(echo)
-        with site.connect() as sock:
+    with running_edge(loop_factory=asyncio.new_event_loop) as edge:
+        edge.serve(echo)
+        with edge.connect() as sock:
             wire = Wire(sock)
-            wire.send(request("/a", method="POST", host=site.host, headers="Content-Length: 2\r\n") + b"hi")
+            wire.send(request("/a", method="POST", host=edge.host, headers="Content-Length: 2\r\n") + b"hi")
             assert wire.json()["body"] == "hi"
-            wire.send(request("/v0/x", host="localhost") + request("/b", host=site.host))
+            wire.send(request("/v0/x", host="localhost") + request("/b", host=edge.host))
             assert wire.reply().body == b"app GET /v0/x 0"
             assert "GET /b" in wire.json()["line"]
-            wire.send(request(host=site.host, token="wrong"))
+            wire.send(request(host=edge.host, token="wrong"))
             assert wire.error(401)
 
 
 def test_a_trusted_proxy_is_believed_about_the_client() -> None:
-    with running_site(trusted=[ip_network("127.0.0.0/8")]) as site:
-        site.serve(echo)
-        with site.connect() as sock:
+    with running_edge(trusted=[ip_network("127.0.0.0/8")]) as edge:
+        edge.serve(echo)
+        with edge.connect() as sock:
             wire = Wire(sock)
-            wire.send(request(host=site.host, headers="X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n"))
+            wire.send(request(host=edge.host, headers="X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n"))
             assert dict(wire.json()["headers"])["x-forwarded-for"] == "203.0.113.9"
 
 
@@ -203,7 +203,7 @@ def test_a_trusted_proxy_is_believed_about_the_client() -> None:
 
 
 @pytest.fixture
-def door_site(database: Database) -> Iterator[tuple[Site, GatewayTokens, str]]:
+def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, str]]:
     """A server whose gate is the real door over a real database."""
     sealer = Sealer(Sensitive(bytes(32)))
     gateways = GatewayTokens(database, sealer)
@@ -211,44 +211,44 @@ def door_site(database: Database) -> Iterator[tuple[Site, GatewayTokens, str]]:
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
     door = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
 
-    class Guarded(Site):
+    class Guarded(EdgeServer):
         def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
             return replace(
                 super().gate(bounds, **more), admit=door.authenticate_gateway_token, subscribe=gateways.subscribe
             )
 
-    with running_site(make=Guarded) as site:
-        yield site, gateways, token
+    with running_edge(make=Guarded) as edge:
+        yield edge, gateways, token
 
 
-def test_the_door_decides(door_site: tuple[Site, GatewayTokens, str]) -> None:
-    site, gateways, token = door_site
-    with site.connect() as sock:
+def test_the_door_decides(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
+    edge, gateways, token = auth_edge
+    with edge.connect() as sock:
         wire = Wire(sock)
-        site.serve(echo, tell=False)
-        wire.send(request(host=site.host, token=token))
+        edge.serve(echo, tell=False)
+        wire.send(request(host=edge.host, token=token))
         assert wire.reply().status == 200
-        new = site.on_loop(gateways.rotate(AGENT)).reveal()
-        wire.send(request(host=site.host, token=token))
+        new = edge.on_loop(gateways.rotate(AGENT)).reveal()
+        wire.send(request(host=edge.host, token=token))
         assert wire.error(401) == "Unauthorized"
-        wire.send(request(host=site.host, token=new))
+        wire.send(request(host=edge.host, token=new))
         assert wire.reply().status == 200
 
 
-def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, GatewayTokens, str]) -> None:
-    site, gateways, token = door_site
+def test_the_doors_rotation_closes_a_live_tunnel(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
+    edge, gateways, token = auth_edge
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"HTTP/1.1 101 SP\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
         await reader.read()
 
-    site.serve(gateway, tell=False)
-    with site.connect() as sock:
+    edge.serve(gateway, tell=False)
+    with edge.connect() as sock:
         wire = Wire(sock)
-        wire.send(request(host=site.host, token=token, headers=HANDSHAKE))
+        wire.send(request(host=edge.host, token=token, headers=HANDSHAKE))
         assert wire.reply().status == 101
-        site.on_loop(gateways.rotate(AGENT))
+        edge.on_loop(gateways.rotate(AGENT))
         began = time.monotonic()
         assert wire.closed()
         assert time.monotonic() - began < 1
@@ -266,14 +266,14 @@ def test_the_doors_rotation_closes_a_live_tunnel(door_site: tuple[Site, GatewayT
     ],
 )
 def test_a_cookie_counts_on_the_agents_own_pages_only(
-    door_site: tuple[Site, GatewayTokens, str], line: str, headers: str, status: int
+    auth_edge: tuple[EdgeServer, GatewayTokens, str], line: str, headers: str, status: int
 ) -> None:
-    site, _, token = door_site
-    site.serve(echo, tell=False)
-    with site.connect() as sock:
+    edge, _, token = auth_edge
+    edge.serve(echo, tell=False)
+    with edge.connect() as sock:
         wire = Wire(sock)
-        named = headers.format(own=f"http://{site.host}")
-        wire.send(f"{line} HTTP/1.1\r\nHost: {site.host}\r\nCookie: gw_token={token}\r\n{named}\r\n".encode())
+        named = headers.format(own=f"http://{edge.host}")
+        wire.send(f"{line} HTTP/1.1\r\nHost: {edge.host}\r\nCookie: gw_token={token}\r\n{named}\r\n".encode())
         assert wire.reply().status == status
 
 
@@ -286,25 +286,25 @@ async def admitted(entry: AuthRequest) -> Caller:
 
 
 @pytest.fixture(scope="module")
-def fronted() -> Iterator[Site]:
+def fronted() -> Iterator[EdgeServer]:
     """A server with everything that stands before the application, and a port that it learns late."""
-    sites: list[Site] = []
+    edges: list[EdgeServer] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await hello_app(scope, receive, send)
             return
-        site = sites[0]
-        assert site.protocol is not None
-        addresses = site.protocol.live.gate.addresses
-        await add_middleware(hello_app, addresses, admitted, observe=site.passages.append)(scope, receive, send)
+        edge = edges[0]
+        assert edge.protocol is not None
+        addresses = edge.protocol.live.gate.addresses
+        await add_middleware(hello_app, addresses, admitted, observe=edge.passages.append)(scope, receive, send)
 
-    with running_site(app=app) as site:
-        sites.append(site)
-        yield site
+    with running_edge(app=app) as edge:
+        edges.append(edge)
+        yield edge
 
 
-def test_every_response_of_the_platform_carries_the_envelope(fronted: Site) -> None:
+def test_every_response_of_the_platform_carries_the_envelope(fronted: EdgeServer) -> None:
     fronted.serve(echo)
     with fronted.connect() as sock:
         wire = Wire(sock)
@@ -321,7 +321,7 @@ def test_every_response_of_the_platform_carries_the_envelope(fronted: Site) -> N
     assert eventually(lambda: len(fronted.passages) >= 3)
 
 
-def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: Site) -> None:
+def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: EdgeServer) -> None:
     size = 2 * 1024**2
     chunk = b"%x\r\n%b\r\n" % (65_536, b"x" * 65_536)
     for headers, body in (
@@ -339,7 +339,7 @@ def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: Site
             assert wire.reply().status == 200
 
 
-def test_limits_differ_by_path(fronted: Site) -> None:
+def test_limits_differ_by_path(fronted: EdgeServer) -> None:
     with fronted.connect() as sock:
         wire = Wire(sock)
         for path, size, status in (

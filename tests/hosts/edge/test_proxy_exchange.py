@@ -9,7 +9,7 @@ from tests.hosts.edge.support import (
     AGENT,
     INTERNAL,
     TOKEN,
-    Site,
+    EdgeServer,
     Wire,
     echo,
     read_request,
@@ -24,12 +24,14 @@ HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
 # What the gateway sees
 
 
-def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came_from(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came_from(
+    edge: EdgeServer, wire: Wire
+) -> None:
+    edge.serve(echo)
     wire.send(
         request(
             "/p%20q;r//s?token=SECRET&a=%2F&b",
-            host=site.host,
+            host=edge.host,
             headers="X-Forwarded-For: 9.9.9.9\r\nX-Request-Id: rq-1\r\nCookie: a=1; gw_token=SECRET\r\nX-Mine: 1\r\n",
         )
     )
@@ -37,7 +39,7 @@ def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came
     assert told["line"] == "GET /p%20q;r//s?a=%2F&b HTTP/1.1"
     assert sorted(told["headers"]) == sorted(
         [
-            ["host", site.host],
+            ["host", edge.host],
             ["cookie", "a=1"],
             ["x-mine", "1"],
             ["Authorization", INTERNAL],
@@ -45,7 +47,7 @@ def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came
             ["x-forwarded-for", "192.0.0.8"],
             ["x-real-ip", "192.0.0.8"],
             ["x-forwarded-proto", "http"],
-            ["x-forwarded-host", site.host],
+            ["x-forwarded-host", edge.host],
         ]
     )
 
@@ -54,61 +56,63 @@ def test_a_request_is_carried_with_our_credential_and_our_word_for_where_it_came
     "headers",
     [f"Authorization: bearer {TOKEN}\r\n", f"Cookie: x=1; gw_token={TOKEN}\r\n"],
 )
-def test_every_way_to_show_the_token_opens_and_none_reaches_the_gateway(site: Site, wire: Wire, headers: str) -> None:
-    site.serve(echo)
-    wire.send(f"GET /x HTTP/1.1\r\nHost: {site.host}\r\n{headers}\r\n".encode())
+def test_every_way_to_show_the_token_opens_and_none_reaches_the_gateway(
+    edge: EdgeServer, wire: Wire, headers: str
+) -> None:
+    edge.serve(echo)
+    wire.send(f"GET /x HTTP/1.1\r\nHost: {edge.host}\r\n{headers}\r\n".encode())
     assert TOKEN not in str(wire.json())
-    wire.send(f"GET /x?token={TOKEN} HTTP/1.1\r\nHost: {site.host}\r\n\r\n".encode())
+    wire.send(f"GET /x?token={TOKEN} HTTP/1.1\r\nHost: {edge.host}\r\n\r\n".encode())
     assert TOKEN not in str(wire.json())
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
-def test_methods_and_fixed_bodies(site: Site, wire: Wire, method: str) -> None:
-    site.serve(echo)
-    wire.send(request("/x", method=method, host=site.host, headers="Content-Length: 5\r\n") + b"hello")
+def test_methods_and_fixed_bodies(edge: EdgeServer, wire: Wire, method: str) -> None:
+    edge.serve(echo)
+    wire.send(request("/x", method=method, host=edge.host, headers="Content-Length: 5\r\n") + b"hello")
     told = wire.json()
     assert (told["line"], told["body"]) == (f"{method} /x HTTP/1.1", "hello")
 
 
-def test_a_chunked_body_in_pieces(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request("/x", method="POST", host=site.host, headers="Transfer-Encoding: chunked\r\n"))
+def test_a_chunked_body_in_pieces(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request("/x", method="POST", host=edge.host, headers="Transfer-Encoding: chunked\r\n"))
     for piece in (b"3\r\n", b"ab", b"c\r\n5;ext=1\r\ndefgh\r", b"\n0\r\n", b"\r\n"):
         wire.send(piece)
     assert wire.json()["body"] == "abcdefgh"
 
 
-def test_an_empty_post_keeps_its_length(site: Site, wire: Wire) -> None:
-    site.serve(echo)
-    wire.send(request("/x", method="POST", host=site.host, headers="Content-Length: 0\r\n"))
+def test_an_empty_post_keeps_its_length(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
+    wire.send(request("/x", method="POST", host=edge.host, headers="Content-Length: 0\r\n"))
     assert ["content-length", "0"] in wire.json()["headers"]
 
 
-def test_expect_is_answered_once_the_caller_was_admitted(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_expect_is_answered_once_the_caller_was_admitted(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
     expecting = "Expect: 100-continue\r\nContent-Length: 5\r\n"
-    wire.send(request("/x", method="POST", host=site.host, headers=expecting))
+    wire.send(request("/x", method="POST", host=edge.host, headers=expecting))
     assert wire.reply().status == 100
     wire.send(b"hello")
     told = wire.json()
     assert told["body"] == "hello"
     assert "expect" not in str(told["headers"]).lower()
-    wire.send(request("/x", method="POST", host=site.host, headers=expecting, token="wrong"))
+    wire.send(request("/x", method="POST", host=edge.host, headers=expecting, token="wrong"))
     assert wire.error(401)
 
 
 # What the client sees
 
 
-def test_the_answer_is_carried_without_what_is_not_the_clients(site: Site, wire: Wire) -> None:
-    site.serve(
+def test_the_answer_is_carried_without_what_is_not_the_clients(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(
         scripted(
             OK + b"Content-Length: 2\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n"
             b"X-Request-Id: forged\r\nSet-Cookie: a=1\r\nSet-Cookie: gw_token=x\r\n"
             b"Set-Cookie: b=2; Domain=agents.localhost\r\nServer: engine\r\n\r\nhi"
         )
     )
-    wire.send(request(host=site.host, headers="X-Request-Id: rq-7\r\n"))
+    wire.send(request(host=edge.host, headers="X-Request-Id: rq-7\r\n"))
     reply = wire.reply()
     assert reply.headers == [
         ("set-cookie", "a=1"),
@@ -118,23 +122,23 @@ def test_the_answer_is_carried_without_what_is_not_the_clients(site: Site, wire:
     ]
 
 
-def test_a_chunked_answer(site: Site, wire: Wire) -> None:
-    site.serve(scripted(OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\nT: 1\r\n\r\n", HELLO))
-    wire.send(request(host=site.host))
+def test_a_chunked_answer(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\nT: 1\r\n\r\n", HELLO))
+    wire.send(request(host=edge.host))
     reply = wire.reply()
     assert (reply.body, reply["transfer-encoding"]) == (b"hello", "chunked")
-    wire.send(request(host=site.host))
+    wire.send(request(host=edge.host))
     assert wire.reply().body == b"hello"
 
 
-def test_an_answer_that_ends_with_the_connection_becomes_chunked(site: Site, wire: Wire) -> None:
-    site.serve(scripted(OK + b"\r\nhello", close=True))
+def test_an_answer_that_ends_with_the_connection_becomes_chunked(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(OK + b"\r\nhello", close=True))
     for _ in range(2):
-        wire.send(request(host=site.host))
+        wire.send(request(host=edge.host))
         assert wire.reply().body == b"hello"
-    with site.connect() as sock:
+    with edge.connect() as sock:
         old = Wire(sock)
-        old.send(f"GET / HTTP/1.0\r\nHost: {site.host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        old.send(f"GET / HTTP/1.0\r\nHost: {edge.host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
         reply = old.reply()
         assert (reply.body, reply["transfer-encoding"], reply["connection"]) == (b"hello", None, "close")
 
@@ -148,38 +152,38 @@ def test_an_answer_that_ends_with_the_connection_becomes_chunked(site: Site, wir
         OK + b"Content-Length: 0\r\n\r\n",
     ],
 )
-def test_answers_without_a_body_leave_the_connection_usable(site: Site, wire: Wire, answer: bytes) -> None:
-    site.serve(scripted(answer, HELLO))
-    wire.send(request(host=site.host))
+def test_answers_without_a_body_leave_the_connection_usable(edge: EdgeServer, wire: Wire, answer: bytes) -> None:
+    edge.serve(scripted(answer, HELLO))
+    wire.send(request(host=edge.host))
     assert wire.reply().status == int(answer.split()[1])
-    wire.send(request(host=site.host))
+    wire.send(request(host=edge.host))
     assert wire.reply().body == b"hello"
-    assert site.dials == 1
+    assert edge.dials == 1
 
 
-def test_head_has_the_length_and_no_body(site: Site, wire: Wire) -> None:
-    site.serve(scripted(OK + b"Content-Length: 99\r\n\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\n", HELLO))
-    wire.send(request(method="HEAD", host=site.host))
+def test_head_has_the_length_and_no_body(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(OK + b"Content-Length: 99\r\n\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\n", HELLO))
+    wire.send(request(method="HEAD", host=edge.host))
     assert wire.reply(head=True)["content-length"] == "99"
-    wire.send(request(method="HEAD", host=site.host))
+    wire.send(request(method="HEAD", host=edge.host))
     assert wire.reply(head=True).status == 200
-    wire.send(request(host=site.host))
+    wire.send(request(host=edge.host))
     assert wire.reply().body == b"hello"
-    assert site.dials == 1
-    wire.send(request(method="HEAD", host=site.host, token="wrong"))
+    assert edge.dials == 1
+    wire.send(request(method="HEAD", host=edge.host, token="wrong"))
     assert wire.reply(head=True).status == 401
     wire.send(request("/v0/x", host="localhost"))
     assert wire.reply().status == 200
 
 
-def test_hints_are_carried_and_continue_is_not(site: Site, wire: Wire) -> None:
+def test_hints_are_carried_and_continue_is_not(edge: EdgeServer, wire: Wire) -> None:
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
-    site.serve(scripted(b"HTTP/1.1 100 Continue\r\n\r\n" + hints + hints + HELLO))
-    wire.send(request(host=site.host))
+    edge.serve(scripted(b"HTTP/1.1 100 Continue\r\n\r\n" + hints + hints + HELLO))
+    wire.send(request(host=edge.host))
     assert [wire.reply().status for _ in range(3)] == [103, 103, 200]
 
 
-def test_streamed_answers_arrive_as_they_are_sent(site: Site, wire: Wire) -> None:
+def test_streamed_answers_arrive_as_they_are_sent(edge: EdgeServer, wire: Wire) -> None:
     more = threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -189,8 +193,8 @@ def test_streamed_answers_arrive_as_they_are_sent(site: Site, wire: Wire) -> Non
         writer.write(b"5\r\ntwo\n\n\r\n0\r\n\r\n")
         await reader.read()
 
-    site.serve(gateway)
-    wire.send(request(host=site.host))
+    edge.serve(gateway)
+    wire.send(request(host=edge.host))
     assert wire._until(b"one\n\n\r\n")
     more.set()
     assert wire._until(b"0\r\n\r\n").startswith(b"5\r\ntwo")
@@ -199,16 +203,16 @@ def test_streamed_answers_arrive_as_they_are_sent(site: Site, wire: Wire) -> Non
 # One connection, many requests
 
 
-def test_a_thousand_requests_over_thirty_two_connections(site: Site) -> None:
-    site.serve(echo)
+def test_a_thousand_requests_over_thirty_two_connections(edge: EdgeServer) -> None:
+    edge.serve(echo)
     failures: list[str] = []
 
     def client(number: int) -> None:
-        with site.connect() as sock:
+        with edge.connect() as sock:
             wire = Wire(sock)
             for count in range(32):
                 api, target = count % 8 == 7, f"/v0/{number}/{count}" if count % 8 == 7 else f"/{number}/{count}"
-                wire.send(request(target, host="localhost" if api else site.host))
+                wire.send(request(target, host="localhost" if api else edge.host))
                 body = wire.reply().body.decode()
                 if f"GET {target}" not in body or body.startswith("app ") != api:
                     failures.append(body)
@@ -219,20 +223,20 @@ def test_a_thousand_requests_over_thirty_two_connections(site: Site) -> None:
     for thread in threads:
         thread.join(60)
     assert not failures
-    assert len([passage for passage in site.passages if passage.status == 200]) == 32 * 28
-    assert site.dials <= 64
+    assert len([passage for passage in edge.passages if passage.status == 200]) == 32 * 28
+    assert edge.dials <= 64
 
 
-def test_each_request_is_told_of_once_and_without_its_query(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_each_request_is_told_of_once_and_without_its_query(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
     headers = "Content-Length: 5\r\nX-Request-Id: rq-1\r\n"
-    wire.send(request("/x?token=SECRET", method="POST", host=site.host, headers=headers) + b"hello")
+    wire.send(request("/x?token=SECRET", method="POST", host=edge.host, headers=headers) + b"hello")
     told = wire.reply()
-    wire.send(request("/y", host=site.host, token="wrong"))
+    wire.send(request("/y", host=edge.host, token="wrong"))
     wire.reply()
-    first, second = site.passages
+    first, second = edge.passages
     assert (first.agent_id, first.method, first.path, first.status) == (AGENT, "POST", "/x", 200)
     assert (first.received, first.request_id) == (5, "rq-1")
     assert first.sent > len(told.body)
     assert (second.path, second.status) == ("/y", 401)
-    assert "SECRET" not in repr(site.passages)
+    assert "SECRET" not in repr(edge.passages)

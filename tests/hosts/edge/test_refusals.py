@@ -7,29 +7,29 @@ import pytest
 
 from roost.core.problem import TooManyRequests
 from roost.drivers.runtime.contract import ContainerNotRunning
-from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, echo, request
+from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, request
 
 # Refusals
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "rst_gw_" + "0" * 64, "x" * 5000])
-def test_a_wrong_token_is_401_in_the_contracts_form(site: Site, wire: Wire, token: str) -> None:
-    site.serve(echo)
-    wire.send(request(host=site.host, token=token))
+def test_a_wrong_token_is_401_in_the_contracts_form(edge: EdgeServer, wire: Wire, token: str) -> None:
+    edge.serve(echo)
+    wire.send(request(host=edge.host, token=token))
     reply = wire.reply()
     assert (reply.status, reply.body) == (401, b'{"error":"Unauthorized"}')
     assert reply["www-authenticate"] == "Bearer"
-    assert site.dials == 0
+    assert edge.dials == 0
 
 
-def test_no_token_is_401(site: Site, wire: Wire) -> None:
-    wire.send(f"GET / HTTP/1.1\r\nHost: {site.host}\r\n\r\n".encode())
+def test_no_token_is_401(edge: EdgeServer, wire: Wire) -> None:
+    wire.send(f"GET / HTTP/1.1\r\nHost: {edge.host}\r\n\r\n".encode())
     assert wire.error(401) == "Missing Authorization header"
 
 
-def test_another_agents_token_is_401(site: Site, wire: Wire) -> None:
-    site.tokens["agent-two"] = "rst_gw_two"
-    wire.send(request(host=site.host, token="rst_gw_two"))
+def test_another_agents_token_is_401(edge: EdgeServer, wire: Wire) -> None:
+    edge.tokens["agent-two"] = "rst_gw_two"
+    wire.send(request(host=edge.host, token="rst_gw_two"))
     assert wire.error(401)
 
 
@@ -39,60 +39,60 @@ def test_an_unknown_host_goes_to_the_application(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v0", "/v0/x", "/v0?x=1", "/v0/../x", "/v0/%2e%2e/x", "/v0//x"])
-def test_the_platforms_paths_never_reach_the_gateway(site: Site, wire: Wire, path: str) -> None:
-    site.serve(echo)
-    wire.send(request(path, host=site.host))
+def test_the_platforms_paths_never_reach_the_gateway(edge: EdgeServer, wire: Wire, path: str) -> None:
+    edge.serve(echo)
+    wire.send(request(path, host=edge.host))
     assert wire.reply().body.startswith(b"app GET")
 
 
 @pytest.mark.parametrize(
     "path", ["/v0x", "/%76%30/x", "//v0/x", "/./v0/x", "/v0%2fx", "/V0/x", "/v0;x/y", "/v1/../v0/x"]
 )
-def test_what_only_looks_like_the_platform_is_the_agents(site: Site, wire: Wire, path: str) -> None:
-    site.serve(echo)
-    wire.send(request(path, host=site.host))
+def test_what_only_looks_like_the_platform_is_the_agents(edge: EdgeServer, wire: Wire, path: str) -> None:
+    edge.serve(echo)
+    wire.send(request(path, host=edge.host))
     assert wire.json()["line"] == f"GET {path} HTTP/1.1"
 
 
-def test_an_agent_that_does_not_run_is_503(site: Site, wire: Wire) -> None:
+def test_an_agent_that_does_not_run_is_503(edge: EdgeServer, wire: Wire) -> None:
     async def gone(_agent_id: str) -> None:
         raise ContainerNotRunning
 
-    site.dial = gone
-    wire.send(request(host=site.host))
+    edge.dial = gone
+    wire.send(request(host=edge.host))
     assert wire.error(503) == "The agent's container is not running"
 
 
-def test_a_problem_of_the_gate_keeps_its_headers(site: Site, wire: Wire) -> None:
+def test_a_problem_of_the_gate_keeps_its_headers(edge: EdgeServer, wire: Wire) -> None:
     async def limited(_agent_id: str) -> None:
         raise TooManyRequests(retry_after=7)
 
-    site.dial = limited
-    wire.send(request(host=site.host))
+    edge.dial = limited
+    wire.send(request(host=edge.host))
     reply = wire.reply()
     assert (reply.status, reply["retry-after"]) == (429, "7")
 
 
-def test_a_port_where_nothing_listens_is_502(site: Site, wire: Wire) -> None:
+def test_a_port_where_nothing_listens_is_502(edge: EdgeServer, wire: Wire) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
-        site.upstreams[AGENT] = unused.getsockname()
-    wire.send(request(host=site.host))
+        edge.upstreams[AGENT] = unused.getsockname()
+    wire.send(request(host=edge.host))
     assert wire.error(502)
-    site.serve(echo)
-    wire.send(request(host=site.host))
+    edge.serve(echo)
+    wire.send(request(host=edge.host))
     assert wire.reply().status == 200
 
 
-def test_a_gate_that_breaks_is_a_plain_500(site: Site, wire: Wire) -> None:
+def test_a_gate_that_breaks_is_a_plain_500(edge: EdgeServer, wire: Wire) -> None:
     async def broken(_agent_id: str) -> None:
         raise KeyError("a secret reason")
 
-    site.dial = broken
-    wire.send(request(host=site.host))
+    edge.dial = broken
+    wire.send(request(host=edge.host))
     assert wire.error(500) == "Internal error"
 
 
-def test_a_connect_that_hangs_is_503(quick: Site, quick_wire: Wire) -> None:
+def test_a_connect_that_hangs_is_503(quick: EdgeServer, quick_wire: Wire) -> None:
     async def hang(_agent_id: str) -> None:
         await asyncio.Event().wait()
 
@@ -104,18 +104,18 @@ def test_a_connect_that_hangs_is_503(quick: Site, quick_wire: Wire) -> None:
 # Signing in
 
 
-def test_a_browser_with_a_token_in_the_url_gets_a_cookie_instead(site: Site, wire: Wire) -> None:
-    site.serve(echo)
+def test_a_browser_with_a_token_in_the_url_gets_a_cookie_instead(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(echo)
     target = f"//evil.example/p?token={TOKEN}&a=1"
-    wire.send(f"GET {target} HTTP/1.1\r\nHost: {site.host}\r\nAccept: text/html,*/*\r\n\r\n".encode())
+    wire.send(f"GET {target} HTTP/1.1\r\nHost: {edge.host}\r\nAccept: text/html,*/*\r\n\r\n".encode())
     reply = wire.reply()
     assert reply.status == 303
-    assert reply["location"] == f"http://{AGENT}.agents.localhost:{site.port}//evil.example/p?a=1"
+    assert reply["location"] == f"http://{AGENT}.agents.localhost:{edge.port}//evil.example/p?a=1"
     assert reply["set-cookie"] == f"gw_token={TOKEN}; Path=/; HttpOnly; SameSite=Lax"
     assert reply["cache-control"] == "no-store"
     assert reply["referrer-policy"] == "no-referrer"
     wire.send(
-        f"GET /p HTTP/1.1\r\nHost: {site.host}\r\nCookie: {reply['set-cookie'].partition(';')[0]}\r\n\r\n".encode()
+        f"GET /p HTTP/1.1\r\nHost: {edge.host}\r\nCookie: {reply['set-cookie'].partition(';')[0]}\r\n\r\n".encode()
     )
     assert "GET /p" in wire.json()["line"]
 
@@ -130,8 +130,8 @@ def test_a_browser_with_a_token_in_the_url_gets_a_cookie_instead(site: Site, wir
         ("GET /?a=1", f"Accept: text/html\r\nCookie: gw_token={TOKEN}\r\n", 200),
     ],
 )
-def test_others_do_not(site: Site, wire: Wire, line: str, headers: str, status: int) -> None:
-    site.serve(echo)
-    wire.send(f"{line} HTTP/1.1\r\nHost: {site.host}\r\n{headers}\r\n".encode())
+def test_others_do_not(edge: EdgeServer, wire: Wire, line: str, headers: str, status: int) -> None:
+    edge.serve(echo)
+    wire.send(f"{line} HTTP/1.1\r\nHost: {edge.host}\r\n{headers}\r\n".encode())
     reply = wire.reply()
     assert (reply.status, reply["set-cookie"]) == (status, None)

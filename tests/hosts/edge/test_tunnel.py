@@ -13,7 +13,7 @@ from websockets.asyncio.server import serve as serve_websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.hosts.edge.support import AGENT, TOKEN, Site, Wire, eventually, read_request, request, scripted
+from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, eventually, read_request, request, scripted
 
 HANDSHAKE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -25,7 +25,7 @@ def seen() -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def echoing(site: Site, seen: list[dict[str, str]]) -> Iterator[Site]:
+def echoing(edge: EdgeServer, seen: list[dict[str, str]]) -> Iterator[EdgeServer]:
     """A gateway that echoes WebSocket messages."""
 
     async def handler(connection: ServerConnection) -> None:
@@ -37,22 +37,22 @@ def echoing(site: Site, seen: list[dict[str, str]]) -> Iterator[Site]:
     async def start() -> object:
         return await serve_websocket(handler, "127.0.0.1", 0, max_size=None)
 
-    server = site.on_loop(start())
-    site.upstreams[AGENT] = server.sockets[0].getsockname()
-    yield site
+    server = edge.on_loop(start())
+    edge.upstreams[AGENT] = server.sockets[0].getsockname()
+    yield edge
 
     async def stop() -> None:
         server.close()
         await server.wait_closed()
 
-    site.on_loop(stop())
+    edge.on_loop(stop())
 
 
-def dial(site: Site, path: str = "/ws", **headers: str) -> ClientConnection:
+def dial(edge: EdgeServer, path: str = "/ws", **headers: str) -> ClientConnection:
     named = headers or {"Authorization": f"Bearer {TOKEN}"}
     return connect(
-        f"ws://{site.host}{path}",
-        sock=site.connect(),
+        f"ws://{edge.host}{path}",
+        sock=edge.connect(),
         additional_headers=named,
         proxy=None,
         max_size=None,
@@ -60,7 +60,7 @@ def dial(site: Site, path: str = "/ws", **headers: str) -> ClientConnection:
     )
 
 
-def test_messages_of_all_sizes_come_back(echoing: Site, seen: list[dict[str, str]]) -> None:
+def test_messages_of_all_sizes_come_back(echoing: EdgeServer, seen: list[dict[str, str]]) -> None:
     with dial(echoing, "/ws?token=SECRET&a=1") as websocket:
         for size in (0, 1, 125, 126, 65_535, 65_536, 3_000_000):
             websocket.send(b"x" * size)
@@ -72,7 +72,7 @@ def test_messages_of_all_sizes_come_back(echoing: Site, seen: list[dict[str, str
     assert TOKEN not in str(seen)
 
 
-def test_a_closed_websocket_is_told_of_once(echoing: Site) -> None:
+def test_a_closed_websocket_is_told_of_once(echoing: EdgeServer) -> None:
     with dial(echoing) as websocket:
         websocket.send("hello")
         websocket.recv()
@@ -82,7 +82,7 @@ def test_a_closed_websocket_is_told_of_once(echoing: Site) -> None:
     assert passage.sent > 5
 
 
-def test_many_at_once(echoing: Site) -> None:
+def test_many_at_once(echoing: EdgeServer) -> None:
     with ExitStack() as stack:
         all_of_them = [stack.enter_context(dial(echoing)) for _ in range(40)]
         for number, websocket in enumerate(all_of_them):
@@ -98,47 +98,47 @@ def test_many_at_once(echoing: Site) -> None:
         ({"Cookie": "gw_token=wrong"}, 401),
     ],
 )
-def test_a_refusal_comes_before_the_switch(echoing: Site, headers: dict[str, str], status: int) -> None:
+def test_a_refusal_comes_before_the_switch(echoing: EdgeServer, headers: dict[str, str], status: int) -> None:
     with pytest.raises(InvalidStatus) as refused, dial(echoing, **headers):
         pass
     assert refused.value.response.status_code == status
 
 
-def test_the_platforms_websockets_go_to_the_application(echoing: Site) -> None:
+def test_the_platforms_websockets_go_to_the_application(echoing: EdgeServer) -> None:
     with dial(echoing, "/v0/logs") as websocket:
         assert websocket.recv() == "app /v0/logs"
 
 
-def test_a_gateway_that_declines_is_heard(site: Site, wire: Wire) -> None:
-    site.serve(scripted(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"))
-    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+def test_a_gateway_that_declines_is_heard(edge: EdgeServer, wire: Wire) -> None:
+    edge.serve(scripted(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"))
+    wire.send(request("/ws", host=edge.host, headers=HANDSHAKE))
     reply = wire.reply()
     assert (reply.status, reply.body, reply["connection"]) == (403, b"no", "close")
     assert wire.closed()
 
 
-def test_bytes_around_the_switch_are_not_lost(site: Site, wire: Wire) -> None:
+def test_bytes_around_the_switch_are_not_lost(edge: EdgeServer, wire: Wire) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(SWITCH + b"first")
         writer.write(b" you said " + await reader.readexactly(5))
         await reader.read()
 
-    site.serve(gateway)
-    wire.send(request("/ws", host=site.host, headers=HANDSHAKE) + b"early")
+    edge.serve(gateway)
+    wire.send(request("/ws", host=edge.host, headers=HANDSHAKE) + b"early")
     assert wire.reply().status == 101
     assert wire._exactly(20) == b"first you said early"
 
 
-def test_each_side_may_end_before_the_other(site: Site, wire: Wire) -> None:
+def test_each_side_may_end_before_the_other(edge: EdgeServer, wire: Wire) -> None:
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(SWITCH)
         everything = await reader.read()
         writer.write(hashlib.sha256(everything).hexdigest().encode())
 
-    site.serve(gateway)
-    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    edge.serve(gateway)
+    wire.send(request("/ws", host=edge.host, headers=HANDSHAKE))
     assert wire.reply().status == 101
     data = b"x" * 1_000_000
     wire.send(data)
@@ -146,7 +146,7 @@ def test_each_side_may_end_before_the_other(site: Site, wire: Wire) -> None:
     assert wire.rest().decode() == hashlib.sha256(data).hexdigest()
 
 
-def test_a_gateway_that_ends_first_is_written_to_until_the_client_ends(site: Site, wire: Wire) -> None:
+def test_a_gateway_that_ends_first_is_written_to_until_the_client_ends(edge: EdgeServer, wire: Wire) -> None:
     got: list[bytes] = []
     done = threading.Event()
 
@@ -157,8 +157,8 @@ def test_a_gateway_that_ends_first_is_written_to_until_the_client_ends(site: Sit
         got.append(await reader.read())
         done.set()
 
-    site.serve(gateway)
-    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    edge.serve(gateway)
+    wire.send(request("/ws", host=edge.host, headers=HANDSHAKE))
     assert wire.reply().status == 101
     assert wire.rest() == b"bye"
     wire.send(b"still here")
@@ -167,7 +167,7 @@ def test_a_gateway_that_ends_first_is_written_to_until_the_client_ends(site: Sit
     assert got == [b"still here"]
 
 
-def test_a_side_that_does_not_read_is_not_written_to_for_ever(site: Site, wire: Wire) -> None:
+def test_a_side_that_does_not_read_is_not_written_to_for_ever(edge: EdgeServer, wire: Wire) -> None:
     """Both ways: what one does not take, the other cannot send."""
     stop = threading.Event()
 
@@ -176,22 +176,22 @@ def test_a_side_that_does_not_read_is_not_written_to_for_ever(site: Site, wire: 
         writer.write(SWITCH)
         await asyncio.to_thread(stop.wait, 30)
 
-    site.serve(gateway)
-    wire.send(request("/ws", host=site.host, headers=HANDSHAKE))
+    edge.serve(gateway)
+    wire.send(request("/ws", host=edge.host, headers=HANDSHAKE))
     assert wire.reply().status == 101
     wire.sock.settimeout(0.5)
     assert wire.push(b"x" * 65_536, most=200 * 1024**2) < 32 * 1024**2
     stop.set()
 
 
-def test_an_idle_tunnel_ends_in_time(quick: Site, quick_wire: Wire) -> None:
+def test_an_idle_tunnel_ends_in_time(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(scripted(SWITCH))
     quick_wire.send(request("/ws", host=quick.host, headers=HANDSHAKE))
     assert quick_wire.reply().status == 101
     assert quick_wire.closed()
 
 
-def test_rotation_closes_a_live_websocket_within_a_second(echoing: Site) -> None:
+def test_rotation_closes_a_live_websocket_within_a_second(echoing: EdgeServer) -> None:
     old = echoing.tokens[AGENT]
     with dial(echoing) as websocket:
         websocket.send("hello")

@@ -6,7 +6,7 @@ import pytest
 from roost.core.db import Database
 from roost.drivers.image.pillow import PillowRenderer
 from tests.hosts.storage_gateway.visits import Visits, visits
-from tests.storage.house import house
+from tests.storage.storage_env import open_storage_env
 
 
 @pytest.fixture
@@ -18,5 +18,5 @@ def dialect() -> str:
 @pytest.fixture
 async def visit(database: Database, tmp_path: Path) -> AsyncIterator[Visits]:
     images = PillowRenderer()
-    yield await visits(database, house(database, tmp_path), images)
+    yield await visits(database, open_storage_env(database, tmp_path), images)
     await images.close()

@@ -15,10 +15,12 @@ LEAF = Cid.for_block(RAW, b"x")
 
 async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
     """The tenant's, as the CAR of these blocks."""
-    async with visit.house.content.receive_car() as pack:
+    async with visit.open_storage_env.content.receive_car() as pack:
         await pack.write(b"".join(car.write_car([root], blocks)))
         kept = await pack.finish()
-        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", visit.house.tenant_id, ContentNetwork.PUBLIC)
+        hold = PackReference(
+            pack.pack_id, f"file/{pack.pack_id}", visit.open_storage_env.tenant_id, ContentNetwork.PUBLIC
+        )
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return kept.cid
 

@@ -27,16 +27,16 @@ async def test_private_content_is_as_if_it_were_not_there(visit: Visits, method:
 
 
 async def test_a_restricted_gateway_serves_its_owner_only(visit: Visits) -> None:
-    theirs = await visit.file(b"theirs", tenant=visit.house.other_id)
+    theirs = await visit.file(b"theirs", tenant=visit.open_storage_env.other_id)
     assert (await visit.get(f"/ipfs/{theirs}", "their-gate")).body == b"theirs"
     refused = await visit.get(f"/ipfs/{theirs}", "mine-gate")
     assert (refused.status, refused.body[:12]) == (404, b"ERR_ID:00006")
 
 
 async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: Visits) -> None:
-    theirs = await visit.file(b"theirs", tenant=visit.house.other_id)
+    theirs = await visit.file(b"theirs", tenant=visit.open_storage_env.other_id)
     private = await visit.file(b"private", ContentNetwork.PRIVATE)
-    tenant, gateway = visit.house.tenant_id, visit.ids["mine-gate"]
+    tenant, gateway = visit.open_storage_env.tenant_id, visit.ids["mine-gate"]
     _, token = await visit.gateways.add_token(tenant, gateway)
     await visit.gateways.allow(tenant, gateway, AccessControlKind.HOST, "app.example.com")
     refused = await visit.get(f"/ipfs/{theirs}")
@@ -55,7 +55,7 @@ async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: 
 
 async def test_addresses_can_be_let_in(visit: Visits) -> None:
     cid = await visit.file(b"hello")
-    tenant, gateway = visit.house.tenant_id, visit.ids["mine-gate"]
+    tenant, gateway = visit.open_storage_env.tenant_id, visit.ids["mine-gate"]
     control = await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "192.0.2.0/24")
     assert (await visit.get(f"/ipfs/{cid}")).status == 401
     await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "127.0.0.0/8")
@@ -66,7 +66,7 @@ async def test_addresses_can_be_let_in(visit: Visits) -> None:
 async def test_a_gateway_that_is_not_there(visit: Visits) -> None:
     cid = await visit.file(b"hello")
     assert (await visit.get(f"/ipfs/{cid}", "no-gate")).status == 404
-    await visit.gateways.delete(visit.house.other_id, visit.ids["their-gate"])
+    await visit.gateways.delete(visit.open_storage_env.other_id, visit.ids["their-gate"])
     assert (await visit.get(f"/ipfs/{cid}", "their-gate")).status == 404
 
 
@@ -77,7 +77,7 @@ async def linked(visit: Visits, url: str, expires: int = 60, date: int | None = 
     """The target of a signed link to that address of `mine-gate`."""
     window = ValidityPeriod(int(clock.utc_now().timestamp()) if date is None else date, expires)
     signed = await visit.links.sign_download(
-        tenant or visit.house.tenant_id, f"http://mine-gate.gateways.localhost:8642{url}", window
+        tenant or visit.open_storage_env.tenant_id, f"http://mine-gate.gateways.localhost:8642{url}", window
     )
     return signed.partition(":8642")[2]
 
@@ -108,7 +108,7 @@ async def test_a_link_counts_as_it_was_signed_only(visit: Visits) -> None:
         target.replace("X-Expires=60", "X-Expires=600"),
         target[:-1] + ("0" if target[-1] != "0" else "1"),
         await linked(visit, f"/files/{cid}", date=now - 100),
-        await linked(visit, f"/files/{cid}", tenant=visit.house.other_id),
+        await linked(visit, f"/files/{cid}", tenant=visit.open_storage_env.other_id),
     ):
         sent = await visit.get(wrong)
         assert sent.status == 403, wrong
@@ -118,7 +118,7 @@ async def test_a_link_counts_as_it_was_signed_only(visit: Visits) -> None:
 
 
 async def test_a_link_to_what_is_not_there_tells_nothing_more(visit: Visits) -> None:
-    theirs = await visit.file(b"theirs", ContentNetwork.PRIVATE, visit.house.other_id)
+    theirs = await visit.file(b"theirs", ContentNetwork.PRIVATE, visit.open_storage_env.other_id)
     public = await visit.file(b"public")
     folder = await visit.folder(NAMES, ContentNetwork.PRIVATE)
     for cid in (theirs, public, Cid.for_block(DAG_PB, b"nowhere"), folder):

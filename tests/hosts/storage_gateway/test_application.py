@@ -239,8 +239,8 @@ async def test_only_what_is_cached_if_that_is_wanted(visit: Visits) -> None:
 
 
 async def test_damaged_content_is_never_served(visit: Visits) -> None:
-    pack, trees = await visit.house.keep(BIG, network=ContentNetwork.PUBLIC)
-    visit.house.damage(pack, 10)
+    pack, trees = await visit.open_storage_env.keep(BIG, network=ContentNetwork.PUBLIC)
+    visit.open_storage_env.damage(pack, 10)
     sent = await visit.get(f"/ipfs/{trees[0].cid}")
     assert sent.status == 500
     assert BIG[:10] not in sent.body
@@ -248,8 +248,8 @@ async def test_damaged_content_is_never_served(visit: Visits) -> None:
 
 
 async def test_an_answer_breaks_off_where_content_is_damaged(visit: Visits) -> None:
-    pack, trees = await visit.house.keep(BIG, network=ContentNetwork.PUBLIC)
-    visit.house.damage(pack, -1)
+    pack, trees = await visit.open_storage_env.keep(BIG, network=ContentNetwork.PUBLIC)
+    visit.open_storage_env.damage(pack, -1)
     with pytest.raises(ResponseAborted) as broken:
         await visit.get(f"/ipfs/{trees[0].cid}")
     assert isinstance(broken.value.__cause__, ContentDamaged)

@@ -16,7 +16,7 @@ MANY = {f"file {number:05}.txt": b"same" for number in range(10_000)}
 
 async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
     root = await visit.folder({**MANY, "last": b"other"})
-    stat = await visit.house.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)
+    stat = await visit.open_storage_env.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)
     assert stat.kind is UnixfsKind.SHARD
     sent = await visit.get(f"/ipfs/{root}/")
     assert sent.status == 200
@@ -36,7 +36,9 @@ async def test_a_folder_of_ten_thousand_entries(visit: Visits) -> None:
 async def test_an_index_is_found_among_many(visit: Visits) -> None:
     many = {f"{number}{'-' * 100}": b"same" for number in range(2000)}
     root = await visit.folder({**many, "index.html": b"<!doctype html><p>hi"})
-    assert (await visit.house.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)).kind is UnixfsKind.SHARD
+    assert (
+        await visit.open_storage_env.reader.stat(ContentScope(ContentNetwork.PUBLIC), root)
+    ).kind is UnixfsKind.SHARD
     sent = await visit.get("/", f"{root}.ipfs.mine-gate")
     assert (sent.status, sent.body) == (200, b"<!doctype html><p>hi")
 

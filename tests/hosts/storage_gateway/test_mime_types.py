@@ -7,7 +7,7 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentStat
 from roost.storage.unixfs.importer import DagTree
 from roost.storage.unixfs.profile import V0
-from tests.storage.house import House, house
+from tests.storage.storage_env import StorageEnv, open_storage_env
 
 
 @pytest.fixture
@@ -16,18 +16,18 @@ def dialect() -> str:
 
 
 @pytest.fixture
-def place(database, tmp_path) -> House:
-    return house(database, tmp_path)
+def env(database, tmp_path) -> StorageEnv:
+    return open_storage_env(database, tmp_path)
 
 
-async def stats(place: House, *files: bytes) -> list[ContentStat]:
-    _, trees = await place.keep(*files)
-    return [await place.reader.stat(place.scope, tree.cid) for tree in trees]
+async def stats(env: StorageEnv, *files: bytes) -> list[ContentStat]:
+    _, trees = await env.keep(*files)
+    return [await env.reader.stat(env.scope, tree.cid) for tree in trees]
 
 
-async def kind(place: House, data: bytes, name: str = "", *, at_hand: bool = True) -> str:
-    (file,) = await stats(place, data)
-    return await MimeTypes(place.reader).of(place.scope, file, name, data if at_hand else b"")
+async def kind(env: StorageEnv, data: bytes, name: str = "", *, at_hand: bool = True) -> str:
+    (file,) = await stats(env, data)
+    return await MimeTypes(env.reader).of(env.scope, file, name, data if at_hand else b"")
 
 
 @pytest.mark.parametrize(
@@ -53,37 +53,35 @@ async def kind(place: House, data: bytes, name: str = "", *, at_hand: bool = Tru
     ],
 )
 @pytest.mark.parametrize("at_hand", [True, False])
-async def test_kinds(place: House, data: bytes, name: str, mime: str, at_hand: bool) -> None:
-    found = await kind(place, data, name, at_hand=at_hand)
+async def test_kinds(env: StorageEnv, data: bytes, name: str, mime: str, at_hand: bool) -> None:
+    found = await kind(env, data, name, at_hand=at_hand)
     assert found in {mime, mime.replace("text/xml", "application/xml")}
 
 
-async def test_a_name_that_says_a_type(place: House) -> None:
-    assert await kind(place, b"hello", "data:text/evil,x") == "text/plain"
+async def test_a_name_that_says_a_type(env: StorageEnv) -> None:
+    assert await kind(env, b"hello", "data:text/evil,x") == "text/plain"
 
 
-async def test_the_first_bytes_are_enough(place: House) -> None:
+async def test_the_first_bytes_are_enough(env: StorageEnv) -> None:
     """A range that was asked for may begin with less than what is looked at."""
-    (file,) = await stats(place, b"<!doctype html>" + bytes(5000))
-    kinds = MimeTypes(place.reader)
-    assert await kinds.of(place.scope, file, "", b"<!doc") == await MimeTypes(place.reader).of(
-        place.scope, file, "", b""
-    )
+    (file,) = await stats(env, b"<!doctype html>" + bytes(5000))
+    kinds = MimeTypes(env.reader)
+    assert await kinds.of(env.scope, file, "", b"<!doc") == await MimeTypes(env.reader).of(env.scope, file, "", b"")
 
 
-async def test_it_is_found_once_for_every_ending(place: House) -> None:
-    (file,) = await stats(place, b"hello")
-    kinds, nowhere = MimeTypes(place.reader), ContentScope(ContentNetwork.PUBLIC)
-    assert await kinds.of(place.scope, file, "a.css", b"hello") == "text/css"
+async def test_it_is_found_once_for_every_ending(env: StorageEnv) -> None:
+    (file,) = await stats(env, b"hello")
+    kinds, nowhere = MimeTypes(env.reader), ContentScope(ContentNetwork.PUBLIC)
+    assert await kinds.of(env.scope, file, "a.css", b"hello") == "text/css"
     assert await kinds.of(nowhere, file, "b.CSS", b"") == "text/css"  # remembered: nothing was read
-    assert await kinds.of(place.scope, file, "a.txt", b"hello") == "text/plain"
+    assert await kinds.of(env.scope, file, "a.txt", b"hello") == "text/plain"
 
 
-async def test_a_node_and_its_bytes_are_two(place: House) -> None:
+async def test_a_node_and_its_bytes_are_two(env: StorageEnv) -> None:
     """What is stored for a small file under the older profile is a node around its bytes."""
     trees: list[DagTree]
-    _, trees = await place.keep(b"hello", profile=V0)
-    node = await place.reader.stat(place.scope, trees[0].cid)
-    kinds = MimeTypes(place.reader)
-    assert await kinds.of(place.scope, node, "", b"hello") == "text/plain"
+    _, trees = await env.keep(b"hello", profile=V0)
+    node = await env.reader.stat(env.scope, trees[0].cid)
+    kinds = MimeTypes(env.reader)
+    assert await kinds.of(env.scope, node, "", b"hello") == "text/plain"
     assert node.size == 5

@@ -9,13 +9,13 @@ from tests.wallet import Account, encode_defunct
 
 
 async def install(visit: Visits, plugin: Plugin) -> None:
-    await visit.gateways.install(visit.house.tenant_id, visit.ids["mine-gate"], plugin)
+    await visit.gateways.install(visit.open_storage_env.tenant_id, visit.ids["mine-gate"], plugin)
 
 
 async def sign(visit: Visits, cid: Cid, network: ContentNetwork) -> str:
     wallet = Account.from_key(bytes(31) + b"\1")
     signature = "0x" + wallet.sign_message(encode_defunct(text=str(cid))).signature.hex().removeprefix("0x")
-    await visit.signatures.add(visit.house.tenant_id, network, str(cid), signature, wallet.address)
+    await visit.signatures.add(visit.open_storage_env.tenant_id, network, str(cid), signature, wallet.address)
     return signature
 
 
@@ -38,7 +38,7 @@ async def test_a_signature_is_served_with_what_it_signs(visit: Visits) -> None:
 
 async def test_a_swap_serves_another_content_and_says_which(visit: Visits) -> None:
     old, new = await visit.file(b"old"), await visit.file(b"new")
-    await visit.swaps.put(visit.house.tenant_id, ContentNetwork.PUBLIC, str(old), str(new))
+    await visit.swaps.put(visit.open_storage_env.tenant_id, ContentNetwork.PUBLIC, str(old), str(new))
     assert (await visit.get(f"/ipfs/{old}")).body == b"old"
     await install(visit, Plugin.HOT_SWAPS)
     sent = await visit.get(f"/ipfs/{old}")
@@ -48,7 +48,7 @@ async def test_a_swap_serves_another_content_and_says_which(visit: Visits) -> No
     assert sent.headers["x-ipfs-roots"] == str(new)
     assert (await visit.get(f"/ipfs/{old}", if_none_match=f'"{old}"')).status == 200
     assert (await visit.get(f"/ipfs/{old}", if_none_match=f'"{new}"')).status == 304
-    await visit.swaps.delete(visit.house.tenant_id, ContentNetwork.PUBLIC, str(old))
+    await visit.swaps.delete(visit.open_storage_env.tenant_id, ContentNetwork.PUBLIC, str(old))
     assert (await visit.get(f"/ipfs/{old}")).body == b"old"
 
 
@@ -56,7 +56,7 @@ async def test_a_swap_opens_nothing_private(visit: Visits) -> None:
     public, private = await visit.file(b"public"), await visit.file(b"private", ContentNetwork.PRIVATE)
     await install(visit, Plugin.HOT_SWAPS)
     other = await visit.file(b"other", ContentNetwork.PRIVATE)
-    await visit.swaps.put(visit.house.tenant_id, ContentNetwork.PRIVATE, str(private), str(other))
+    await visit.swaps.put(visit.open_storage_env.tenant_id, ContentNetwork.PRIVATE, str(private), str(other))
     assert (await visit.get(f"/ipfs/{private}")).status == 404
     assert (await visit.get(f"/ipfs/{public}")).body == b"public"
     assert (await visit.get(await linked(visit, f"/files/{private}"))).body == b"other"

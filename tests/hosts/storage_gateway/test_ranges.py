@@ -125,8 +125,8 @@ async def test_dates_say_nothing_of_what_never_changes(visit: Visits) -> None:
 
 
 async def test_damage_in_a_part_ends_the_answer_before_it_begins(visit: Visits) -> None:
-    pack, trees = await visit.house.keep(BIG, network=ContentNetwork.PUBLIC)
-    visit.house.damage(pack, 10)
+    pack, trees = await visit.open_storage_env.keep(BIG, network=ContentNetwork.PUBLIC)
+    visit.open_storage_env.damage(pack, 10)
     sent = await visit.get(f"/ipfs/{trees[0].cid}?filename=a.bin", range="bytes=0-20,2000000-2000001")
     assert sent.status == 500
 

@@ -15,44 +15,44 @@ from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.profile import V1
-from tests.storage.house import House, entry, house
+from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
 ANYBODY = GatewayVisitor(None, "192.0.2.1", None)
 
 
 @pytest.fixture
-def place(database: Database, tmp_path: Path) -> House:
-    return house(database, tmp_path)
+def env(database: Database, tmp_path: Path) -> StorageEnv:
+    return open_storage_env(database, tmp_path)
 
 
-def served(place: House) -> tuple[StorageGatewayService, GatewayResolver]:
-    gateways = StorageGatewayService(place.db, lambda name: f"http://{name}")
-    links = SignedUrlService(place.db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost")
+def served(env: StorageEnv) -> tuple[StorageGatewayService, GatewayResolver]:
+    gateways = StorageGatewayService(env.db, lambda name: f"http://{name}")
+    links = SignedUrlService(env.db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost")
     return gateways, GatewayResolver(
-        gateways, SwapService(place.db, gateways), SignatureService(place.db), links, place.reader
+        gateways, SwapService(env.db, gateways), SignatureService(env.db), links, env.reader
     )
 
 
-async def test_a_way_as_long_as_it_may_be(place: House) -> None:
-    gateways, serving = served(place)
-    await gateways.create(place.tenant_id, "mine-gate")
-    async with place.content.receive(V1) as pack:
+async def test_a_way_as_long_as_it_may_be(env: StorageEnv) -> None:
+    gateways, serving = served(env)
+    await gateways.create(env.tenant_id, "mine-gate")
+    async with env.content.receive(V1) as pack:
         await pack.write(b"deep")
         file = tree = await pack.end_file()
         for _ in range(PATH_DEPTH_LIMIT):
             tree = pack.add_folder([entry("d", tree)])
-        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PUBLIC)
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
     assert found.end.cid == file.cid
 
 
-async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
-    gateways, serving = served(place)
-    mine = await gateways.create(place.tenant_id, "mine-gate")
-    await gateways.create(place.other_id, "their-gate")
-    _, (public,) = await place.keep(b"public", network=ContentNetwork.PUBLIC)
-    _, (private,) = await place.keep(b"private", holder="file/2")
+async def test_what_a_visitor_gets_depends_on_the_gateway(env: StorageEnv) -> None:
+    gateways, serving = served(env)
+    mine = await gateways.create(env.tenant_id, "mine-gate")
+    await gateways.create(env.other_id, "their-gate")
+    _, (public,) = await env.keep(b"public", network=ContentNetwork.PUBLIC)
+    _, (private,) = await env.keep(b"private", holder="file/2")
 
     found = await serving.public("mine-gate", ANYBODY, public.cid, ())
     assert found.end.cid == public.cid
@@ -68,7 +68,7 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(place: House) -> None:
     with pytest.raises(UnknownGateway):
         await serving.public("no-gate", ANYBODY, public.cid, ())
 
-    await gateways.allow(place.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
+    await gateways.allow(env.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
     with pytest.raises(GatewayAccessDenied):
         await serving.public("mine-gate", ANYBODY, public.cid, ())
     opened = await serving.public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())

@@ -27,7 +27,7 @@ from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.hosts.asgi import Sent, call
-from tests.storage.house import House, entry
+from tests.storage.storage_env import StorageEnv, entry
 
 NAMES = {
     "plain.txt": b"a text\n",
@@ -46,9 +46,9 @@ async def others(scope: Any, _receive: Any, send: Any) -> None:
 
 @dataclass
 class Visits:
-    """A house with two tenants, each with a gateway: `mine-gate` and `their-gate`."""
+    """A server with two tenants, each with a gateway: `mine-gate` and `their-gate`."""
 
-    house: House
+    open_storage_env: StorageEnv
     gateways: StorageGatewayService
     swaps: SwapService
     signatures: SignatureService
@@ -77,7 +77,7 @@ class Visits:
         """The folders' CIDs; the last holds those before it, under their names."""
         below: list[Any] = []
         cids: list[Cid] = []
-        async with self.house.content.receive(profile) as pack:
+        async with self.open_storage_env.content.receive(profile) as pack:
             for number, (name, files) in enumerate(folders.items()):
                 entries = [] if number < len(folders) - 1 else below
                 for file, data in files.items():
@@ -86,25 +86,32 @@ class Visits:
                 tree = pack.add_folder(entries)
                 below.append(entry(name, tree))
                 cids.append(tree.cid)
-            hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", tenant or self.house.tenant_id, network)
+            hold = PackReference(
+                pack.pack_id, f"file/{pack.pack_id}", tenant or self.open_storage_env.tenant_id, network
+            )
             await pack.commit(lambda connection: service.hold_pack(connection, hold))
         return cids
 
     async def file(
         self, data: bytes, network: ContentNetwork = ContentNetwork.PUBLIC, tenant: str | None = None
     ) -> Cid:
-        file = await self.house.file(data, FileMetadata(), network=network, tenant_id=tenant)
+        file = await self.open_storage_env.file(data, FileMetadata(), network=network, tenant_id=tenant)
         return Cid.parse(file.cid)
 
 
-async def visits(db: Database, house: House, images: ImageRenderer) -> Visits:
+async def visits(db: Database, open_storage_env: StorageEnv, images: ImageRenderer) -> Visits:
     gateways = StorageGatewayService(db, lambda name: f"http://{name}.gateways.localhost:8642")
-    made = [await gateways.create(house.tenant_id, "mine-gate"), await gateways.create(house.other_id, "their-gate")]
+    made = [
+        await gateways.create(open_storage_env.tenant_id, "mine-gate"),
+        await gateways.create(open_storage_env.other_id, "their-gate"),
+    ]
     links = SignedUrlService(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
     swaps, signatures = SwapService(db, gateways), SignatureService(db)
-    pictures = ImageResizer(house.reader, images, DiskCache(house.folder / "images", 10_000_000))
+    pictures = ImageResizer(open_storage_env.reader, images, DiskCache(open_storage_env.folder / "images", 10_000_000))
     counter = GatewayHitCounter(db, 90)
-    serving = GatewayResolver(gateways, swaps, signatures, links, house.reader)
-    host = StorageGatewayApp(others, serving, ContentResponses(house.reader, pictures), counter)
+    serving = GatewayResolver(gateways, swaps, signatures, links, open_storage_env.reader)
+    host = StorageGatewayApp(others, serving, ContentResponses(open_storage_env.reader, pictures), counter)
     app = HostRouter(host, HostAddresses("localhost", 8642))
-    return Visits(house, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)
+    return Visits(
+        open_storage_env, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter
+    )

@@ -19,7 +19,7 @@ from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 CID = Cid.for_block(0x55, b"content")
 AGENT: Mapping[str, str] = {"user-agent": "curl", "referer": "https://a.example/page?token=secret"}
@@ -137,43 +137,43 @@ async def test_hostile_texts_are_kept_cleaned(database: Database) -> None:
     assert found == [("n" * 253, "[2J" + "\xff" * 195, UNKNOWN), (UNKNOWN, UNKNOWN, UNKNOWN)]
 
 
-async def test_a_file_has_the_name_that_its_tenant_gave_it(place: House, database: Database) -> None:
-    async with place.content.receive(V0) as pack:
+async def test_a_file_has_the_name_that_its_tenant_gave_it(env: StorageEnv, database: Database) -> None:
+    async with env.content.receive(V0) as pack:
         await pack.write(b"named")
         cid = (await pack.end_file()).cid
-        arrival = NewFile(place.tenant_id, ContentNetwork.PUBLIC, str(cid), 5, "text/plain", FileMetadata("mine.txt"))
+        arrival = NewFile(env.tenant_id, ContentNetwork.PUBLIC, str(cid), 5, "text/plain", FileMetadata("mine.txt"))
         await pack.commit(lambda connection: FileService(database).add(connection, arrival, pack.pack_id))
     assert cid.version == 0
     counter = GatewayHitCounter(database, 90)
     for tenant, network in (
-        (place.tenant_id, ContentNetwork.PUBLIC),
-        (place.tenant_id, ContentNetwork.PRIVATE),
-        (place.other_id, ContentNetwork.PUBLIC),
+        (env.tenant_id, ContentNetwork.PUBLIC),
+        (env.tenant_id, ContentNetwork.PRIVATE),
+        (env.other_id, ContentNetwork.PUBLIC),
     ):
         for spelling in (cid, cid.v1()):
             counter.served(tenant, "g", network, spelling, "", 200, {}, 1)
-    counter.served(place.tenant_id, "g", ContentNetwork.PUBLIC, cid, "asked.txt", 200, {}, 1)
+    counter.served(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "asked.txt", 200, {}, 1)
     await counter.flush()
     found = await rows(database, "tenant_id", "file_name", "requests")
-    mine = [(name, requests) for tenant, name, requests in found if tenant == place.tenant_id]
+    mine = [(name, requests) for tenant, name, requests in found if tenant == env.tenant_id]
     assert mine == [("asked.txt", 1), ("mine.txt", 1), ("mine.txt", 1), (UNKNOWN, 1), (UNKNOWN, 1)]
-    assert {name for tenant, name, _ in found if tenant == place.other_id} == {UNKNOWN}
+    assert {name for tenant, name, _ in found if tenant == env.other_id} == {UNKNOWN}
 
 
-async def test_names_of_many_files_are_found(place: House, database: Database) -> None:
+async def test_names_of_many_files_are_found(env: StorageEnv, database: Database) -> None:
     cids: list[Cid] = []
     for number in range(3):
-        async with place.content.receive(V1) as pack:
+        async with env.content.receive(V1) as pack:
             await pack.write(b"%d" % number)
             cid = (await pack.end_file()).cid
             arrival = NewFile(
-                place.tenant_id, ContentNetwork.PUBLIC, str(cid), 1, "text/plain", FileMetadata(f"{number}.txt")
+                env.tenant_id, ContentNetwork.PUBLIC, str(cid), 1, "text/plain", FileMetadata(f"{number}.txt")
             )
             await pack.commit(lambda connection, a=arrival, p=pack.pack_id: FileService(database).add(connection, a, p))
         cids.append(cid)
     counter = GatewayHitCounter(database, 90)
     for cid in (*cids, *(Cid.for_block(0x55, b"not here %d" % number) for number in range(1200))):
-        counter.served(place.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
+        counter.served(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
     await counter.flush()
     names = [name for (name,) in await rows(database, "file_name") if name != UNKNOWN]
     assert names == ["0.txt", "1.txt", "2.txt"]

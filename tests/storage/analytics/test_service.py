@@ -24,7 +24,7 @@ from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.unixfs.cid import Cid
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 ONE, TWO = Cid.for_block(0x55, b"one"), Cid.for_block(0x70, b"two", version=0)
 FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
@@ -34,8 +34,8 @@ MOST = AnalyticsOrder()
 class Days:
     """A tenant's gateways over some days."""
 
-    def __init__(self, place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tenant, self.other = place.tenant_id, place.other_id
+    def __init__(self, env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tenant, self.other = env.tenant_id, env.other_id
         self.gateways = StorageGatewayService(database)
         self.counter = GatewayHitCounter(database, 90)
         self.analytics = AnalyticsService(database, self.gateways, self.counter, 90)
@@ -55,9 +55,9 @@ class Days:
 
 
 @pytest.fixture
-async def days(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Days:
+async def days(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> Days:
     """Today is the fourth of March."""
-    made = Days(place, database, monkeypatch)
+    made = Days(env, database, monkeypatch)
     made.come(0)
     a, b, theirs = [
         await made.gateways.create(tenant, f"gate-{number}")

@@ -16,7 +16,7 @@ from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 Block = tuple[Cid, bytes]
 PUBLIC = ContentScope(ContentNetwork.PUBLIC, None)
@@ -37,7 +37,7 @@ def shards(leaf: Block, depth: int) -> Sequence[Block]:
     """The leaf below that many shards, each linked from all 256 places of the one above."""
     blocks = [leaf]
     for _ in range(depth):
-        blocks.append(shard(*(PBLink(blocks[-1][0], f"{place:02X}", 1) for place in range(256))))
+        blocks.append(shard(*(PBLink(blocks[-1][0], f"{env:02X}", 1) for env in range(256))))
     return blocks
 
 
@@ -49,13 +49,13 @@ def file(links: Sequence[tuple[Cid, int]]) -> Block:
     return Cid.for_block(DAG_PB, block), block
 
 
-async def take(place: House, blocks: Sequence[Block]) -> Cid:
+async def take(env: StorageEnv, blocks: Sequence[Block]) -> Cid:
     """The last block is the root."""
     root = blocks[-1][0]
-    async with place.content.receive_car() as pack:
+    async with env.content.receive_car() as pack:
         await pack.write(b"".join(car.write_car([root], blocks)))
         await pack.finish()
-        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", place.tenant_id, ContentNetwork.PUBLIC)
+        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", env.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return root
 
@@ -69,58 +69,58 @@ async def names(reader: ContentReader, root: Cid, most: int) -> list[str]:
     return found
 
 
-async def test_a_folder_of_empty_shards_has_an_end(place: House) -> None:
-    root = await take(place, shards(shard(), 8))
+async def test_a_folder_of_empty_shards_has_an_end(env: StorageEnv) -> None:
+    root = await take(env, shards(shard(), 8))
     async with asyncio.timeout(20):
         with pytest.raises(TooManyShards):
-            await names(place.reader, root, 1)
+            await names(env.reader, root, 1)
         with pytest.raises(TooManyShards):
-            await TarArchive(place.reader, PUBLIC, await place.reader.stat(PUBLIC, root)).check()
+            await TarArchive(env.reader, PUBLIC, await env.reader.stat(PUBLIC, root)).check()
 
 
-async def test_empty_shards_behind_an_entry_have_an_end_too(place: House) -> None:
+async def test_empty_shards_behind_an_entry_have_an_end_too(env: StorageEnv) -> None:
     raw = (Cid.for_block(RAW, b"x"), b"x")
     empty = shards(shard(), 6)
     root = shard(PBLink(raw[0], "00a.txt", 1), *(PBLink(empty[-1][0], f"{n:02X}", 1) for n in range(1, 256)))
     async with asyncio.timeout(20):
         with pytest.raises(TooManyShards):
-            await names(place.reader, await take(place, [raw, *empty, root]), 2)
+            await names(env.reader, await take(env, [raw, *empty, root]), 2)
 
 
-async def test_entries_at_the_end_of_long_ways_are_found(place: House) -> None:
+async def test_entries_at_the_end_of_long_ways_are_found(env: StorageEnv) -> None:
     """What hashes alike has shards of its own down to the last."""
     raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00a.txt", 1), PBLink(raw[0], "01b.txt", 1))]
     for _ in range(6):
         blocks.append(shard(PBLink(blocks[-1][0], "07", 1)))
     blocks.append(shard(*(PBLink(blocks[-1][0], f"{n:02X}", 1) for n in range(256))))
-    assert len(await names(place.reader, await take(place, blocks), 10_000)) == 512
+    assert len(await names(env.reader, await take(env, blocks), 10_000)) == 512
 
 
-async def test_shards_that_are_deeper_than_a_hash_is_long(place: House) -> None:
+async def test_shards_that_are_deeper_than_a_hash_is_long(env: StorageEnv) -> None:
     """Each has an entry, and so pays for the one below it."""
     raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00end.txt", 1))]
     for _ in range(8):
         blocks.append(shard(PBLink(raw[0], "00a.txt", 1), PBLink(blocks[-1][0], "01", 1)))
-    assert len(await names(place.reader, await take(place, blocks), 100)) == 9
+    assert len(await names(env.reader, await take(env, blocks), 100)) == 9
     blocks.append(shard(PBLink(raw[0], "00a.txt", 1), PBLink(blocks[-1][0], "01", 1)))
     with pytest.raises(TooDeep):
-        await names(place.reader, await take(place, blocks), 100)
+        await names(env.reader, await take(env, blocks), 100)
 
 
 @pytest.mark.parametrize("fanout", [16, 1024, None])
-async def test_shards_of_another_width_are_no_folder(place: House, fanout: int | None) -> None:
+async def test_shards_of_another_width_are_no_folder(env: StorageEnv, fanout: int | None) -> None:
     raw = (Cid.for_block(RAW, b"x"), b"x")
     names_of = {16: "0", 1024: "000", None: "00"}
     block = dagpb.encode_node(
         [PBLink(raw[0], f"{names_of[fanout]}a", 1)], UnixfsData(UnixfsKind.SHARD, hash=0x22, fanout=fanout)
     )
-    root = await take(place, [raw, (Cid.for_block(DAG_PB, block), block)])
+    root = await take(env, [raw, (Cid.for_block(DAG_PB, block), block)])
     with pytest.raises(ContentNotAFolder):
-        await names(place.reader, root, 1)
+        await names(env.reader, root, 1)
     with pytest.raises(ContentNotAFolder):
-        await place.reader.resolve(PUBLIC, root, ["a"])
+        await env.reader.resolve(PUBLIC, root, ["a"])
 
 
 class Counting(FolderStore):
@@ -133,23 +133,23 @@ class Counting(FolderStore):
         return await super().read(key, offset, length)
 
 
-async def test_bytes_between_nothings_are_read(place: House) -> None:
+async def test_bytes_between_nothings_are_read(env: StorageEnv) -> None:
     """Links of no size are not followed: a file of many links to a file of many of them would take for ever."""
     one, nothing = (Cid.for_block(RAW, b"1"), b"1"), (Cid.for_block(RAW, b""), b"")
     inner = file([(one[0], 1), *[(nothing[0], 0)] * 1000, (one[0], 1)])
     outer = file([(inner[0], 2)] * 1000)
-    root = await take(place, [one, nothing, inner, outer])
-    blobs = Counting(place.folder / "blobs")
-    reader = ContentReader(place.db, blobs)
+    root = await take(env, [one, nothing, inner, outer])
+    blobs = Counting(env.folder / "blobs")
+    reader = ContentReader(env.db, blobs)
     pieces = [piece async for piece in reader.stream_file(PUBLIC, await reader.stat(PUBLIC, root), 0, 21)]
     assert b"".join(pieces) == b"1" * 21
     assert blobs.count < 50
 
 
-async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> None:
+async def test_others_have_their_turn_while_a_graph_is_walked(env: StorageEnv) -> None:
     one = (Cid.for_block(RAW, b"1"), b"1")
-    root = await take(place, [one, file([(one[0], 1)] * 2000)])
-    stat = await place.reader.stat(PUBLIC, root)
+    root = await take(env, [one, file([(one[0], 1)] * 2000)])
+    stat = await env.reader.stat(PUBLIC, root)
     turns = 0
 
     async def others() -> None:
@@ -159,18 +159,20 @@ async def test_others_have_their_turn_while_a_graph_is_walked(place: House) -> N
             turns += 1
 
     busy = asyncio.create_task(others())
-    pieces = [piece async for piece in place.reader.stream_file(PUBLIC, stat)]
+    pieces = [piece async for piece in env.reader.stream_file(PUBLIC, stat)]
     busy.cancel()
     assert len(pieces) == 2000
     assert turns >= 20
 
 
-async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_others_go_on_while_a_large_folder_is_taken_apart(
+    env: StorageEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leaf = (Cid.for_block(RAW, b"x"), b"x")
     node = dagpb.encode_node(
         [PBLink(leaf[0], f"{number:05d}", 1) for number in range(3_000)], UnixfsData(UnixfsKind.DIRECTORY)
     )
-    root = await take(place, [leaf, (Cid.for_block(DAG_PB, node), node)])
+    root = await take(env, [leaf, (Cid.for_block(DAG_PB, node), node)])
     began, goes_on = threading.Event(), threading.Event()
     decode = dagpb.decode_node
 
@@ -180,7 +182,7 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, mo
         return decode(block)
 
     monkeypatch.setattr(dagpb, "decode_node", slow)
-    asked = asyncio.create_task(place.reader.resolve(PUBLIC, root, ["02999"]))
+    asked = asyncio.create_task(env.reader.resolve(PUBLIC, root, ["02999"]))
     async with asyncio.timeout(20):
         while not began.is_set():
             await asyncio.sleep(0.01)
@@ -188,10 +190,10 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(place: House, mo
     assert (await asked)[-1].cid == leaf[0]
 
 
-async def test_sizes_without_links_take_no_room(place: House) -> None:
+async def test_sizes_without_links_take_no_room(env: StorageEnv) -> None:
     block = dagpb.encode_node((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
     cid = Cid.for_block(DAG_PB, block)
-    async with place.content.receive_car() as pack:
+    async with env.content.receive_car() as pack:
         await pack.write(b"".join(car.write_car([cid], [(cid, block)])))
         with pytest.raises(MalformedContent, match="declares a wrong size"):
             await pack.finish()

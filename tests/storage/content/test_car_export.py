@@ -12,7 +12,7 @@ from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files, take
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def dialect() -> str:
 
 
 async def sent(
-    place: House, root: Cid, path: list[str], dag_scope: DagScope = DagScope.ALL, span: EntityBytes | None = None
+    env: StorageEnv, root: Cid, path: list[str], dag_scope: DagScope = DagScope.ALL, span: EntityBytes | None = None
 ) -> Blocks:
     """The blocks of a CAR of ours, no one twice."""
-    reader, steps = car.CarReader(), await place.reader.resolve(place.scope, root, path)
+    reader, steps = car.CarReader(), await env.reader.resolve(env.scope, root, path)
     found: Blocks = []
-    async for piece in export_car(place.reader, place.scope, steps, dag_scope, span):
+    async for piece in export_car(env.reader, env.scope, steps, dag_scope, span):
         found += [(one.cid, one.data) for one in reader.feed(piece)]
     reader.finish()
     assert reader.roots == [steps[-1].cid]
@@ -36,25 +36,25 @@ async def sent(
 
 
 @EVERY_PROFILE
-async def test_all_of_it_goes_out(place: House, profile: ImportProfile) -> None:
+async def test_all_of_it_goes_out(env: StorageEnv, profile: ImportProfile) -> None:
     root, blocks = house_of_files(profile, 3000)
-    await take(place, b"".join(write_car([root], blocks)))
-    assert sorted(map(str, dict(await sent(place, root, [])))) == sorted(map(str, dict(blocks)))
+    await take(env, b"".join(write_car([root], blocks)))
+    assert sorted(map(str, dict(await sent(env, root, [])))) == sorted(map(str, dict(blocks)))
 
 
 @EVERY_PROFILE
-async def test_what_was_imported_goes_out_too(place: House, profile: ImportProfile) -> None:
+async def test_what_was_imported_goes_out_too(env: StorageEnv, profile: ImportProfile) -> None:
     tree, blocks = blocks_of(profile, CONTENT)
-    await place.keep(b"before", CONTENT, profile=profile)
-    assert dict(await sent(place, tree.cid, [])) == dict(blocks)
+    await env.keep(b"before", CONTENT, profile=profile)
+    assert dict(await sent(env, tree.cid, [])) == dict(blocks)
 
 
-async def test_the_way_is_proved(place: House) -> None:
+async def test_the_way_is_proved(env: StorageEnv) -> None:
     """A client that has only the root's CID can check each step to the block at the end."""
     root, blocks = house_of_files(V1, 3000)
-    await take(place, b"".join(write_car([root], blocks)))
+    await take(env, b"".join(write_car([root], blocks)))
     for scope, most in ((DagScope.BLOCK, 4), (DagScope.ENTITY, 30), (DagScope.ALL, 30)):
-        found = await sent(place, root, ["in", "big"], scope)
+        found = await sent(env, root, ["in", "big"], scope)
         assert found[0][0] == root
         assert len(found) <= most
         linked = {root} | {
@@ -63,22 +63,22 @@ async def test_the_way_is_proved(place: House) -> None:
         assert {cid for cid, _ in found} <= linked
 
 
-async def test_the_list_of_a_folder_goes_out_without_its_files(place: House) -> None:
+async def test_the_list_of_a_folder_goes_out_without_its_files(env: StorageEnv) -> None:
     root, blocks = house_of_files(V1, 3000)
-    await take(place, b"".join(write_car([root], blocks)))
-    found = await sent(place, root, [], DagScope.ENTITY)
+    await take(env, b"".join(write_car([root], blocks)))
+    found = await sent(env, root, [], DagScope.ENTITY)
     assert 1 < len(found) < 500
     assert all(dagpb.decode_node(data).unixfs.kind is UnixfsKind.SHARD for _, data in found)
-    assert len(await sent(place, root, [], DagScope.BLOCK)) == 1
+    assert len(await sent(env, root, [], DagScope.BLOCK)) == 1
 
 
 @pytest.mark.parametrize(
     ("text", "leaves"),
     [("0:0", [0]), ("262143:262144", [0, 1]), ("-1:*", [19]), ("4900000:-1", [18, 19]), ("0:*", range(20))],
 )
-async def test_parts_of_a_file(place: House, text: str, leaves: Iterable[int]) -> None:
-    _, (tree,) = await place.keep(CONTENT)
-    found = await sent(place, tree.cid, [], span=EntityBytes.parse(text))
+async def test_parts_of_a_file(env: StorageEnv, text: str, leaves: Iterable[int]) -> None:
+    _, (tree,) = await env.keep(CONTENT)
+    found = await sent(env, tree.cid, [], span=EntityBytes.parse(text))
     wanted = [Cid.for_block(RAW, CONTENT[n * V1.chunk : (n + 1) * V1.chunk]) for n in leaves]
     assert [cid for cid, _ in found] == [tree.cid, *wanted]
 
@@ -89,40 +89,40 @@ def test_what_is_no_span(text: str) -> None:
         EntityBytes.parse(text)
 
 
-async def test_it_ends(place: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, (tree,) = await place.keep(CONTENT)
+async def test_it_ends(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, (tree,) = await env.keep(CONTENT)
     monkeypatch.setattr("roost.storage.content.car_export.MAX_BLOCKS", 5)
     with pytest.raises(TooManyBlocks):
-        await sent(place, tree.cid, [])
+        await sent(env, tree.cid, [])
 
 
-async def test_what_is_there_many_times_goes_out_once(place: House) -> None:
+async def test_what_is_there_many_times_goes_out_once(env: StorageEnv) -> None:
     """2^50 files by 51 blocks."""
     blocks: Blocks = [(Cid.for_block(RAW, b"x"), b"x")]
     for _ in range(50):
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    kept = await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
-    assert len(await sent(place, kept.cid, [])) == 51
+    kept = await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+    assert len(await sent(env, kept.cid, [])) == 51
 
 
 @pytest.mark.parametrize("first", [RAW, DAG_PB])
-async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(place: House, first: int) -> None:
+async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(env: StorageEnv, first: int) -> None:
     leaf = (Cid.for_block(RAW, b"x"), b"x")
     node = dagpb.encode_node([PBLink(leaf[0], "", 1)], UnixfsData(UnixfsKind.FILE, size=1, sizes=[1]))
     both = [Cid.for_block(codec, node) for codec in ((RAW, DAG_PB) if first == RAW else (DAG_PB, RAW))]
     links = [PBLink(cid, name, len(node)) for cid, name in zip(both, "ab", strict=True)]
     folder = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
     root = Cid.for_block(DAG_PB, folder)
-    await take(place, b"".join(write_car([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
-    assert sorted(data for _, data in await sent(place, root, [])) == sorted([folder, node, b"x"])
+    await take(env, b"".join(write_car([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
+    assert sorted(data for _, data in await sent(env, root, [])) == sorted([folder, node, b"x"])
 
 
-async def test_content_in_cids_is_no_block(place: House) -> None:
+async def test_content_in_cids_is_no_block(env: StorageEnv) -> None:
     node = dagpb.encode_node(
         [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4])
     )
     cid = Cid.for_block(DAG_PB, node)
-    await take(place, b"".join(write_car([cid], [(cid, node)])))
-    assert await sent(place, cid, []) == [(cid, node)]
+    await take(env, b"".join(write_car([cid], [(cid, node)])))
+    assert await sent(env, cid, []) == [(cid, node)]

@@ -17,7 +17,7 @@ from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.storage.cars import take
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 SEEDS = pytest.mark.parametrize("seed", range(12))
 Graph = dict[Cid, bytes]
@@ -61,9 +61,9 @@ def ranges(chance: random.Random, size: int) -> list[tuple[int, int]]:
     return [(0, size), (0, 0), (size, size), (size // 2, size // 2 + 1), *some]
 
 
-async def read(place: House, cid: Cid, begin: int, end: int) -> bytes:
-    stat = await place.reader.stat(place.scope, cid)
-    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat, begin, end)])
+async def read(env: StorageEnv, cid: Cid, begin: int, end: int) -> bytes:
+    stat = await env.reader.stat(env.scope, cid)
+    return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat, begin, end)])
 
 
 def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -> bytes:
@@ -81,26 +81,26 @@ def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -
 
 
 @SEEDS
-async def test_every_range_is_the_file_s(place: House, seed: int) -> None:
+async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    kept = await take(place, b"".join(write_car([root], chance.sample(list(blocks.items()), len(blocks)))))
+    kept = await take(env, b"".join(write_car([root], chance.sample(list(blocks.items()), len(blocks)))))
     assert (kept.cid, kept.kind, kept.size) == (root, UnixfsKind.FILE, len(data))
     for begin, end in ranges(chance, len(data)):
-        assert await read(place, root, begin, end) == data[begin:end]
+        assert await read(env, root, begin, end) == data[begin:end]
 
 
 @SEEDS
-async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed: int) -> None:
+async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    await take(place, b"".join(write_car([root], blocks.items())))
-    steps = await place.reader.resolve(place.scope, root, [])
+    await take(env, b"".join(write_car([root], blocks.items())))
+    steps = await env.reader.resolve(env.scope, root, [])
     for begin, end in ranges(chance, len(data)):
         if begin == end:
             continue
         reader, got = car.CarReader(), dict[bytes, bytes]()
-        async for piece in export_car(place.reader, place.scope, steps, DagScope.ENTITY, EntityBytes(begin, end - 1)):
+        async for piece in export_car(env.reader, env.scope, steps, DagScope.ENTITY, EntityBytes(begin, end - 1)):
             got |= {one.cid.digest: one.data for one in reader.feed(piece)}
         reader.finish()
         assert read_out_of(got, root, begin, end) == data[begin:end]
@@ -108,32 +108,32 @@ async def test_what_goes_out_for_a_range_is_enough_to_read_it(place: House, seed
 
 
 @SEEDS
-async def test_a_byte_that_changed_is_never_read(place: House, seed: int) -> None:
+async def test_a_byte_that_changed_is_never_read(env: StorageEnv, seed: int) -> None:
     """Damage anywhere in the pack: a range is right, or it is refused."""
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
-    await take(place, b"".join(write_car([root], blocks.items())))
-    (blob,) = [blob async for blob in place.content._blobs.list()]
-    path = place.blob(blob.key)
+    await take(env, b"".join(write_car([root], blocks.items())))
+    (blob,) = [blob async for blob in env.content._blobs.list()]
+    path = env.blob(blob.key)
     broken = bytearray(path.read_bytes())
     broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
     path.write_bytes(broken)
     for begin, end in ranges(chance, len(data)):
         try:
-            assert await read(place, root, begin, end) == data[begin:end]
+            assert await read(env, root, begin, end) == data[begin:end]
         except ContentDamaged:
             continue
 
 
-async def test_as_deep_as_it_may_be(place: House) -> None:
+async def test_as_deep_as_it_may_be(env: StorageEnv) -> None:
     blocks: Graph = {Cid.for_block(RAW, b"deep"): b"deep"}
     for _ in range(MAX_FILE_DEPTH):
         below = list(blocks)[-1]
         node = dagpb.encode_node([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
         blocks[Cid.for_block(DAG_PB, node)] = node
     root = list(blocks)[-1]
-    await take(place, b"".join(write_car([root], blocks.items())))
-    assert await read(place, root, 1, 3) == b"ee"
+    await take(env, b"".join(write_car([root], blocks.items())))
+    assert await read(env, root, 1, 3) == b"ee"
 
 
 @pytest.mark.parametrize(

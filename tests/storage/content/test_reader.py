@@ -12,7 +12,7 @@ from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
-from tests.storage.house import CONTENT, House, entry
+from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
@@ -27,41 +27,41 @@ async def whole(
 @pytest.mark.parametrize(
     ("begin", "end"), [(0, None), (0, 1), (262_143, 262_145), (4_999_999, 1 << 40), (1_000_000, 3_000_000), (7, 7)]
 )
-async def test_ranges_of_a_file(place: House, profile: ImportProfile, begin: int, end: int | None) -> None:
-    _, (_, tree) = await place.keep(b"something before it", CONTENT, profile=profile)
-    file = await place.reader.stat(place.scope, tree.cid)
+async def test_ranges_of_a_file(env: StorageEnv, profile: ImportProfile, begin: int, end: int | None) -> None:
+    _, (_, tree) = await env.keep(b"something before it", CONTENT, profile=profile)
+    file = await env.reader.stat(env.scope, tree.cid)
     assert file.size == len(CONTENT)
-    assert await whole(place.reader, place.scope, file, begin, end) == CONTENT[begin:end]
+    assert await whole(env.reader, env.scope, file, begin, end) == CONTENT[begin:end]
 
 
 @EVERY_PROFILE
 @pytest.mark.parametrize("data", [b"", b"small content"])
-async def test_a_file_of_one_block(place: House, profile: ImportProfile, data: bytes) -> None:
-    pack_id, (tree,) = await place.keep(data, profile=profile)
-    file = await place.reader.stat(place.scope, tree.cid)
+async def test_a_file_of_one_block(env: StorageEnv, profile: ImportProfile, data: bytes) -> None:
+    pack_id, (tree,) = await env.keep(data, profile=profile)
+    file = await env.reader.stat(env.scope, tree.cid)
     assert file.size == len(data)
     for begin, end in ((0, None), (2, 5), (6, 1 << 40), (5, 5), (50, None)):
-        assert await whole(place.reader, place.scope, file, begin, end) == data[begin:end]
+        assert await whole(env.reader, env.scope, file, begin, end) == data[begin:end]
     if data:
-        place.blob(pack_id).write_bytes(data[:-1] + bytes((data[-1] ^ 1,)))
+        env.blob(pack_id).write_bytes(data[:-1] + bytes((data[-1] ^ 1,)))
         with pytest.raises(ContentDamaged):
-            await whole(place.reader, place.scope, await place.reader.stat(place.scope, tree.cid))
+            await whole(env.reader, env.scope, await env.reader.stat(env.scope, tree.cid))
 
 
-async def test_the_way_goes_on_from_a_root_that_was_looked_up(place: House) -> None:
-    async with place.content.receive(PROFILES["v1"]) as pack:
+async def test_the_way_goes_on_from_a_root_that_was_looked_up(env: StorageEnv) -> None:
+    async with env.content.receive(PROFILES["v1"]) as pack:
         await pack.write(b"in it")
         file = await pack.end_file()
         folder = pack.add_folder([entry("file", file)])
-        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
-    root = await place.reader.stat(place.scope, folder.cid)
-    steps = await place.reader.resolve(place.scope, root, ["file"])
-    assert steps == await place.reader.resolve(place.scope, folder.cid, ["file"])
+    root = await env.reader.stat(env.scope, folder.cid)
+    steps = await env.reader.resolve(env.scope, root, ["file"])
+    assert steps == await env.reader.resolve(env.scope, folder.cid, ["file"])
     assert [step.cid for step in steps] == [folder.cid, file.cid]
 
 
-async def test_no_more_is_read_than_a_node_says(place: House) -> None:
+async def test_no_more_is_read_than_a_node_says(env: StorageEnv) -> None:
     """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
     leaf = Cid.for_block(RAW, b"abc")
     node = dagpb.encode_node([PBLink(leaf, "", 3)] * 2, UnixfsData(UnixfsKind.FILE, size=2, sizes=[1, 1]))
@@ -72,88 +72,88 @@ async def test_no_more_is_read_than_a_node_says(place: House) -> None:
 
     def keep(connection: Connection) -> None:
         store.add_pack(connection, pack, rows, ())
-        store.hold_pack(connection, PackReference(pack.id, "file/1", place.tenant_id, ContentNetwork.PRIVATE))
+        store.hold_pack(connection, PackReference(pack.id, "file/1", env.tenant_id, ContentNetwork.PRIVATE))
 
-    await place.db.write(keep)
-    assert await whole(place.reader, place.scope, await place.reader.stat(place.scope, root)) == b"aa"
+    await env.db.write(keep)
+    assert await whole(env.reader, env.scope, await env.reader.stat(env.scope, root)) == b"aa"
 
 
 @EVERY_PROFILE
-async def test_every_block_by_its_cid(place: House, profile: ImportProfile) -> None:
-    _, (tree,) = await place.keep(CONTENT, profile=profile)
+async def test_every_block_by_its_cid(env: StorageEnv, profile: ImportProfile) -> None:
+    _, (tree,) = await env.keep(CONTENT, profile=profile)
     for node in tree.nodes:
-        assert await place.reader.read_block(place.scope, node.cid) == node.data
+        assert await env.reader.read_block(env.scope, node.cid) == node.data
     leaf = Cid(1, RAW if profile.raw else 0x70, 0x12, tree.leaves[32:64])
-    assert leaf.matches(await place.reader.read_block(place.scope, leaf))
+    assert leaf.matches(await env.reader.read_block(env.scope, leaf))
 
 
 @EVERY_PROFILE
-async def test_a_folder_in_a_folder(place: House, profile: ImportProfile) -> None:
-    async with place.content.receive(profile) as pack:
+async def test_a_folder_in_a_folder(env: StorageEnv, profile: ImportProfile) -> None:
+    async with env.content.receive(profile) as pack:
         await pack.write(b"hello")
         small = await pack.end_file()
         inner = pack.add_folder([entry("h.txt", small)])
         many = [entry(f"{number}".rjust(80, "n"), small) for number in range(3000)]
         outer = pack.add_folder([entry("in", inner), *many])
-        hold = PackReference(pack.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
-    steps = await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt"])
+    steps = await env.reader.resolve(env.scope, outer.cid, ["in", "h.txt"])
     assert [step.cid for step in steps] == [outer.cid, inner.cid, small.cid]
-    assert await whole(place.reader, place.scope, steps[-1]) == b"hello"
-    names = {link.name async for link in place.reader.list_entries(place.scope, steps[0])}
+    assert await whole(env.reader, env.scope, steps[-1]) == b"hello"
+    names = {link.name async for link in env.reader.list_entries(env.scope, steps[0])}
     assert len(names) == 3001
-    assert (await place.reader.resolve(place.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
+    assert (await env.reader.resolve(env.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
     with pytest.raises(ContentNotFound):
-        await place.reader.resolve(place.scope, outer.cid, ["in", "other"])
+        await env.reader.resolve(env.scope, outer.cid, ["in", "other"])
     with pytest.raises(ContentNotAFolder):
-        await place.reader.resolve(place.scope, outer.cid, ["in", "h.txt", "x"])
+        await env.reader.resolve(env.scope, outer.cid, ["in", "h.txt", "x"])
     with pytest.raises(ContentNotAFile):
-        await whole(place.reader, place.scope, steps[0])
+        await whole(env.reader, env.scope, steps[0])
 
 
-async def test_nobody_sees_what_is_not_theirs(place: House) -> None:
-    _, (tree,) = await place.keep(CONTENT)
+async def test_nobody_sees_what_is_not_theirs(env: StorageEnv) -> None:
+    _, (tree,) = await env.keep(CONTENT)
     for scope in (
         ContentScope(ContentNetwork.PUBLIC),
-        ContentScope(ContentNetwork.PUBLIC, place.tenant_id),
-        ContentScope(ContentNetwork.PRIVATE, place.other_id),
+        ContentScope(ContentNetwork.PUBLIC, env.tenant_id),
+        ContentScope(ContentNetwork.PRIVATE, env.other_id),
     ):
         with pytest.raises(ContentNotFound):
-            await place.reader.stat(scope, tree.cid)
+            await env.reader.stat(scope, tree.cid)
 
 
-async def test_everybody_sees_what_is_public(place: House) -> None:
-    _, (tree,) = await place.keep(CONTENT, network=ContentNetwork.PUBLIC)
-    for scope in (ContentScope(ContentNetwork.PUBLIC), ContentScope(ContentNetwork.PUBLIC, place.tenant_id)):
-        assert (await place.reader.stat(scope, tree.cid)).kind is UnixfsKind.FILE
+async def test_everybody_sees_what_is_public(env: StorageEnv) -> None:
+    _, (tree,) = await env.keep(CONTENT, network=ContentNetwork.PUBLIC)
+    for scope in (ContentScope(ContentNetwork.PUBLIC), ContentScope(ContentNetwork.PUBLIC, env.tenant_id)):
+        assert (await env.reader.stat(scope, tree.cid)).kind is UnixfsKind.FILE
     with pytest.raises(ContentNotFound):
-        await place.reader.stat(ContentScope(ContentNetwork.PUBLIC, place.other_id), tree.cid)
+        await env.reader.stat(ContentScope(ContentNetwork.PUBLIC, env.other_id), tree.cid)
 
 
 @EVERY_PROFILE
-async def test_a_flipped_bit_is_never_served(place: House, profile: ImportProfile) -> None:
-    pack_id, (tree,) = await place.keep(CONTENT, profile=profile)
-    with place.blob(pack_id).open("r+b") as file:
+async def test_a_flipped_bit_is_never_served(env: StorageEnv, profile: ImportProfile) -> None:
+    pack_id, (tree,) = await env.keep(CONTENT, profile=profile)
+    with env.blob(pack_id).open("r+b") as file:
         file.seek(3_000_000)
         file.write(bytes((CONTENT[3_000_000] ^ 1,)))
-    stat = await place.reader.stat(place.scope, tree.cid)
+    stat = await env.reader.stat(env.scope, tree.cid)
     got: list[bytes] = []
     with pytest.raises(ContentDamaged):
-        got.extend([piece async for piece in place.reader.stream_file(place.scope, stat)])
+        got.extend([piece async for piece in env.reader.stream_file(env.scope, stat)])
     begin = 3_000_000 // profile.chunk * profile.chunk
-    assert await whole(place.reader, place.scope, stat, 0, begin) == CONTENT[:begin]
+    assert await whole(env.reader, env.scope, stat, 0, begin) == CONTENT[:begin]
 
 
-async def test_a_whole_copy_is_preferred_to_a_damaged_one(place: House) -> None:
+async def test_a_whole_copy_is_preferred_to_a_damaged_one(env: StorageEnv) -> None:
     for number in range(2):
-        _, (tree,) = await place.keep(CONTENT, holder=f"file/{number}")
-    stat = await place.reader.stat(place.scope, tree.cid)
-    place.blob(stat.block.pack_id).write_bytes(b"")
+        _, (tree,) = await env.keep(CONTENT, holder=f"file/{number}")
+    stat = await env.reader.stat(env.scope, tree.cid)
+    env.blob(stat.block.pack_id).write_bytes(b"")
     with pytest.raises(ContentDamaged):
-        await whole(place.reader, place.scope, stat)
-    again = await place.reader.stat(place.scope, tree.cid)
-    assert await whole(place.reader, place.scope, again) == CONTENT
+        await whole(env.reader, env.scope, stat)
+    again = await env.reader.stat(env.scope, tree.cid)
+    assert await whole(env.reader, env.scope, again) == CONTENT
 
 
-async def test_content_in_the_cid_itself(place: House) -> None:
-    assert await place.reader.read_block(place.scope, Cid(1, RAW, IDENTITY, b"tiny")) == b"tiny"
+async def test_content_in_the_cid_itself(env: StorageEnv) -> None:
+    assert await env.reader.read_block(env.scope, Cid(1, RAW, IDENTITY, b"tiny")) == b"tiny"

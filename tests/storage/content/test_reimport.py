@@ -9,7 +9,7 @@ from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
 from tests.storage.cars import blocks_of, house_of_files
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 FILES = (b"", b"small", CONTENT[:1_300_000], b"small", bytes(262_144))
 
@@ -19,61 +19,63 @@ def dialect() -> str:
     return "sqlite"
 
 
-async def content(place: House, tree_cid: object) -> bytes:
-    stat = await place.reader.stat(place.scope, tree_cid)
-    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
+async def content(env: StorageEnv, tree_cid: object) -> bytes:
+    stat = await env.reader.stat(env.scope, tree_cid)
+    return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)])
 
 
 @pytest.mark.parametrize("after", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("before", [V0, V1], ids=["v0", "v1"])
-async def test_the_same_files_under_another_profile(place: House, before: ImportProfile, after: ImportProfile) -> None:
-    async with place.content.receive(before) as pack:
+async def test_the_same_files_under_another_profile(
+    env: StorageEnv, before: ImportProfile, after: ImportProfile
+) -> None:
+    async with env.content.receive(before) as pack:
         for data in FILES:
             await pack.write(data)
             await pack.end_file()
-        other, trees = await place.content.reimporter.import_with_profile(pack, after)
-        hold = PackReference(other.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        other, trees = await env.content.reimporter.import_with_profile(pack, after)
+        hold = PackReference(other.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await other.commit(lambda connection: service.hold_pack(connection, hold))
     assert [tree.cid for tree in trees] == [blocks_of(after, data)[0].cid for data in FILES]
-    assert [await content(place, tree.cid) for tree in trees] == list(FILES)
-    assert len([blob async for blob in place.content._blobs.list()]) == 1
+    assert [await content(env, tree.cid) for tree in trees] == list(FILES)
+    assert len([blob async for blob in env.content._blobs.list()]) == 1
 
 
-async def test_a_pack_that_is_a_car(place: House) -> None:
+async def test_a_pack_that_is_a_car(env: StorageEnv) -> None:
     root, blocks = house_of_files(V1)
-    async with place.content.receive(V1) as pack:
+    async with env.content.receive(V1) as pack:
         await pack.write(b"".join(write_car([root], blocks)))
         await pack.end_file()
-        car = await place.content.reimporter.import_car(pack)
+        car = await env.content.reimporter.import_car(pack)
         kept = await car.finish()
-        hold = PackReference(car.pack_id, "file/1", place.tenant_id, ContentNetwork.PRIVATE)
+        hold = PackReference(car.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await car.commit(lambda connection: service.hold_pack(connection, hold))
     assert kept.cid == root
-    steps = await place.reader.resolve(place.scope, root, ["in", "big"])
-    assert await content(place, steps[-1].cid) == CONTENT
+    steps = await env.reader.resolve(env.scope, root, ["in", "big"])
+    assert await content(env, steps[-1].cid) == CONTENT
 
 
 @pytest.mark.parametrize("data", [b"", b"no CAR", CONTENT[:2_000_000]])
-async def test_a_pack_that_is_none(place: House, data: bytes) -> None:
+async def test_a_pack_that_is_none(env: StorageEnv, data: bytes) -> None:
     async def read() -> None:
-        async with place.content.receive(V1) as pack:
+        async with env.content.receive(V1) as pack:
             await pack.write(data)
             await pack.end_file()
-            car = await place.content.reimporter.import_car(pack)
+            car = await env.content.reimporter.import_car(pack)
             await car.finish()
 
     with pytest.raises(MalformedContent):
         await read()
 
 
-async def test_a_pack_whose_bytes_are_gone(place: House) -> None:
+async def test_a_pack_whose_bytes_are_gone(env: StorageEnv) -> None:
     async def read() -> None:
-        async with place.content.receive(V1) as pack:
+        async with env.content.receive(V1) as pack:
             await pack.write(b"small")
             await pack.end_file()
             await pack.commit_blob()
-            place.blob(pack.pack_id).unlink()
-            await place.content.reimporter.import_with_profile(pack, V0)
+            env.blob(pack.pack_id).unlink()
+            await env.content.reimporter.import_with_profile(pack, V0)
 
     with pytest.raises(BlobNotFound):
         await read()

@@ -10,12 +10,12 @@ from roost.storage.content.scrub import RECHECK_AFTER, ContentScrubber
 from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, blocks_of, take
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @pytest.fixture
-def scrub(place: House) -> ContentScrubber:
-    return ContentScrubber(place.db, place.reader, rate=1 << 40)
+def scrub(env: StorageEnv) -> ContentScrubber:
+    return ContentScrubber(env.db, env.reader, rate=1 << 40)
 
 
 async def everything(scrub: ContentScrubber) -> int:
@@ -26,8 +26,8 @@ async def everything(scrub: ContentScrubber) -> int:
     return count
 
 
-def flip(place: House, pack_id: str, at: int) -> None:
-    with place.blob(pack_id).open("r+b") as file:
+def flip(env: StorageEnv, pack_id: str, at: int) -> None:
+    with env.blob(pack_id).open("r+b") as file:
         file.seek(at)
         byte = file.read(1)[0]
         file.seek(at)
@@ -41,11 +41,11 @@ def later(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
 
 @EVERY_PROFILE
 async def test_each_pack_is_checked_once_in_a_while(
-    place: House, scrub: ContentScrubber, profile: ImportProfile, monkeypatch: pytest.MonkeyPatch
+    env: StorageEnv, scrub: ContentScrubber, profile: ImportProfile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.keep(CONTENT, b"small", b"", profile=profile)
+    await env.keep(CONTENT, b"small", b"", profile=profile)
     tree, blocks = blocks_of(profile, b"in a CAR")
-    await take(place, b"".join(write_car([tree.cid], blocks)))
+    await take(env, b"".join(write_car([tree.cid], blocks)))
     assert await everything(scrub) == 2
     assert scrub.damaged_packs == 0
     assert await everything(scrub) == 0
@@ -57,11 +57,11 @@ async def test_each_pack_is_checked_once_in_a_while(
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("at", [0, 4_999_999, 5_000_003])
 async def test_a_flipped_bit_is_found_and_told(
-    place: House, scrub: ContentScrubber, profile: ImportProfile, at: int, capsys: pytest.CaptureFixture[str]
+    env: StorageEnv, scrub: ContentScrubber, profile: ImportProfile, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await place.keep(CONTENT[:9000], profile=profile, holder="file/whole")
-    pack_id, _ = await place.keep(CONTENT, b"small", profile=profile, holder="file/broken")
-    flip(place, pack_id, at)
+    await env.keep(CONTENT[:9000], profile=profile, holder="file/whole")
+    pack_id, _ = await env.keep(CONTENT, b"small", profile=profile, holder="file/broken")
+    flip(env, pack_id, at)
     await everything(scrub)
     assert scrub.damaged_packs == 1
     said = capsys.readouterr()
@@ -70,23 +70,23 @@ async def test_a_flipped_bit_is_found_and_told(
     assert "file/whole" not in said.out + said.err
 
 
-async def test_a_lost_object_is_found(place: House, scrub: ContentScrubber) -> None:
-    pack_id, _ = await place.keep(CONTENT)
-    place.blob(pack_id).unlink()
+async def test_a_lost_object_is_found(env: StorageEnv, scrub: ContentScrubber) -> None:
+    pack_id, _ = await env.keep(CONTENT)
+    env.blob(pack_id).unlink()
     await everything(scrub)
     assert scrub.damaged_packs == 1
 
 
 async def test_what_was_brought_back_is_whole_again(
-    place: House, scrub: ContentScrubber, monkeypatch: pytest.MonkeyPatch
+    env: StorageEnv, scrub: ContentScrubber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pack_id, (tree,) = await place.keep(CONTENT)
-    flip(place, pack_id, 77)
+    pack_id, (tree,) = await env.keep(CONTENT)
+    flip(env, pack_id, 77)
     await everything(scrub)
-    stat = await place.reader.stat(place.scope, tree.cid)
+    stat = await env.reader.stat(env.scope, tree.cid)
     with pytest.raises(ContentDamaged):
-        _ = [piece async for piece in place.reader.stream_file(place.scope, stat)]
-    flip(place, pack_id, 77)
+        _ = [piece async for piece in env.reader.stream_file(env.scope, stat)]
+    flip(env, pack_id, 77)
     later(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
     await everything(scrub)
     assert scrub.damaged_packs == 0

@@ -18,7 +18,7 @@ from roost.storage.content.model import (
     TreeRow,
 )
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE
@@ -31,53 +31,53 @@ ROWS = (
 LEAVES = b"".join(bytes([number]) * 32 for number in range(5))
 
 
-def keep(place: House, number: int = 1, *, size: int = 10, rows: Sequence[BlockRow] = ROWS) -> str:
+def keep(env: StorageEnv, number: int = 1, *, size: int = 10, rows: Sequence[BlockRow] = ROWS) -> str:
     pack = Pack(f"{number:032}", size, NOW + timedelta(seconds=number))
     trees = [TreeRow(NODE, "v1", 7, 1 << 41, LEAVES)]
-    place.db.run(lambda connection: store.add_pack(connection, pack, rows, trees))
+    env.db.run(lambda connection: store.add_pack(connection, pack, rows, trees))
     return pack.id
 
 
 def hold(
-    place: House, pack_id: str, holder: str = "file/1", network: ContentNetwork = PRIVATE, tenant: str | None = None
+    env: StorageEnv, pack_id: str, holder: str = "file/1", network: ContentNetwork = PRIVATE, tenant: str | None = None
 ) -> None:
-    one = PackReference(pack_id, holder, tenant or place.tenant_id, network)
-    place.db.run(lambda connection: store.hold_pack(connection, one))
+    one = PackReference(pack_id, holder, tenant or env.tenant_id, network)
+    env.db.run(lambda connection: store.hold_pack(connection, one))
 
 
-def find(place: House, cid: Cid, scope: ContentScope | None = None) -> BlockMatch | None:
-    return place.db.run(lambda connection: store.find_block(connection, scope or place.scope, cid))
+def find(env: StorageEnv, cid: Cid, scope: ContentScope | None = None) -> BlockMatch | None:
+    return env.db.run(lambda connection: store.find_block(connection, scope or env.scope, cid))
 
 
-def stored(place: House, tenant: str | None = None) -> int:
-    return place.db.run(lambda connection: store.stored_bytes(connection, tenant or place.tenant_id))
+def stored(env: StorageEnv, tenant: str | None = None) -> int:
+    return env.db.run(lambda connection: store.stored_bytes(connection, tenant or env.tenant_id))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=("slice", "framed", "inline"))
-def test_a_block_is_found_where_it_is(place: House, row: BlockRow) -> None:
-    pack_id = keep(place)
-    hold(place, pack_id)
-    assert find(place, row.cid) == BlockMatch(pack_id, row)
+def test_a_block_is_found_where_it_is(env: StorageEnv, row: BlockRow) -> None:
+    pack_id = keep(env)
+    hold(env, pack_id)
+    assert find(env, row.cid) == BlockMatch(pack_id, row)
 
 
-def test_its_bytes_are_the_same_under_any_codec(place: House) -> None:
-    hold(place, keep(place))
+def test_its_bytes_are_the_same_under_any_codec(env: StorageEnv) -> None:
+    hold(env, keep(env))
     as_node = Cid(1, DAG_PB, A.hash, A.digest)
-    found = find(place, as_node)
+    found = find(env, as_node)
     assert found is not None
     assert (found.row.cid, found.row.length) == (as_node, 1)
-    assert find(place, Cid(1, RAW, IDENTITY, A.digest)) is None
+    assert find(env, Cid(1, RAW, IDENTITY, A.digest)) is None
 
 
 @pytest.mark.parametrize("number", [1 << 31, (1 << 63) - 1])
-def test_nothing_is_found_under_a_hash_of_any_number(place: House, number: int) -> None:
-    hold(place, keep(place))
-    assert find(place, Cid(1, RAW, number, A.digest)) is None
+def test_nothing_is_found_under_a_hash_of_any_number(env: StorageEnv, number: int) -> None:
+    hold(env, keep(env))
+    assert find(env, Cid(1, RAW, number, A.digest)) is None
 
 
-def test_nobody_sees_what_nobody_holds(place: House) -> None:
-    keep(place)
-    assert find(place, A) is None
+def test_nobody_sees_what_nobody_holds(env: StorageEnv) -> None:
+    keep(env)
+    assert find(env, A) is None
 
 
 @pytest.mark.parametrize(
@@ -87,51 +87,51 @@ def test_nobody_sees_what_nobody_holds(place: House) -> None:
         (PUBLIC, {"mine public", "all public"}),
     ],
 )
-def test_who_sees_what_is_held(place: House, network: ContentNetwork, scopes: set[str]) -> None:
-    hold(place, keep(place), network=network)
+def test_who_sees_what_is_held(env: StorageEnv, network: ContentNetwork, scopes: set[str]) -> None:
+    hold(env, keep(env), network=network)
     every = {
-        "mine private": ContentScope(PRIVATE, place.tenant_id),
-        "mine public": ContentScope(PUBLIC, place.tenant_id),
+        "mine private": ContentScope(PRIVATE, env.tenant_id),
+        "mine public": ContentScope(PUBLIC, env.tenant_id),
         "all public": ContentScope(PUBLIC),
-        "their private": ContentScope(PRIVATE, place.other_id),
-        "their public": ContentScope(PUBLIC, place.other_id),
+        "their private": ContentScope(PRIVATE, env.other_id),
+        "their public": ContentScope(PUBLIC, env.other_id),
     }
-    assert {name for name, scope in every.items() if find(place, A, scope)} == scopes
+    assert {name for name, scope in every.items() if find(env, A, scope)} == scopes
 
 
-def test_the_copy_that_is_whole_is_read(place: House) -> None:
+def test_the_copy_that_is_whole_is_read(env: StorageEnv) -> None:
     for number in (1, 2):
-        hold(place, keep(place, number), f"file/{number}")
+        hold(env, keep(env, number), f"file/{number}")
     for damaged, found in ((1, 2), (2, 1)):
-        place.db.run(lambda connection, n=damaged: store.mark_damaged(connection, f"{n:032}"))
-        other = place.db.run(lambda connection, n=found: store.mark_checked(connection, f"{n:032}", NOW, damaged=False))
+        env.db.run(lambda connection, n=damaged: store.mark_damaged(connection, f"{n:032}"))
+        other = env.db.run(lambda connection, n=found: store.mark_checked(connection, f"{n:032}", NOW, damaged=False))
         assert other is None
-        block = find(place, A)
+        block = find(env, A)
         assert block is not None
         assert block.pack_id == f"{found:032}"
 
 
-def test_what_is_in_a_pack_twice_is_kept_once(place: House) -> None:
+def test_what_is_in_a_pack_twice_is_kept_once(env: StorageEnv) -> None:
     again = (
         ROWS[0],
         BlockRow(A, BlockLocation.SLICE, 5, 1),
         *(BlockRow(Cid.for_block(RAW, bytes([n])), BlockLocation.SLICE, n, 1) for n in range(9)),
     )
-    pack_id = keep(place, rows=again)
-    rows = place.db.run(lambda connection: store.list_blocks(connection, pack_id, b"", 100))
+    pack_id = keep(env, rows=again)
+    rows = env.db.run(lambda connection: store.list_blocks(connection, pack_id, b"", 100))
     assert len(rows) == 10
     with pytest.raises(IntegrityError):
-        keep(place)
+        keep(env)
 
 
-def test_many_blocks_at_once(place: House) -> None:
+def test_many_blocks_at_once(env: StorageEnv) -> None:
     rows = [
         BlockRow(Cid.for_block(RAW, str(number).encode()), BlockLocation.SLICE, number, 1) for number in range(4001)
     ]
-    pack_id = keep(place, rows=rows)
+    pack_id = keep(env, rows=rows)
     seen: list[bytes] = []
     after = b""
-    while page := place.db.run(lambda connection, after=after: store.list_blocks(connection, pack_id, after, 1500)):
+    while page := env.db.run(lambda connection, after=after: store.list_blocks(connection, pack_id, after, 1500)):
         seen += [row.cid.digest for row in page]
         after = seen[-1]
     assert seen == sorted(row.cid.digest for row in rows)
@@ -140,83 +140,83 @@ def test_many_blocks_at_once(place: House) -> None:
 @pytest.mark.parametrize(
     ("first", "count", "numbers"), [(0, 5, [0, 1, 2, 3, 4]), (1, 2, [1, 2]), (4, 9, [4]), (5, 1, []), (0, 0, [])]
 )
-def test_some_of_a_file_s_digests(place: House, first: int, count: int, numbers: list[int]) -> None:
-    pack_id = keep(place)
-    found = place.db.run(lambda connection: store.leaf_digests(connection, pack_id, NODE, first, count))
+def test_some_of_a_file_s_digests(env: StorageEnv, first: int, count: int, numbers: list[int]) -> None:
+    pack_id = keep(env)
+    found = env.db.run(lambda connection: store.leaf_digests(connection, pack_id, NODE, first, count))
     assert bytes(found) == b"".join(bytes([number]) * 32 for number in numbers)
 
 
-def test_a_file_is_told_without_its_digests(place: House) -> None:
-    pack_id = keep(place)
-    tree = place.db.run(lambda connection: store.find_tree(connection, pack_id, NODE))
+def test_a_file_is_told_without_its_digests(env: StorageEnv) -> None:
+    pack_id = keep(env)
+    tree = env.db.run(lambda connection: store.find_tree(connection, pack_id, NODE))
     assert tree == TreeRow(NODE, "v1", 7, 1 << 41, b"")
-    assert place.db.run(lambda connection: store.find_tree(connection, pack_id, A)) is None
+    assert env.db.run(lambda connection: store.find_tree(connection, pack_id, A)) is None
 
 
-def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(place: House) -> None:
-    assert stored(place) == 0
-    pack_id = keep(place, size=1 << 50)
-    hold(place, pack_id, "file/1")
-    hold(place, pack_id, "file/2", PUBLIC)
-    hold(place, keep(place, 2, size=5), "file/3", tenant=place.other_id)
-    assert (stored(place), stored(place, place.other_id)) == (2 << 50, 5)
-    place.db.run(lambda connection: store.release_packs(connection, "file/1"))
-    assert (stored(place), stored(place, place.other_id)) == (1 << 50, 5)
-    place.db.run(lambda connection: store.release_packs(connection, "nobody"))
-    place.db.run(lambda connection: store.release_packs(connection, "file/2"))
-    assert stored(place) == 0
+def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(env: StorageEnv) -> None:
+    assert stored(env) == 0
+    pack_id = keep(env, size=1 << 50)
+    hold(env, pack_id, "file/1")
+    hold(env, pack_id, "file/2", PUBLIC)
+    hold(env, keep(env, 2, size=5), "file/3", tenant=env.other_id)
+    assert (stored(env), stored(env, env.other_id)) == (2 << 50, 5)
+    env.db.run(lambda connection: store.release_packs(connection, "file/1"))
+    assert (stored(env), stored(env, env.other_id)) == (1 << 50, 5)
+    env.db.run(lambda connection: store.release_packs(connection, "nobody"))
+    env.db.run(lambda connection: store.release_packs(connection, "file/2"))
+    assert stored(env) == 0
 
 
-def test_what_nobody_holds_may_go(place: House) -> None:
-    held, free, young = (keep(place, number) for number in (1, 2, 3))
-    hold(place, held)
+def test_what_nobody_holds_may_go(env: StorageEnv) -> None:
+    held, free, young = (keep(env, number) for number in (1, 2, 3))
+    hold(env, held)
     before = NOW + timedelta(seconds=3)
-    assert place.db.run(lambda connection: store.list_unheld(connection, before, 10)) == [free]
-    assert place.db.run(lambda connection: store.list_unheld(connection, before + timedelta(1), 1)) in ([free], [young])
-    assert place.db.run(lambda connection: store.remove_unheld(connection, held)) is False
-    assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is True
-    assert place.db.run(lambda connection: store.remove_unheld(connection, free)) is False
-    assert place.db.run(lambda connection: store.known_packs(connection, [held, free, young, "x"])) == {held, young}
-    assert place.db.run(lambda connection: store.list_blocks(connection, free, b"", 10)) == []
-    assert place.db.run(lambda connection: store.find_tree(connection, free, NODE)) is None
+    assert env.db.run(lambda connection: store.list_unheld(connection, before, 10)) == [free]
+    assert env.db.run(lambda connection: store.list_unheld(connection, before + timedelta(1), 1)) in ([free], [young])
+    assert env.db.run(lambda connection: store.remove_unheld(connection, held)) is False
+    assert env.db.run(lambda connection: store.remove_unheld(connection, free)) is True
+    assert env.db.run(lambda connection: store.remove_unheld(connection, free)) is False
+    assert env.db.run(lambda connection: store.known_packs(connection, [held, free, young, "x"])) == {held, young}
+    assert env.db.run(lambda connection: store.list_blocks(connection, free, b"", 10)) == []
+    assert env.db.run(lambda connection: store.find_tree(connection, free, NODE)) is None
 
 
-def test_a_pack_that_somebody_took_meanwhile_stays(place: House) -> None:
-    pack_id = keep(place)
-    assert place.db.run(lambda connection: store.list_unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
-    hold(place, pack_id)
-    assert place.db.run(lambda connection: store.remove_unheld(connection, pack_id)) is False
-    assert find(place, A) is not None
+def test_a_pack_that_somebody_took_meanwhile_stays(env: StorageEnv) -> None:
+    pack_id = keep(env)
+    assert env.db.run(lambda connection: store.list_unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
+    hold(env, pack_id)
+    assert env.db.run(lambda connection: store.remove_unheld(connection, pack_id)) is False
+    assert find(env, A) is not None
 
 
-def test_which_pack_is_checked_next(place: House) -> None:
+def test_which_pack_is_checked_next(env: StorageEnv) -> None:
     for number in (1, 2, 3):
-        hold(place, keep(place, number), f"file/{number}")
-    keep(place, 4)  # nobody's
+        hold(env, keep(env, number), f"file/{number}")
+    keep(env, 4)  # nobody's
     order: list[int] = []
     for hours in range(4):
-        pack = place.db.run(lambda connection: store.next_to_check(connection, NOW + timedelta(hours=2)))
+        pack = env.db.run(lambda connection: store.next_to_check(connection, NOW + timedelta(hours=2)))
         if pack is None:
             break
         order.append(int(pack.id))
         at = NOW + timedelta(hours=hours)
-        place.db.run(lambda connection, p=pack, at=at: store.mark_checked(connection, p.id, at, damaged=False))
+        env.db.run(lambda connection, p=pack, at=at: store.mark_checked(connection, p.id, at, damaged=False))
     assert order == [1, 2, 3, 1]
 
 
-def test_who_is_hurt(place: House) -> None:
-    first, second = keep(place, 1), keep(place, 2)
+def test_who_is_hurt(env: StorageEnv) -> None:
+    first, second = keep(env, 1), keep(env, 2)
     for holder, pack_id in (("file/b", first), ("file/a", first), ("file/c", second)):
-        hold(place, pack_id, holder)
-    free = keep(place, 3)
+        hold(env, pack_id, holder)
+    free = keep(env, 3)
     for pack_id in (first, free):
-        place.db.run(lambda connection, p=pack_id: store.mark_damaged(connection, p))
-    assert place.db.run(store.count_damaged) == 1
-    assert place.db.run(lambda connection: store.list_holders(connection, first, 10)) == ["file/a", "file/b"]
-    assert place.db.run(lambda connection: store.list_holders(connection, first, 1)) == ["file/a"]
-    assert place.db.run(lambda connection: store.holders_of_damaged(connection, "", 10)) == ["file/a", "file/b"]
-    assert place.db.run(lambda connection: store.holders_of_damaged(connection, "file/a", 10)) == ["file/b"]
-    hurt = [place.db.run(lambda connection, h=h: store.holds_damaged(connection, h)) for h in ("file/a", "file/c", "x")]
+        env.db.run(lambda connection, p=pack_id: store.mark_damaged(connection, p))
+    assert env.db.run(store.count_damaged) == 1
+    assert env.db.run(lambda connection: store.list_holders(connection, first, 10)) == ["file/a", "file/b"]
+    assert env.db.run(lambda connection: store.list_holders(connection, first, 1)) == ["file/a"]
+    assert env.db.run(lambda connection: store.holders_of_damaged(connection, "", 10)) == ["file/a", "file/b"]
+    assert env.db.run(lambda connection: store.holders_of_damaged(connection, "file/a", 10)) == ["file/b"]
+    hurt = [env.db.run(lambda connection, h=h: store.holds_damaged(connection, h)) for h in ("file/a", "file/c", "x")]
     assert hurt == [True, False, False]
-    place.db.run(lambda connection: store.mark_checked(connection, first, NOW, damaged=False))
-    assert place.db.run(store.count_damaged) == 0
+    env.db.run(lambda connection: store.mark_checked(connection, first, NOW, damaged=False))
+    assert env.db.run(store.count_damaged) == 0

@@ -19,7 +19,7 @@ from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, take
-from tests.storage.house import CONTENT, House, entry
+from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 LEAF = Cid.for_block(RAW, b"x")
 
@@ -30,12 +30,12 @@ def dialect() -> str:
     return "sqlite"
 
 
-async def made(place: House, cid: Cid) -> TarArchive:
-    return TarArchive(place.reader, place.scope, await place.reader.stat(place.scope, cid))
+async def made(env: StorageEnv, cid: Cid) -> TarArchive:
+    return TarArchive(env.reader, env.scope, await env.reader.stat(env.scope, cid))
 
 
-async def packed(place: House, cid: Cid) -> bytes:
-    tar = await made(place, cid)
+async def packed(env: StorageEnv, cid: Cid) -> bytes:
+    tar = await made(env, cid)
     await tar.check()
     return b"".join([piece async for piece in tar.stream()])
 
@@ -55,7 +55,7 @@ async def sent(tar: TarArchive, out: bytearray) -> None:
         out += piece
 
 
-async def kept(place: House, profile: ImportProfile, files: Mapping[str, bytes], below: str = "") -> Cid:
+async def kept(env: StorageEnv, profile: ImportProfile, files: Mapping[str, bytes], below: str = "") -> Cid:
     """A folder of these files, and a folder of that folder if it has a name."""
     blocks: Blocks = []
     entries = []
@@ -68,19 +68,19 @@ async def kept(place: House, profile: ImportProfile, files: Mapping[str, bytes],
     if below:
         made = build_folder(profile, [entry(below, made)])
         blocks += [(node.cid, node.data) for node in made.nodes]
-    return (await take(place, b"".join(write_car([made.cid], blocks)))).cid
+    return (await take(env, b"".join(write_car([made.cid], blocks)))).cid
 
 
-async def hostile(place: House, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
+async def hostile(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
     """A folder as its maker wants it, of which one link leads to one byte."""
     node = dagpb.encode_node(links, UnixfsData(kind))
     cid = Cid.for_block(DAG_PB, node)
-    await take(place, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
+    await take(env, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
     return cid
 
 
 @EVERY_PROFILE
-async def test_what_is_unpacked_is_what_was_there(place: House, profile: ImportProfile, tmp_path: Path) -> None:
+async def test_what_is_unpacked_is_what_was_there(env: StorageEnv, profile: ImportProfile, tmp_path: Path) -> None:
     files = {
         "big": CONTENT,
         "empty": b"",
@@ -91,8 +91,8 @@ async def test_what_is_unpacked_is_what_was_there(place: House, profile: ImportP
         "exact": bytes(512),
         "exact and one": bytes(513),
     }
-    cid = await kept(place, profile, files, below="in")
-    (tmp_path / "a.tar").write_bytes(await packed(place, cid))
+    cid = await kept(env, profile, files, below="in")
+    (tmp_path / "a.tar").write_bytes(await packed(env, cid))
     done = subprocess.run(["tar", "xf", "a.tar"], cwd=tmp_path, capture_output=True, check=True)  # GNU tar
     assert done.stderr == b""
     found = {path.name: path.read_bytes() for path in (tmp_path / str(cid) / "in").iterdir()}
@@ -102,10 +102,10 @@ async def test_what_is_unpacked_is_what_was_there(place: House, profile: ImportP
     assert (tmp_path / "python" / str(cid) / "in" / "big").read_bytes() == CONTENT
 
 
-async def test_the_same_content_is_the_same_tar(place: House) -> None:
-    cid = await kept(place, V1, {"b": b"2", "a": b"1"})
-    first = await packed(place, cid)
-    assert first == await packed(place, cid)
+async def test_the_same_content_is_the_same_tar(env: StorageEnv) -> None:
+    cid = await kept(env, V1, {"b": b"2", "a": b"1"})
+    first = await packed(env, cid)
+    assert first == await packed(env, cid)
     with tarfile.open(fileobj=io.BytesIO(first)) as tar:
         members = tar.getmembers()
     assert [(one.name, one.mode) for one in members] == [(f"{cid}", 0o755), (f"{cid}/a", 0o644), (f"{cid}/b", 0o644)]
@@ -114,29 +114,29 @@ async def test_the_same_content_is_the_same_tar(place: House) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"small", CONTENT], ids=["empty", "small", "large"])
 @EVERY_PROFILE
-async def test_a_file_goes_out_by_its_cid(place: House, profile: ImportProfile, data: bytes) -> None:
-    _, (tree,) = await place.keep(data, profile=profile)
-    assert unpacked(await packed(place, tree.cid)) == {str(tree.cid): data}
+async def test_a_file_goes_out_by_its_cid(env: StorageEnv, profile: ImportProfile, data: bytes) -> None:
+    _, (tree,) = await env.keep(data, profile=profile)
+    assert unpacked(await packed(env, tree.cid)) == {str(tree.cid): data}
 
 
-async def test_a_folder_in_many_parts_goes_out_whole(place: House) -> None:
+async def test_a_folder_in_many_parts_goes_out_whole(env: StorageEnv) -> None:
     names = [f"{number}-{'x' * 100}" for number in range(2000)]
-    cid = await kept(place, V1, dict.fromkeys(names, b"same"))
-    assert (await place.reader.stat(place.scope, cid)).kind is UnixfsKind.SHARD
-    found = unpacked(await packed(place, cid))
+    cid = await kept(env, V1, dict.fromkeys(names, b"same"))
+    assert (await env.reader.stat(env.scope, cid)).kind is UnixfsKind.SHARD
+    found = unpacked(await packed(env, cid))
     assert found == {str(cid): None} | {f"{cid}/{name}": b"same" for name in names}
 
 
-async def test_it_goes_out_in_small_pieces(place: House) -> None:
-    cid = await kept(place, V1, {"a": CONTENT, "b": CONTENT})
-    sizes = [len(piece) async for piece in (await made(place, cid)).stream()]
+async def test_it_goes_out_in_small_pieces(env: StorageEnv) -> None:
+    cid = await kept(env, V1, {"a": CONTENT, "b": CONTENT})
+    sizes = [len(piece) async for piece in (await made(env, cid)).stream()]
     assert max(sizes) <= V1.chunk
     assert sum(sizes) > 2 * len(CONTENT)
 
 
-async def test_content_in_cids_is_content(place: House) -> None:
-    cid = await hostile(place, [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "a", 4), PBLink(LEAF, "b", 1)])
-    assert unpacked(await packed(place, cid)) == {str(cid): None, f"{cid}/a": b"tiny", f"{cid}/b": b"x"}
+async def test_content_in_cids_is_content(env: StorageEnv) -> None:
+    cid = await hostile(env, [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "a", 4), PBLink(LEAF, "b", 1)])
+    assert unpacked(await packed(env, cid)) == {str(cid): None, f"{cid}/a": b"tiny", f"{cid}/b": b"x"}
 
 
 # Folders that were made to do harm
@@ -159,48 +159,48 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_no_name_leads_elsewhere(place: House, name: str) -> None:
-    cid = await hostile(place, [PBLink(LEAF, "before", 1), PBLink(LEAF, name, 1)])
+async def test_no_name_leads_elsewhere(env: StorageEnv, name: str) -> None:
+    cid = await hostile(env, [PBLink(LEAF, "before", 1), PBLink(LEAF, name, 1)])
     with pytest.raises(NotArchivable):
-        await (await made(place, cid)).check()
+        await (await made(env, cid)).check()
     out = bytearray()
     with pytest.raises(NotArchivable):  # nor if nobody looked before
-        await sent(await made(place, cid), out)
+        await sent(await made(env, cid), out)
     assert list(unpacked(bytes(out) + bytes(1024))) == [str(cid), f"{cid}/before"]
 
 
-async def test_no_name_is_there_twice(place: House) -> None:
-    cid = await hostile(place, [PBLink(LEAF, "a", 1), PBLink(LEAF, "b", 1), PBLink(LEAF, "a", 1)])
+async def test_no_name_is_there_twice(env: StorageEnv) -> None:
+    cid = await hostile(env, [PBLink(LEAF, "a", 1), PBLink(LEAF, "b", 1), PBLink(LEAF, "a", 1)])
     with pytest.raises(NotArchivable):
-        await (await made(place, cid)).check()
+        await (await made(env, cid)).check()
 
 
-async def test_no_name_hides_in_a_shard(place: House) -> None:
+async def test_no_name_hides_in_a_shard(env: StorageEnv) -> None:
     node = dagpb.encode_node([PBLink(LEAF, "00../x", 1)], UnixfsData(UnixfsKind.SHARD, b"\1", hash=0x22, fanout=256))
     cid = Cid.for_block(DAG_PB, node)
-    await take(place, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
+    await take(env, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
     with pytest.raises(NotArchivable):
-        await (await made(place, cid)).check()
+        await (await made(env, cid)).check()
 
 
-async def test_links_between_files_do_not_go_out(place: House) -> None:
+async def test_links_between_files_do_not_go_out(env: StorageEnv) -> None:
     target = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
     symlink = Cid.for_block(DAG_PB, target)
     node = dagpb.encode_node([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
     cid = Cid.for_block(DAG_PB, node)
-    await take(place, b"".join(write_car([cid], [(cid, node), (symlink, target)])))
+    await take(env, b"".join(write_car([cid], [(cid, node), (symlink, target)])))
     with pytest.raises(NotArchivable):
-        await (await made(place, cid)).check()
+        await (await made(env, cid)).check()
 
 
-async def tower(place: House, height: int, names: Sequence[str]) -> Cid:
+async def tower(env: StorageEnv, height: int, names: Sequence[str]) -> Cid:
     """Folders in folders, each with the one below it under each of these names."""
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    await take(place, b"".join(write_car([blocks[-1][0]], blocks)))
+    await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
     return blocks[-1][0]
 
 
@@ -210,17 +210,17 @@ async def tower(place: House, height: int, names: Sequence[str]) -> Cid:
     ids=["deep", "long", "wide"],
 )
 async def test_it_is_bounded(
-    place: House, monkeypatch: pytest.MonkeyPatch, height: int, names: list[str], problem: type[Problem]
+    env: StorageEnv, monkeypatch: pytest.MonkeyPatch, height: int, names: list[str], problem: type[Problem]
 ) -> None:
     monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
     with pytest.raises(problem):
-        await (await made(place, await tower(place, height, names))).check()
+        await (await made(env, await tower(env, height, names))).check()
 
 
-async def test_damage_ends_it(place: House) -> None:
-    pack, (tree,) = await place.keep(CONTENT)
-    place.damage(pack, -1)
-    tar = await made(place, tree.cid)
+async def test_damage_ends_it(env: StorageEnv) -> None:
+    pack, (tree,) = await env.keep(CONTENT)
+    env.damage(pack, -1)
+    tar = await made(env, tree.cid)
     await tar.check()
     out = bytearray()
     with pytest.raises(ContentDamaged):

@@ -14,7 +14,7 @@ from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
 from tests.storage.cars import blocks_of
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 PRIVATE = ContentNetwork.PRIVATE
 
@@ -25,23 +25,23 @@ def files(database: Database) -> FileService:
 
 
 async def add(
-    place: House, files: FileService, data: bytes = CONTENT, tenant_id: str | None = None
+    env: StorageEnv, files: FileService, data: bytes = CONTENT, tenant_id: str | None = None
 ) -> tuple[File, Path]:
     """The file, and where its bytes would be."""
-    async with place.content.receive(V1) as pack:
+    async with env.content.receive(V1) as pack:
         await pack.write(data)
         tree = await pack.end_file()
         arrival = NewFile(
-            tenant_id or place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n")
+            tenant_id or env.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n")
         )
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
-    return file, place.blob(pack.pack_id)
+    return file, env.blob(pack.pack_id)
 
 
-async def read(place: House, file: File) -> bytes:
+async def read(env: StorageEnv, file: File) -> bytes:
     scope = ContentScope(file.network, file.tenant_id)
-    stat = await place.reader.stat(scope, Cid.parse(file.cid))
-    return b"".join([piece async for piece in place.reader.stream_file(scope, stat)])
+    stat = await env.reader.stat(scope, Cid.parse(file.cid))
+    return b"".join([piece async for piece in env.reader.stream_file(scope, stat)])
 
 
 def flip(path: Path, at: int = 4_000_000) -> None:
@@ -50,71 +50,71 @@ def flip(path: Path, at: int = 4_000_000) -> None:
     path.write_bytes(data)
 
 
-async def test_the_same_content_heals_a_damaged_file(place: House, files: FileService) -> None:
-    first, path = await add(place, files)
+async def test_the_same_content_heals_a_damaged_file(env: StorageEnv, files: FileService) -> None:
+    first, path = await add(env, files)
     flip(path)
     with pytest.raises(ContentDamaged):
-        await read(place, first)
-    assert [one.id async for one in damaged_files(place.db)] == [first.id]
-    await place.content.scrubber.count_damaged()
-    assert place.content.scrubber.damaged_packs == 1
-    again, _ = await add(place, files)
+        await read(env, first)
+    assert [one.id async for one in damaged_files(env.db)] == [first.id]
+    await env.content.scrubber.count_damaged()
+    assert env.content.scrubber.damaged_packs == 1
+    again, _ = await add(env, files)
     assert (again.id, again.created_at, again.is_duplicate) == (first.id, first.created_at, True)
-    assert await read(place, first) == CONTENT
-    assert [one.id async for one in damaged_files(place.db)] == []
-    await place.content.scrubber.count_damaged()
-    assert place.content.scrubber.damaged_packs == 0
-    assert await files.quota.usage(place.tenant_id) == (len(CONTENT), None)
+    assert await read(env, first) == CONTENT
+    assert [one.id async for one in damaged_files(env.db)] == []
+    await env.content.scrubber.count_damaged()
+    assert env.content.scrubber.damaged_packs == 0
+    assert await files.quota.usage(env.tenant_id) == (len(CONTENT), None)
 
 
-async def test_a_whole_one_is_kept_as_it_is(place: House, files: FileService) -> None:
-    first, path = await add(place, files)
-    _, other = await add(place, files)
+async def test_a_whole_one_is_kept_as_it_is(env: StorageEnv, files: FileService) -> None:
+    first, path = await add(env, files)
+    _, other = await add(env, files)
     other.unlink()
     assert path.exists()
-    assert await read(place, first) == CONTENT
+    assert await read(env, first) == CONTENT
 
 
-async def test_a_car_heals_it_too(place: House, files: FileService) -> None:
-    first, path = await add(place, files)
+async def test_a_car_heals_it_too(env: StorageEnv, files: FileService) -> None:
+    first, path = await add(env, files)
     flip(path)
     with pytest.raises(ContentDamaged):
-        await read(place, first)
+        await read(env, first)
     tree, blocks = blocks_of(V1, CONTENT)
-    async with place.content.receive_car() as car:
+    async with env.content.receive_car() as car:
         await car.write(b"".join(write_car([tree.cid], blocks)))
         kept = await car.finish()
-        arrival = NewFile(place.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
+        arrival = NewFile(env.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
         again = await car.commit(lambda connection: files.add(connection, arrival, car.pack_id))
     assert again.id == first.id
-    assert await read(place, first) == CONTENT
+    assert await read(env, first) == CONTENT
 
 
-async def test_another_tenants_stays_as_it_is(place: House, files: FileService) -> None:
-    mine, path = await add(place, files)
-    theirs, other = await add(place, files, tenant_id=place.other_id)
+async def test_another_tenants_stays_as_it_is(env: StorageEnv, files: FileService) -> None:
+    mine, path = await add(env, files)
+    theirs, other = await add(env, files, tenant_id=env.other_id)
     for one, file in ((path, mine), (other, theirs)):
         flip(one)
         with pytest.raises(ContentDamaged):
-            await read(place, file)
-    await add(place, files)
-    assert await read(place, mine) == CONTENT
+            await read(env, file)
+    await add(env, files)
+    assert await read(env, mine) == CONTENT
     with pytest.raises(ContentDamaged):
-        await read(place, theirs)
-    assert [one.id async for one in damaged_files(place.db)] == [theirs.id]
+        await read(env, theirs)
+    assert [one.id async for one in damaged_files(env.db)] == [theirs.id]
 
 
 async def test_whose_it_is_is_told_in_words(
-    place: House, files: FileService, capsys: pytest.CaptureFixture[str]
+    env: StorageEnv, files: FileService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, path = await add(place, files)
+    file, path = await add(env, files)
     flip(path)
-    place.content.scrubber.describe_holders = describe_holders
-    while await place.content.scrubber.scrub_next():
+    env.content.scrubber.describe_holders = describe_holders
+    while await env.content.scrubber.scrub_next():
         pass
     said = "".join(capsys.readouterr())
     for word in (file.id, file.cid, file.tenant_id, "'n'"):
         assert word in said
-    described = await place.db.read(lambda connection: describe_holders(connection, ["snapshot/1", f"file/{file.id}"]))
+    described = await env.db.read(lambda connection: describe_holders(connection, ["snapshot/1", f"file/{file.id}"]))
     assert described[0] == "snapshot/1"
     assert file.cid in described[1]

@@ -7,7 +7,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.profile import V1
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 PUBLIC = ContentNetwork.PUBLIC
 VALUES = (9, 10.5, -3, 1e-7, "11", "1e2", "1e999", "nan", "inf", "٣", "9\n", "", "Apple", "apple", "50%", "5_0", 10**40)
@@ -18,25 +18,25 @@ def files(database: Database) -> FileService:
     return FileService(database)
 
 
-async def add(place: House, files: FileService, note: FileMetadata, tenant_id: str | None = None) -> File:
-    async with place.content.receive(V1) as pack:
+async def add(env: StorageEnv, files: FileService, note: FileMetadata, tenant_id: str | None = None) -> File:
+    async with env.content.receive(V1) as pack:
         await pack.write(repr(note).encode())
         tree = await pack.end_file()
-        arrival = NewFile(tenant_id or place.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", note)
+        arrival = NewFile(tenant_id or env.tenant_id, PUBLIC, str(tree.cid), tree.size, "text/plain", note)
         return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
 
 
-async def test_conditions(place: House, files: FileService) -> None:
+async def test_conditions(env: StorageEnv, files: FileService) -> None:
     for value in VALUES:
-        await add(place, files, FileMetadata(repr(value), {"n": value, "other": 9}))
-    await add(place, files, FileMetadata("none"))
-    await add(place, files, FileMetadata("theirs", {"n": 9}), place.other_id)
+        await add(env, files, FileMetadata(repr(value), {"n": value, "other": 9}))
+    await add(env, files, FileMetadata("none"))
+    await add(env, files, FileMetadata("theirs", {"n": 9}), env.other_id)
     numbers = {"9", "10.5", "-3", "1e-07", "'11'", "'1e2'"}
     texts = {repr(value) for value in VALUES}
 
     async def found(operator: str, value: str | float, until: str | float | None = None, *, negated: bool) -> set[str]:
         condition = KeyvalueCondition("n", operator, value, until, negated)
-        pins, count = await files.list_pins(place.tenant_id, PinFilter(conditions=[condition]), 100, 0)
+        pins, count = await files.list_pins(env.tenant_id, PinFilter(conditions=[condition]), 100, 0)
         assert count == len(pins)
         return {str(pin.note.name) for pin in pins}
 
@@ -56,7 +56,7 @@ async def test_conditions(place: House, files: FileService) -> None:
         assert await found(operator, value, until, negated=True) == whole - wanted, (operator, value)
 
 
-async def test_part_of_a_cid_is_found_as_it_is_written(place: House, files: FileService) -> None:
-    file = await add(place, files, FileMetadata("one"))
+async def test_part_of_a_cid_is_found_as_it_is_written(env: StorageEnv, files: FileService) -> None:
+    file = await add(env, files, FileMetadata("one"))
     for part, wanted in ((file.cid[10:20], 1), (file.cid[10:20].upper(), 0), ("%", 0)):
-        assert (await files.list_pins(place.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted
+        assert (await files.list_pins(env.tenant_id, PinFilter(hash_contains=part), 10, 0))[1] == wanted

@@ -13,7 +13,7 @@ from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.model import File, FileFilter, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.profile import V1
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 
@@ -23,68 +23,68 @@ def files(database: Database) -> FileService:
     return FileService(database, {Plan.FREE: 1000, Plan.PAID: None})
 
 
-async def add(place: House, files: FileService, data: bytes, network: ContentNetwork = PRIVATE) -> File:
-    async with place.content.receive(V1) as pack:
+async def add(env: StorageEnv, files: FileService, data: bytes, network: ContentNetwork = PRIVATE) -> File:
+    async with env.content.receive(V1) as pack:
         await pack.write(data)
         tree = await pack.end_file()
-        arrival = NewFile(place.tenant_id, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
+        arrival = NewFile(env.tenant_id, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
         return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
 
 
-async def kept(place: House, files: FileService) -> int:
-    size, most = await files.quota.usage(place.tenant_id)
+async def kept(env: StorageEnv, files: FileService) -> int:
+    size, most = await files.quota.usage(env.tenant_id)
     assert most == 1000
     return size
 
 
-async def test_bytes_are_counted_when_they_come_and_go(place: House, files: FileService) -> None:
-    assert await kept(place, files) == 0
-    one = await add(place, files, b"1" * 300)
-    await add(place, files, b"2" * 300)
-    assert await kept(place, files) == 600
-    assert (await add(place, files, b"1" * 300)).is_duplicate
-    assert await kept(place, files) == 600
-    both = await add(place, files, b"1" * 300, PUBLIC)
-    assert await kept(place, files) == 900
+async def test_bytes_are_counted_when_they_come_and_go(env: StorageEnv, files: FileService) -> None:
+    assert await kept(env, files) == 0
+    one = await add(env, files, b"1" * 300)
+    await add(env, files, b"2" * 300)
+    assert await kept(env, files) == 600
+    assert (await add(env, files, b"1" * 300)).is_duplicate
+    assert await kept(env, files) == 600
+    both = await add(env, files, b"1" * 300, PUBLIC)
+    assert await kept(env, files) == 900
     for network, file in ((PRIVATE, one), (PUBLIC, both)):
-        await files.delete(place.tenant_id, network, file.id)
-    assert await kept(place, files) == 300
+        await files.delete(env.tenant_id, network, file.id)
+    assert await kept(env, files) == 300
 
 
-async def test_as_much_as_there_is_room_for_and_not_a_byte_more(place: House, files: FileService) -> None:
-    await add(place, files, b"1" * 999)
-    await add(place, files, b"2")
+async def test_as_much_as_there_is_room_for_and_not_a_byte_more(env: StorageEnv, files: FileService) -> None:
+    await add(env, files, b"1" * 999)
+    await add(env, files, b"2")
     with pytest.raises(StorageQuotaExceeded):
-        await add(place, files, b"3")
-    assert await kept(place, files) == 1000
-    assert (await add(place, files, b"2")).is_duplicate
-    await add(place, files, b"")
-    found, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(), None, 10)
+        await add(env, files, b"3")
+    assert await kept(env, files) == 1000
+    assert (await add(env, files, b"2")).is_duplicate
+    await add(env, files, b"")
+    found, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(), None, 10)
     assert len(found) == 3
 
 
-async def test_many_at_once_do_not_get_past_it(place: House, files: FileService) -> None:
-    coming = [add(place, files, bytes((number,)) * 200) for number in range(12)]
+async def test_many_at_once_do_not_get_past_it(env: StorageEnv, files: FileService) -> None:
+    coming = [add(env, files, bytes((number,)) * 200) for number in range(12)]
     done = await asyncio.gather(*coming, return_exceptions=True)
     assert sum(isinstance(one, File) for one in done) == 5
     assert sum(isinstance(one, StorageQuotaExceeded) for one in done) == 7
-    assert await kept(place, files) == 1000
-    await place.content.sweep()
-    found, _ = await files.list(place.tenant_id, PRIVATE, FileFilter(), None, 100)
-    leaving = [files.delete(place.tenant_id, PRIVATE, one.id) for one in (*found, *found)]
+    assert await kept(env, files) == 1000
+    await env.content.sweep()
+    found, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(), None, 100)
+    leaving = [files.delete(env.tenant_id, PRIVATE, one.id) for one in (*found, *found)]
     await asyncio.gather(*leaving, return_exceptions=True)
-    assert await kept(place, files) == 0
+    assert await kept(env, files) == 0
 
 
-async def test_a_paid_plan_may_have_any_number(place: House, files: FileService) -> None:
-    await place.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.PAID))
-    await add(place, files, b"1" * 5000)
-    assert await files.quota.usage(place.tenant_id) == (5000, None)
-    await place.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.FREE))
+async def test_a_paid_plan_may_have_any_number(env: StorageEnv, files: FileService) -> None:
+    await env.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.PAID))
+    await add(env, files, b"1" * 5000)
+    assert await files.quota.usage(env.tenant_id) == (5000, None)
+    await env.db.write(lambda connection: tenants.ensure_tenant(connection, "a", Plan.FREE))
     with pytest.raises(StorageQuotaExceeded):
-        await add(place, files, b"2")
+        await add(env, files, b"2")
 
 
-async def test_tenants_are_counted_apart(place: House, files: FileService) -> None:
-    await add(place, files, b"1" * 1000)
-    assert await place.db.read(lambda connection: content.stored_bytes(connection, place.other_id)) == 0
+async def test_tenants_are_counted_apart(env: StorageEnv, files: FileService) -> None:
+    await add(env, files, b"1" * 1000)
+    assert await env.db.read(lambda connection: content.stored_bytes(connection, env.other_id)) == 0

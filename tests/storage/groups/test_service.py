@@ -13,7 +13,7 @@ from roost.storage.groups.model import GroupFilter
 from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 
@@ -23,8 +23,8 @@ def groups(database: Database) -> GroupService:
     return GroupService(database, FileService(database))
 
 
-async def test_made_changed_and_deleted(place: House, groups: GroupService) -> None:
-    mine = place.tenant_id
+async def test_made_changed_and_deleted(env: StorageEnv, groups: GroupService) -> None:
+    mine = env.tenant_id
     made = await groups.create(mine, PRIVATE, " photos ", is_public=False)
     assert made.name == "photos"
     assert await groups.get(mine, PRIVATE, made.id) == made
@@ -38,14 +38,14 @@ async def test_made_changed_and_deleted(place: House, groups: GroupService) -> N
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101])
-async def test_names_that_are_none(place: House, groups: GroupService, name: str) -> None:
+async def test_names_that_are_none(env: StorageEnv, groups: GroupService, name: str) -> None:
     with pytest.raises(InvalidGroup):
-        await groups.create(place.tenant_id, PRIVATE, name, is_public=False)
+        await groups.create(env.tenant_id, PRIVATE, name, is_public=False)
 
 
-async def test_another_tenant_or_network_has_no_such_group(place: House, groups: GroupService) -> None:
-    made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=True)
-    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, PUBLIC)):
+async def test_another_tenant_or_network_has_no_such_group(env: StorageEnv, groups: GroupService) -> None:
+    made = await groups.create(env.tenant_id, PRIVATE, "photos", is_public=True)
+    for tenant, network in ((env.other_id, PRIVATE), (env.tenant_id, PUBLIC)):
         for act in (
             groups.get(tenant, network, made.id),
             groups.update(tenant, network, made.id, "x", is_public=None),
@@ -54,11 +54,11 @@ async def test_another_tenant_or_network_has_no_such_group(place: House, groups:
             with pytest.raises(GroupNotFound):
                 await act
         assert await groups.list(tenant, network, GroupFilter(), None, 10) == ([], None)
-    assert await groups.get(place.tenant_id, PRIVATE, made.id) == made
+    assert await groups.get(env.tenant_id, PRIVATE, made.id) == made
 
 
-async def test_pages_and_filters(place: House, groups: GroupService) -> None:
-    mine = place.tenant_id
+async def test_pages_and_filters(env: StorageEnv, groups: GroupService) -> None:
+    mine = env.tenant_id
     made = [await groups.create(mine, PUBLIC, f"g{n}", is_public=n % 2 == 0) for n in range(5)]
     first, token = await groups.list(mine, PUBLIC, GroupFilter(), None, 3)
     rest, end = await groups.list(mine, PUBLIC, GroupFilter(), token, 3)
@@ -75,27 +75,29 @@ async def test_pages_and_filters(place: House, groups: GroupService) -> None:
         await groups.list(mine, PUBLIC, GroupFilter(), "x", 10)
 
 
-async def test_files_outlive_their_group(place: House, database: Database, groups: GroupService) -> None:
+async def test_files_outlive_their_group(env: StorageEnv, database: Database, groups: GroupService) -> None:
     files = FileService(database)
-    async with place.content.receive(V1) as pack:
+    async with env.content.receive(V1) as pack:
         await pack.write(b"one")
         tree = await pack.end_file()
-        arrival = NewFile(place.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
+        arrival = NewFile(env.tenant_id, PRIVATE, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
-    made = await groups.create(place.tenant_id, PRIVATE, "photos", is_public=False)
-    await groups.add_files(place.tenant_id, PRIVATE, made.id, [file.id])
-    assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id == made.id
-    await groups.delete(place.tenant_id, PRIVATE, made.id)
-    assert (await files.get(place.tenant_id, PRIVATE, file.id)).note.group_id is None
+    made = await groups.create(env.tenant_id, PRIVATE, "photos", is_public=False)
+    await groups.add_files(env.tenant_id, PRIVATE, made.id, [file.id])
+    assert (await files.get(env.tenant_id, PRIVATE, file.id)).note.group_id == made.id
+    await groups.delete(env.tenant_id, PRIVATE, made.id)
+    assert (await files.get(env.tenant_id, PRIVATE, file.id)).note.group_id is None
 
 
-async def test_files_are_moved_together_or_not_at_all(place: House, database: Database, groups: GroupService) -> None:
+async def test_files_are_moved_together_or_not_at_all(
+    env: StorageEnv, database: Database, groups: GroupService
+) -> None:
     files = FileService(database)
-    group = await groups.create(place.tenant_id, PUBLIC, "some", is_public=False)
-    theirs = await groups.create(place.other_id, PUBLIC, "theirs", is_public=False)
-    one, two = [await place.file(name, network=PUBLIC) for name in (b"one", b"two")]
-    strange = await place.file(b"strange", network=PUBLIC, tenant_id=place.other_id)
-    mine = place.tenant_id, PUBLIC
+    group = await groups.create(env.tenant_id, PUBLIC, "some", is_public=False)
+    theirs = await groups.create(env.other_id, PUBLIC, "theirs", is_public=False)
+    one, two = [await env.file(name, network=PUBLIC) for name in (b"one", b"two")]
+    strange = await env.file(b"strange", network=PUBLIC, tenant_id=env.other_id)
+    mine = env.tenant_id, PUBLIC
 
     async def members() -> set[str]:
         page, _ = await files.list(*mine, FileFilter(group_id=group.id), None, 10)
@@ -116,13 +118,13 @@ async def test_files_are_moved_together_or_not_at_all(place: House, database: Da
     assert await members() == {two.id}
 
 
-async def test_groups_are_listed_by_offset(place: House, groups: GroupService) -> None:
+async def test_groups_are_listed_by_offset(env: StorageEnv, groups: GroupService) -> None:
     for name in ("a", "B", "ab"):
-        await groups.create(place.tenant_id, PUBLIC, name, is_public=False)
-    await groups.create(place.other_id, PUBLIC, "ab", is_public=False)
+        await groups.create(env.tenant_id, PUBLIC, name, is_public=False)
+    await groups.create(env.other_id, PUBLIC, "ab", is_public=False)
 
     async def names(chosen: GroupFilter, limit: int, offset: int) -> list[str]:
-        return [group.name for group in await groups.slice(place.tenant_id, PUBLIC, chosen, limit, offset)]
+        return [group.name for group in await groups.slice(env.tenant_id, PUBLIC, chosen, limit, offset)]
 
     assert await names(GroupFilter(), 10, 0) == ["ab", "B", "a"]
     assert await names(GroupFilter(), 1, 1) == ["B"]

@@ -19,7 +19,7 @@ from roost.storage.pins import announcements
 from roost.storage.pins.announcements import SETTLE, SURVEY, Announcements
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1, ImportProfile
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Town(NetworkAnnouncer):
 
 @dataclass
 class Market:
-    place: House
+    env: StorageEnv
     db: Database
     queue: work.OperationWorker
     files: FileService
@@ -64,8 +64,8 @@ class Market:
         other: bool = False,
         profile: ImportProfile = V1,
     ) -> File:
-        owner = self.place.other_id if other else self.place.tenant_id
-        async with self.place.content.receive(profile) as pack:
+        owner = self.env.other_id if other else self.env.tenant_id
+        async with self.env.content.receive(profile) as pack:
             await pack.write(data)
             tree = await pack.end_file()
             arrival = NewFile(owner, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
@@ -99,12 +99,12 @@ class Market:
 
 
 @asynccontextmanager
-async def market(db: Database, place: House, *failures: Exception) -> AsyncIterator[Market]:
+async def market(db: Database, env: StorageEnv, *failures: Exception) -> AsyncIterator[Market]:
     queue, files, town = work.OperationWorker(db, owner="test"), FileService(db), Town(failures=list(failures))
-    await Announcements(db, queue, files, place.reader, town).start()
+    await Announcements(db, queue, files, env.reader, town).start()
     await queue.start()
     try:
-        yield Market(place, db, queue, files, town)
+        yield Market(env, db, queue, files, town)
     finally:
         await queue.stop(grace=0.1)
 
@@ -114,102 +114,102 @@ def _v1(file: File) -> str:
 
 
 @pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
-async def test_what_is_public_is_given_whole(place: House, database: Database, profile: ImportProfile) -> None:
-    async with market(database, place) as desk:
-        file = await desk.keep(CONTENT, profile=profile)
-        await desk.settled(file)
-        assert list(desk.town.given) == [_v1(file)]
-        async with place.content.receive_car() as copy:
-            await copy.write(desk.town.given[_v1(file)])
+async def test_what_is_public_is_given_whole(env: StorageEnv, database: Database, profile: ImportProfile) -> None:
+    async with market(database, env) as pin_env:
+        file = await pin_env.keep(CONTENT, profile=profile)
+        await pin_env.settled(file)
+        assert list(pin_env.town.given) == [_v1(file)]
+        async with env.content.receive_car() as copy:
+            await copy.write(pin_env.town.given[_v1(file)])
             kept = await copy.finish()
         assert (str(kept.cid), kept.size) == (_v1(file), len(CONTENT))
 
 
-async def test_it_is_withdrawn_with_the_last_file(place: House, database: Database) -> None:
-    async with market(database, place) as desk:
-        mine, theirs = await desk.keep(CONTENT), await desk.keep(CONTENT, other=True)
-        await desk.drop(mine)
-        await desk.settled(mine)
-        assert list(desk.town.given) == [_v1(theirs)]
-        await desk.drop(theirs)
-        await desk.settled(theirs)
-        assert desk.town.given == {}
+async def test_it_is_withdrawn_with_the_last_file(env: StorageEnv, database: Database) -> None:
+    async with market(database, env) as pin_env:
+        mine, theirs = await pin_env.keep(CONTENT), await pin_env.keep(CONTENT, other=True)
+        await pin_env.drop(mine)
+        await pin_env.settled(mine)
+        assert list(pin_env.town.given) == [_v1(theirs)]
+        await pin_env.drop(theirs)
+        await pin_env.settled(theirs)
+        assert pin_env.town.given == {}
 
 
-async def test_what_is_private_is_never_heard_of(place: House, database: Database) -> None:
-    async with market(database, place) as desk:
-        private = await desk.keep(CONTENT, ContentNetwork.PRIVATE)
-        public = await desk.keep(b"public")
-        await desk.files.set_metadata(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
-        await desk.settled(private, public)
-        await desk.survey()
-        await desk.drop(private)
-        await desk.settled(private)
-        assert set(desk.town.heard) == {_v1(public)}
+async def test_what_is_private_is_never_heard_of(env: StorageEnv, database: Database) -> None:
+    async with market(database, env) as pin_env:
+        private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
+        public = await pin_env.keep(b"public")
+        await pin_env.files.set_metadata(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
+        await pin_env.settled(private, public)
+        await pin_env.survey()
+        await pin_env.drop(private)
+        await pin_env.settled(private)
+        assert set(pin_env.town.heard) == {_v1(public)}
 
 
-async def test_what_is_private_as_well_is_given_for_the_public_file_alone(place: House, database: Database) -> None:
-    async with market(database, place) as desk:
-        private, public = await desk.keep(CONTENT, ContentNetwork.PRIVATE), await desk.keep(CONTENT, other=True)
-        await desk.settled(public)
-        assert list(desk.town.given) == [_v1(public)]
-        await desk.drop(public)
-        await desk.settled(public)
-        assert desk.town.given == {}
-        assert await place.reader.stat(place.scope, Cid.parse(private.cid))
+async def test_what_is_private_as_well_is_given_for_the_public_file_alone(env: StorageEnv, database: Database) -> None:
+    async with market(database, env) as pin_env:
+        private, public = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE), await pin_env.keep(CONTENT, other=True)
+        await pin_env.settled(public)
+        assert list(pin_env.town.given) == [_v1(public)]
+        await pin_env.drop(public)
+        await pin_env.settled(public)
+        assert pin_env.town.given == {}
+        assert await env.reader.stat(env.scope, Cid.parse(private.cid))
 
 
-async def test_an_operation_alone_gives_nothing_private_away(place: House, database: Database) -> None:
-    async with market(database, place) as desk:
-        private = await desk.keep(CONTENT, ContentNetwork.PRIVATE)
-        desk.town.given[_v1(private)] = b"as if somebody had"
+async def test_an_operation_alone_gives_nothing_private_away(env: StorageEnv, database: Database) -> None:
+    async with market(database, env) as pin_env:
+        private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
+        pin_env.town.given[_v1(private)] = b"as if somebody had"
         await database.write(
             lambda connection: work.add(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
         )
-        await desk.settled(private)
-        assert desk.town.given == {}
+        await pin_env.settled(private)
+        assert pin_env.town.given == {}
 
 
-async def test_what_was_deleted_before_its_turn_is_not_given(place: House, database: Database) -> None:
+async def test_what_was_deleted_before_its_turn_is_not_given(env: StorageEnv, database: Database) -> None:
     queue, files = work.OperationWorker(database, owner="before"), FileService(database)
-    Announcements(database, queue, files, place.reader, Town())
-    before = Market(place, database, queue, files, Town())
+    Announcements(database, queue, files, env.reader, Town())
+    before = Market(env, database, queue, files, Town())
     file = await before.keep(CONTENT)
     await before.drop(file)
-    async with market(database, place) as later:
+    async with market(database, env) as later:
         await later.settled(file)
         assert later.town.given == {}
         assert later.town.heard == [file.cid] * 2
 
 
-async def test_it_is_tried_until_the_network_can_be_reached(place: House, database: Database) -> None:
-    async with market(database, place, SourceFailed()) as desk:
-        file = await desk.keep(CONTENT)
-        await desk.settled(file)
-        assert list(desk.town.given) == [file.cid]
+async def test_it_is_tried_until_the_network_can_be_reached(env: StorageEnv, database: Database) -> None:
+    async with market(database, env, SourceFailed()) as pin_env:
+        file = await pin_env.keep(CONTENT)
+        await pin_env.settled(file)
+        assert list(pin_env.town.given) == [file.cid]
 
 
 async def test_a_refusal_is_believed_in_the_end(
-    place: House, database: Database, monkeypatch: pytest.MonkeyPatch
+    env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(announcements, "_REFUSALS", 1)
-    async with market(database, place, *[NetworkRefused("too large") for _ in range(3)]) as desk:
-        await desk.surveyed()  # else it may find the file too, and ask once more
-        file = await desk.keep(CONTENT)
-        await desk.settled(file)
-        assert (desk.town.given, len(desk.town.failures)) == ({}, 1)
-        desk.town.failures.clear()
-        await desk.survey()
-        await desk.settled(file)
-        assert list(desk.town.given) == [file.cid]
+    async with market(database, env, *[NetworkRefused("too large") for _ in range(3)]) as pin_env:
+        await pin_env.surveyed()  # else it may find the file too, and ask once more
+        file = await pin_env.keep(CONTENT)
+        await pin_env.settled(file)
+        assert (pin_env.town.given, len(pin_env.town.failures)) == ({}, 1)
+        pin_env.town.failures.clear()
+        await pin_env.survey()
+        await pin_env.settled(file)
+        assert list(pin_env.town.given) == [file.cid]
 
 
-async def test_what_was_public_before_there_was_a_network(place: House, database: Database) -> None:
+async def test_what_was_public_before_there_was_a_network(env: StorageEnv, database: Database) -> None:
     files = FileService(database)
-    before = Market(place, database, work.OperationWorker(database, owner="none"), files, Town())
+    before = Market(env, database, work.OperationWorker(database, owner="none"), files, Town())
     old = [await before.keep(bytes((number,))) for number in range(3)]
     await before.keep(b"private", ContentNetwork.PRIVATE)
-    async with market(database, place) as now:
+    async with market(database, env) as now:
         now.town.given[old[0].cid] = b"given already"
         await now.surveyed()
         await now.settled(*old)
@@ -217,12 +217,12 @@ async def test_what_was_public_before_there_was_a_network(place: House, database
         assert now.town.given[old[0].cid] == b"given already"
 
 
-async def test_many_at_once_are_all_given(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_at_once_are_all_given(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "_PAUSE", announcements._PAUSE / 100)
-    async with market(database, place) as desk:
-        files = [await desk.keep(bytes((number,))) for number in range(12)]
-        await desk.settled(*files)
-        assert desk.town.given.keys() == {file.cid for file in files}
+    async with market(database, env) as pin_env:
+        files = [await pin_env.keep(bytes((number,))) for number in range(12)]
+        await pin_env.settled(*files)
+        assert pin_env.town.given.keys() == {file.cid for file in files}
 
 
 def _is_over(connection: Connection) -> bool:

@@ -12,43 +12,43 @@ from roost.storage.files import store as files
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.pins import store
 from roost.storage.pins.model import ACTIVE, FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ALL = tuple(PinState)
 
 
 def keep(
-    place: House, number: int, ask: PinRequest | None = None, status: PinState = PinState.SEARCHING, **more: Any
+    env: StorageEnv, number: int, ask: PinRequest | None = None, status: PinState = PinState.SEARCHING, **more: Any
 ) -> Pin:
     at = NOW + timedelta(seconds=number)
-    made = Pin(f"p{number}", place.tenant_id, ask or PinRequest(f"cid{number}"), status, None, at, at)
+    made = Pin(f"p{number}", env.tenant_id, ask or PinRequest(f"cid{number}"), status, None, at, at)
     pin = replace(made, **more)
-    place.db.run(lambda connection: store.add(connection, pin))
+    env.db.run(lambda connection: store.add(connection, pin))
     return pin
 
 
-def found(place: House, wanted: PinQuery, **more: Any) -> Sequence[str]:
-    page = place.db.run(lambda connection: store.page(connection, place.tenant_id, wanted, more.get("after"), 100))
-    count = place.db.run(lambda connection: store.count(connection, place.tenant_id, wanted))
+def found(env: StorageEnv, wanted: PinQuery, **more: Any) -> Sequence[str]:
+    page = env.db.run(lambda connection: store.page(connection, env.tenant_id, wanted, more.get("after"), 100))
+    count = env.db.run(lambda connection: store.count(connection, env.tenant_id, wanted))
     assert "after" in more or count == len(page)
     return [pin.id for pin in page]
 
 
-def named(place: House, *names: str | None) -> None:
+def named(env: StorageEnv, *names: str | None) -> None:
     for number, name in enumerate(names, 1):
-        keep(place, number, PinRequest(f"cid{number}", name))
+        keep(env, number, PinRequest(f"cid{number}", name))
 
 
-def test_a_row_there_and_back(place: House) -> None:
+def test_a_row_there_and_back(env: StorageEnv) -> None:
     ask = PinRequest(
         "cid", "\u00fc\u6f22 'n'", {"a": 1, "b": True, "c": "\u0000"}, None, ("/dns4/a", "/dns4/b"), {"m": "\ud800"}
     )
-    pin = keep(place, 1, ask, updated_at=NOW + timedelta(hours=1))
-    assert place.db.run(lambda connection: store.get(connection, "p1")) == pin
-    assert place.db.run(lambda connection: store.get(connection, "p1", place.tenant_id, lock=True)) == pin
-    assert place.db.run(lambda connection: store.get(connection, "p1", place.other_id)) is None
-    assert place.db.run(lambda connection: store.get(connection, "p2")) is None
+    pin = keep(env, 1, ask, updated_at=NOW + timedelta(hours=1))
+    assert env.db.run(lambda connection: store.get(connection, "p1")) == pin
+    assert env.db.run(lambda connection: store.get(connection, "p1", env.tenant_id, lock=True)) == pin
+    assert env.db.run(lambda connection: store.get(connection, "p1", env.other_id)) is None
+    assert env.db.run(lambda connection: store.get(connection, "p2")) is None
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_row_there_and_back(place: House) -> None:
         ("", NameMatch.EXACT, []),
     ],
 )
-def test_how_names_are_compared(place: House, name: str, match: NameMatch, wanted: list[str]) -> None:
-    named(place, "Alpha", "xalphax", "\u00dc_%", "a\\b", None)
-    assert found(place, PinQuery(ALL, name=name, match=match)) == wanted
+def test_how_names_are_compared(env: StorageEnv, name: str, match: NameMatch, wanted: list[str]) -> None:
+    named(env, "Alpha", "xalphax", "\u00dc_%", "a\\b", None)
+    assert found(env, PinQuery(ALL, name=name, match=match)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_how_names_are_compared(place: House, name: str, match: NameMatch, wante
         ({"\u6f22": "%_\\"}, ["p2"]),
     ],
 )
-def test_pairs_of_the_other_api(place: House, meta: dict[str, str], wanted: list[str]) -> None:
+def test_pairs_of_the_other_api(env: StorageEnv, meta: dict[str, str], wanted: list[str]) -> None:
     texts = ({"a": "1", "b": "x"}, {"\u6f22": "%_\\", "a": "1"}, {"c": '"x":"1"', "d": ',"x":"1"'})
     for number, pairs in enumerate(texts, 1):
-        keep(place, number, PinRequest(f"cid{number}", meta=pairs))
-    assert found(place, PinQuery(ALL, meta=meta)) == wanted
+        keep(env, number, PinRequest(f"cid{number}", meta=pairs))
+    assert found(env, PinQuery(ALL, meta=meta)) == wanted
 
 
-def test_what_a_list_has(place: House) -> None:
+def test_what_a_list_has(env: StorageEnv) -> None:
     for number, status in enumerate(PinState, 1):
-        keep(place, number, status=status)
+        keep(env, number, status=status)
     second, third = NOW + timedelta(seconds=2), NOW + timedelta(seconds=3)
     for wanted, ids in (
         (PinQuery([PinState.SEARCHING]), ["p2"]),
@@ -112,28 +112,28 @@ def test_what_a_list_has(place: House) -> None:
         (PinQuery(ACTIVE, after=second), ["p3"]),
         (PinQuery(ALL, after=NOW + timedelta(seconds=1), before=third), ["p2"]),
     ):
-        assert found(place, wanted) == ids
-    assert place.db.run(lambda connection: store.count(connection, place.other_id, PinQuery(ALL))) == 0
+        assert found(env, wanted) == ids
+    assert env.db.run(lambda connection: store.count(connection, env.other_id, PinQuery(ALL))) == 0
 
 
 @pytest.mark.parametrize("ascending", [True, False])
-def test_pages_of_pins_that_came_at_one_moment(place: House, ascending: bool) -> None:
+def test_pages_of_pins_that_came_at_one_moment(env: StorageEnv, ascending: bool) -> None:
     for number in range(1, 5):
-        keep(place, number, created_at=NOW)
+        keep(env, number, created_at=NOW)
     order = ["p1", "p2", "p3", "p4"] if ascending else ["p4", "p3", "p2", "p1"]
     wanted = PinQuery(ALL, ascending=ascending)
-    assert found(place, wanted) == order
-    assert found(place, wanted, after=PageCursor(NOW, order[1])) == order[2:]
-    assert found(place, wanted, after=PageCursor(NOW, order[3])) == []
+    assert found(env, wanted) == order
+    assert found(env, wanted, after=PageCursor(NOW, order[1])) == order[2:]
+    assert found(env, wanted, after=PageCursor(NOW, order[3])) == []
 
 
-def test_a_status_with_its_file(place: House) -> None:
-    keep(place, 1)
-    file = File("f", place.tenant_id, place.scope.network, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
-    place.db.run(lambda connection: files.insert_file(connection, file))
+def test_a_status_with_its_file(env: StorageEnv) -> None:
+    keep(env, 1)
+    file = File("f", env.tenant_id, env.scope.network, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
+    env.db.run(lambda connection: files.insert_file(connection, file))
     at = NOW + timedelta(hours=1)
-    place.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))
-    pin = place.db.run(lambda connection: store.get(connection, "p1"))
+    env.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))
+    pin = env.db.run(lambda connection: store.get(connection, "p1"))
     assert pin is not None
     assert (pin.status, pin.file_id, pin.updated_at, pin.created_at) == (
         PinState.PINNED,
@@ -141,31 +141,31 @@ def test_a_status_with_its_file(place: House) -> None:
         at,
         NOW + timedelta(seconds=1),
     )
-    assert not place.db.run(lambda connection: store.is_shared(connection, pin))
-    keep(place, 2, status=PinState.PINNED, file_id="f")
-    assert place.db.run(lambda connection: store.is_shared(connection, pin))
-    place.db.run(lambda connection: store.remove_of_file(connection, "f"))
-    assert found(place, PinQuery(ALL)) == []
+    assert not env.db.run(lambda connection: store.is_shared(connection, pin))
+    keep(env, 2, status=PinState.PINNED, file_id="f")
+    assert env.db.run(lambda connection: store.is_shared(connection, pin))
+    env.db.run(lambda connection: store.remove_of_file(connection, "f"))
+    assert found(env, PinQuery(ALL)) == []
 
 
-def test_who_waits_longest_is_next(place: House) -> None:
-    keep(place, 3, status=PinState.BACKFILLED)
-    keep(place, 1, status=PinState.SEARCHING)
-    keep(place, 2, status=PinState.BACKFILLED)
-    oldest = place.db.run(lambda connection: store.oldest(connection, place.tenant_id, PinState.BACKFILLED))
+def test_who_waits_longest_is_next(env: StorageEnv) -> None:
+    keep(env, 3, status=PinState.BACKFILLED)
+    keep(env, 1, status=PinState.SEARCHING)
+    keep(env, 2, status=PinState.BACKFILLED)
+    oldest = env.db.run(lambda connection: store.oldest(connection, env.tenant_id, PinState.BACKFILLED))
     assert oldest is not None
     assert oldest.id == "p2"
-    assert place.db.run(lambda connection: store.oldest(connection, place.other_id, PinState.BACKFILLED)) is None
+    assert env.db.run(lambda connection: store.oldest(connection, env.other_id, PinState.BACKFILLED)) is None
 
 
-def test_what_came_to_nothing_is_forgotten(place: House) -> None:
+def test_what_came_to_nothing_is_forgotten(env: StorageEnv) -> None:
     for number, status in enumerate(PinState, 1):
-        keep(place, number, status=status, updated_at=NOW)
-    keep(place, 100, status=PinState.EXPIRED, updated_at=NOW + timedelta(days=1))
-    before = found(place, PinQuery(ALL))
-    place.db.run(lambda connection: store.forget(connection, place.other_id, NOW + timedelta(days=1)))
-    place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW))
-    assert found(place, PinQuery(ALL)) == before
-    place.db.run(lambda connection: store.forget(connection, place.tenant_id, NOW + timedelta(seconds=1)))
-    assert found(place, PinQuery(FAILED)) == ["p100"]
-    assert len(found(place, PinQuery(ALL))) == len(PinState) - len(FAILED) + 1
+        keep(env, number, status=status, updated_at=NOW)
+    keep(env, 100, status=PinState.EXPIRED, updated_at=NOW + timedelta(days=1))
+    before = found(env, PinQuery(ALL))
+    env.db.run(lambda connection: store.forget(connection, env.other_id, NOW + timedelta(days=1)))
+    env.db.run(lambda connection: store.forget(connection, env.tenant_id, NOW))
+    assert found(env, PinQuery(ALL)) == before
+    env.db.run(lambda connection: store.forget(connection, env.tenant_id, NOW + timedelta(seconds=1)))
+    assert found(env, PinQuery(FAILED)) == ["p100"]
+    assert len(found(env, PinQuery(ALL))) == len(PinState) - len(FAILED) + 1

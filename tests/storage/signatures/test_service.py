@@ -16,8 +16,8 @@ from roost.storage.signatures.service import SignatureService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import V0
-from tests.storage.house import House
 from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.storage.storage_env import StorageEnv
 from tests.wallet import encode_defunct
 
 PRIVATE = ContentNetwork.PRIVATE
@@ -29,8 +29,8 @@ def signatures(database: Database) -> SignatureService:
     return SignatureService(database)
 
 
-async def test_added_read_and_taken_away(place: House, signatures: SignatureService) -> None:
-    file, mine = await place.file(b"one"), place.tenant_id
+async def test_added_read_and_taken_away(env: StorageEnv, signatures: SignatureService) -> None:
+    file, mine = await env.file(b"one"), env.tenant_id
     signature = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
     made = await signatures.add(mine, PRIVATE, file.cid, signature, ME.lower())
     assert (made.cid, made.signature, made.address) == (file.cid, signature, ME)
@@ -44,9 +44,9 @@ async def test_added_read_and_taken_away(place: House, signatures: SignatureServ
             await act(mine, PRIVATE, file.cid)
 
 
-async def test_what_counts_as_signed(place: House, signatures: SignatureService) -> None:
+async def test_what_counts_as_signed(env: StorageEnv, signatures: SignatureService) -> None:
     """Either date that we print, either spelling of the CID, or the CID as a plain text."""
-    file, mine = await place.file(b"one", profile=V0), place.tenant_id
+    file, mine = await env.file(b"one", profile=V0), env.tenant_id
     other = str(Cid.parse(file.cid).v1())
     assert other != file.cid
     for said in (
@@ -59,8 +59,8 @@ async def test_what_counts_as_signed(place: House, signatures: SignatureService)
             await signatures.delete(mine, PRIVATE, spelling)
 
 
-async def test_what_does_not(place: House, signatures: SignatureService) -> None:
-    file, mine = await place.file(b"one"), place.tenant_id
+async def test_what_does_not(env: StorageEnv, signatures: SignatureService) -> None:
+    file, mine = await env.file(b"one"), env.tenant_id
     date = format_milliseconds(file.created_at)
     for said, who in (
         (sign_typed(account(2), file.cid, date), ME),
@@ -74,35 +74,35 @@ async def test_what_does_not(place: House, signatures: SignatureService) -> None
         await signatures.get(mine, PRIVATE, file.cid)
 
 
-async def test_who_does_not_have_it_there(place: House, signatures: SignatureService) -> None:
-    file = await place.file(b"one")
+async def test_who_does_not_have_it_there(env: StorageEnv, signatures: SignatureService) -> None:
+    file = await env.file(b"one")
     said = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
-    for tenant, network in ((place.other_id, PRIVATE), (place.tenant_id, ContentNetwork.PUBLIC)):
+    for tenant, network in ((env.other_id, PRIVATE), (env.tenant_id, ContentNetwork.PUBLIC)):
         with pytest.raises(FileNotFound):
             await signatures.add(tenant, network, file.cid, said, ME)
         with pytest.raises(FileNotFound):
             await signatures.get(tenant, network, file.cid)
     with pytest.raises(InvalidCid):
-        await signatures.add(place.tenant_id, PRIVATE, "x", said, ME)
+        await signatures.add(env.tenant_id, PRIVATE, "x", said, ME)
 
 
-async def test_of_many_at_once_one_stays(place: House, signatures: SignatureService) -> None:
-    file = await place.file(b"one")
+async def test_of_many_at_once_one_stays(env: StorageEnv, signatures: SignatureService) -> None:
+    file = await env.file(b"one")
     date = format_milliseconds(file.created_at)
     tries = [
-        signatures.add(place.tenant_id, PRIVATE, file.cid, sign_typed(account(n), file.cid, date), account(n).address)
+        signatures.add(env.tenant_id, PRIVATE, file.cid, sign_typed(account(n), file.cid, date), account(n).address)
         for n in range(1, 6)
     ]
     made = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(isinstance(one, SignatureExists) for one in made) == 4
 
 
-async def test_it_goes_with_the_file(place: House, database: Database, signatures: SignatureService) -> None:
-    file, mine = await place.file(b"one"), place.tenant_id
+async def test_it_goes_with_the_file(env: StorageEnv, database: Database, signatures: SignatureService) -> None:
+    file, mine = await env.file(b"one"), env.tenant_id
     said = sign_typed(account(), file.cid, format_milliseconds(file.created_at))
     await signatures.add(mine, PRIVATE, file.cid, said, ME)
     await FileService(database).delete(mine, PRIVATE, file.id)
-    again = await place.file(b"one")
+    again = await env.file(b"one")
     assert replace(again, id=file.id, created_at=file.created_at, updated_at=file.updated_at) == file
     assert await signatures.find(mine, PRIVATE, Cid.parse(file.cid)) is None
     with pytest.raises(InvalidSignature):

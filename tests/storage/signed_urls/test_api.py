@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 CID = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 PNG = base64.b64decode(
@@ -20,7 +20,7 @@ PNG = base64.b64decode(
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("links")) as server:
         yield server
 
@@ -32,14 +32,14 @@ def tenant(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def uploads(house: Running, tenant: str) -> httpx.AsyncClient:
-    return house.client(house.key(tenant), "uploads.localhost")
+def uploads(server: RunningServer, tenant: str) -> httpx.AsyncClient:
+    return server.client(server.key(tenant), "uploads.localhost")
 
 
 @pytest.fixture
-def anybody(house: Running) -> httpx.AsyncClient:
+def anybody(server: RunningServer) -> httpx.AsyncClient:
     """With what the storage clients send when they have no key."""
-    return house.client("undefined", "uploads.localhost")
+    return server.client("undefined", "uploads.localhost")
 
 
 async def signed(client: httpx.AsyncClient, **body: Any) -> str:
@@ -57,13 +57,13 @@ async def send(
     return await client.post(where, files={"file": (name, content, "text/plain")}, data=fields)
 
 
-async def listed(house: Running, tenant: str, network: str) -> list[Mapping[str, Any]]:
-    answer = await house.client(house.key(tenant), "api.localhost").get(f"/v3/files/{network}")
+async def listed(server: RunningServer, tenant: str, network: str) -> list[Mapping[str, Any]]:
+    answer = await server.client(server.key(tenant), "api.localhost").get(f"/v3/files/{network}")
     return answer.json()["data"]["files"]
 
 
 async def test_one_without_a_key_uploads_what_was_signed(
-    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
 ) -> None:
     where = await signed(uploads, network="public", filename="b.png", keyvalues={"a": "b"}, cid_version="v0")
     said = dict(parse_qsl(urlsplit(where).query))
@@ -74,8 +74,8 @@ async def test_one_without_a_key_uploads_what_was_signed(
     file = answer.json()["data"]
     assert urlsplit(where).path == f"/v3/files/{file['id']}"
     assert (file["network"], file["name"], file["keyvalues"], file["cid"][:2]) == ("public", "b.png", {"a": "b"}, "Qm")
-    assert [one["id"] for one in await listed(house, tenant, "public")] == [file["id"]]
-    assert await listed(house, tenant, "private") == []
+    assert [one["id"] for one in await listed(server, tenant, "public")] == [file["id"]]
+    assert await listed(server, tenant, "private") == []
 
 
 async def test_what_was_not_signed_the_uploader_may_say(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
@@ -83,9 +83,9 @@ async def test_what_was_not_signed_the_uploader_may_say(uploads: httpx.AsyncClie
     assert (file["network"], file["name"], file["keyvalues"]) == ("private", "mine.png", {"c": "d"})
 
 
-async def test_it_works_in_parts(house: Running, tenant: str, uploads: httpx.AsyncClient) -> None:
+async def test_it_works_in_parts(server: RunningServer, tenant: str, uploads: httpx.AsyncClient) -> None:
     where = await signed(uploads, network="public", filename="b.png", allow_mime_types=["image/*"])
-    nobody = house.client(None, "uploads.localhost")
+    nobody = server.client(None, "uploads.localhost")
     begun = await nobody.post(where, headers={"Upload-Length": str(len(PNG))})
     assert begun.status_code == 201, begun.text
     location = urlsplit(begun.headers["Location"]).path
@@ -93,11 +93,11 @@ async def test_it_works_in_parts(house: Running, tenant: str, uploads: httpx.Asy
     headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": "0"}
     last = await nobody.patch(location, headers=headers, content=PNG)
     assert last.status_code == 204, last.text
-    (file,) = await listed(house, tenant, "public")
+    (file,) = await listed(server, tenant, "public")
     assert (file["cid"], file["name"]) == (last.headers["upload-cid"], "b.png")
 
 
-async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient, house: Running) -> None:
+async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient, server: RunningServer) -> None:
     where = await signed(uploads, max_file_size=10)
     path, _, query = where.partition("?")
     pairs = parse_qsl(query)
@@ -107,7 +107,7 @@ async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient
             assert (await send(uploads, f"{path}?{other}")).status_code == 403, name
     assert (await send(uploads, f"{path[:-1]}{'0' if path[-1] != '0' else '1'}?{query}")).status_code == 403
     assert (await send(uploads, path)).status_code == 403
-    assert (await send(house.client(None, "agents.localhost"), where)).status_code == 404
+    assert (await send(server.client(None, "agents.localhost"), where)).status_code == 404
 
 
 async def test_it_counts_for_its_time(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
@@ -142,10 +142,10 @@ async def test_it_takes_one_file(uploads: httpx.AsyncClient, anybody: httpx.Asyn
 
 
 async def test_the_bearer_is_not_told_that_content_was_there(
-    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
 ) -> None:
     """Whatever the bearer of an address sends, the answers are the same where all of it was there and where nothing."""
-    other = house.client(house.key(f"{tenant} other"), "uploads.localhost")
+    other = server.client(server.key(f"{tenant} other"), "uploads.localhost")
     contents = (PNG, PNG, PNG + b"x", PNG + b"y", PNG)
     kept = [(await send(uploads, "/v3/files", content, "own.bin")).json()["data"] for content in contents]
     told: list[list[Any]] = []
@@ -158,13 +158,13 @@ async def test_the_bearer_is_not_told_that_content_was_there(
         assert datetime.fromisoformat(files[0]["created_at"]) >= began
         told.append([{**file, "id": "", "user_id": "", "created_at": ""} for file in files])
     assert told[0] == told[1]
-    assert {one["id"] for one in await listed(house, tenant, "private")} == {file["id"] for file in kept}
+    assert {one["id"] for one in await listed(server, tenant, "private")} == {file["id"] for file in kept}
 
 
 async def test_the_owner_finds_what_was_there_under_the_id_that_the_bearer_got(
-    house: Running, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
 ) -> None:
-    api = house.client(house.key(tenant), "api.localhost")
+    api = server.client(server.key(tenant), "api.localhost")
     kept = (await send(uploads, "/v3/files", name="own.png")).json()["data"]
     promised = (await send(anybody, await signed(uploads))).json()["data"]["id"]
     found = (await api.get(f"/v3/files/private/{promised}")).json()["data"]
@@ -173,10 +173,10 @@ async def test_the_owner_finds_what_was_there_under_the_id_that_the_bearer_got(
     assert (changed.json()["data"]["id"], changed.json()["data"]["name"]) == (kept["id"], "new.png")
     assert (await api.get(f"/v3/files/private/{kept['id']}")).json()["data"]["name"] == "new.png"
     assert (await api.get(f"/v3/files/public/{promised}")).status_code == 404
-    stranger = house.client(house.key(f"{tenant} other"), "api.localhost")
+    stranger = server.client(server.key(f"{tenant} other"), "api.localhost")
     assert (await stranger.get(f"/v3/files/private/{promised}")).status_code == 404
     assert (await api.delete(f"/v3/files/private/{promised}")).status_code == 200
-    assert await listed(house, tenant, "private") == []
+    assert await listed(server, tenant, "private") == []
     assert (await api.get(f"/v3/files/private/{promised}")).status_code == 404
 
 
@@ -212,10 +212,10 @@ async def test_what_cannot_be_signed_is_refused(uploads: httpx.AsyncClient, body
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
 
 
-async def test_only_who_may_write_files_signs(house: Running) -> None:
-    for token, status in ((None, 401), ("undefined", 401), (house.key(scopes=frozenset({"org:files:read"})), 403)):
+async def test_only_who_may_write_files_signs(server: RunningServer) -> None:
+    for token, status in ((None, 401), ("undefined", 401), (server.key(scopes=frozenset({"org:files:read"})), 403)):
         for path in ("/v3/files/sign", "/v3/files/private/download_link"):
-            answer = await house.client(token, "uploads.localhost").post(path, json={"expires": 60, "url": "x"})
+            answer = await server.client(token, "uploads.localhost").post(path, json={"expires": 60, "url": "x"})
             assert answer.status_code == status
 
 

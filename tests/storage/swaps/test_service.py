@@ -16,7 +16,7 @@ from roost.storage.swaps.model import HotSwap
 from roost.storage.swaps.service import SwapService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 PUBLIC = ContentNetwork.PUBLIC
 
@@ -31,18 +31,18 @@ def swaps(database: Database, gateways: StorageGatewayService) -> SwapService:
     return SwapService(database, gateways)
 
 
-async def add(place: House, data: bytes) -> Cid:
-    return Cid.parse((await place.file(data, network=PUBLIC, profile=V0)).cid)
+async def add(env: StorageEnv, data: bytes) -> Cid:
+    return Cid.parse((await env.file(data, network=PUBLIC, profile=V0)).cid)
 
 
 async def test_another_is_served_where_the_plugin_is(
-    place: House, swaps: SwapService, gateways: StorageGatewayService
+    env: StorageEnv, swaps: SwapService, gateways: StorageGatewayService
 ) -> None:
-    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
+    mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     plain, swapping = await gateways.create(mine, "plain"), await gateways.create(mine, "swapping")
     await gateways.install(mine, swapping.id, 2)
-    swapping, foreign = await gateways.by_domain("swapping"), await gateways.create(place.other_id, "foreign")
-    await gateways.install(place.other_id, foreign.id, 2)
+    swapping, foreign = await gateways.by_domain("swapping"), await gateways.create(env.other_id, "foreign")
+    await gateways.install(env.other_id, foreign.id, 2)
     foreign = await gateways.by_domain("foreign")
     await swaps.put(mine, PUBLIC, str(one.v1()), str(two))
     assert await swaps.served(swapping, PUBLIC, one) == two
@@ -64,28 +64,28 @@ async def test_another_is_served_where_the_plugin_is(
         await swaps.delete(mine, PUBLIC, str(one))
 
 
-async def test_what_cannot_be_swapped(place: House, swaps: SwapService) -> None:
-    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
+async def test_what_cannot_be_swapped(env: StorageEnv, swaps: SwapService) -> None:
+    mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     nowhere = str(Cid.for_block(0x55, b"nowhere"))
     for tenant, network, cid, other in (
         (mine, PUBLIC, str(one), nowhere),
         (mine, PUBLIC, nowhere, str(one)),
         (mine, ContentNetwork.PRIVATE, str(one), str(two)),
-        (place.other_id, PUBLIC, str(one), str(two)),
+        (env.other_id, PUBLIC, str(one), str(two)),
     ):
         with pytest.raises(FileNotFound):
             await swaps.put(tenant, network, cid, other)
     with pytest.raises(InvalidSwap):
         await swaps.put(mine, PUBLIC, str(one), str(one.v1()))
     await swaps.put(mine, PUBLIC, str(one), str(two))
-    for act in (swaps.history(place.other_id, PUBLIC, str(one), None), swaps.delete(place.other_id, PUBLIC, str(one))):
+    for act in (swaps.history(env.other_id, PUBLIC, str(one), None), swaps.delete(env.other_id, PUBLIC, str(one))):
         with pytest.raises(SwapNotFound):
             await act
 
 
-async def test_a_history_has_an_end(place: House, swaps: SwapService, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_history_has_an_end(env: StorageEnv, swaps: SwapService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "HISTORY_LIMIT", 3)
-    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
+    mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     for _ in range(5):
         await swaps.put(mine, PUBLIC, str(one), str(two))
     await swaps.delete(mine, PUBLIC, str(one))
@@ -93,8 +93,8 @@ async def test_a_history_has_an_end(place: House, swaps: SwapService, monkeypatc
     assert [line.mapped_cid for line in history] == [None, str(two), str(two)]
 
 
-async def test_a_server_whose_clock_is_behind(place: House, swaps: SwapService, database: Database) -> None:
-    mine, one, two = place.tenant_id, await add(place, b"one"), await add(place, b"two")
+async def test_a_server_whose_clock_is_behind(env: StorageEnv, swaps: SwapService, database: Database) -> None:
+    mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     ahead = HotSwap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.utc_now() + timedelta(hours=1))
     await database.write(lambda connection: store.add(connection, ahead))
     await swaps.delete(mine, PUBLIC, str(one))

@@ -15,7 +15,7 @@ from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES
-from tests.server import Running, running
+from tests.server import RunningServer, running
 
 DATA = hashlib.shake_128(b"tus").digest(3_000_001)
 CUTS = (0, 1, 262_144, 700_000, 1_048_576, 2_999_999, len(DATA))
@@ -32,19 +32,19 @@ def metadata(**fields: str) -> str:
 
 
 @pytest.fixture(scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("tus"), ROOST_UPLOAD_FREE="64M") as server:
         yield server
 
 
 @pytest.fixture
-def uploads(house: Running) -> httpx.AsyncClient:
-    return house.client(house.key(), "uploads.localhost")
+def uploads(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key(), "uploads.localhost")
 
 
 @pytest.fixture
-def anybody(house: Running) -> httpx.AsyncClient:
-    return house.client(None, "uploads.localhost")
+def anybody(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(None, "uploads.localhost")
 
 
 async def begin(
@@ -68,19 +68,23 @@ async def part(client: httpx.AsyncClient, path: str, offset: int, content: bytes
     return await client.patch(path, headers=said, content=content)
 
 
-async def listed(house: Running, cid: str, network: str = "private", tenant: str = "acme") -> list[Mapping[str, Any]]:
-    api = house.client(house.key(tenant), "api.localhost")
+async def listed(
+    server: RunningServer, cid: str, network: str = "private", tenant: str = "acme"
+) -> list[Mapping[str, Any]]:
+    api = server.client(server.key(tenant), "api.localhost")
     answer = await api.get(f"/v3/files/{network}", params={"cid": cid})
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]["files"]
 
 
 @pytest.mark.parametrize("profile", ["v1", "unixfs-v1-2025", "v0"])
-async def test_parts_of_any_size_become_the_file(house: Running, uploads: httpx.AsyncClient, profile: str) -> None:
+async def test_parts_of_any_size_become_the_file(
+    server: RunningServer, uploads: httpx.AsyncClient, profile: str
+) -> None:
     data = profile.encode() + DATA
     begun = await begin(uploads, len(data), filename="ü.bin", cid_version=profile, keyvalues='{"a":"b"}')
     address = urlsplit(begun.headers["Location"])
-    assert address.netloc == f"uploads.localhost:{house.port}"
+    assert address.netloc == f"uploads.localhost:{server.port}"
     cuts = [*CUTS[:-1], len(data)]
     for start, end in itertools.pairwise(cuts):
         answer = await part(uploads, address.path, start, data[start:end])
@@ -88,16 +92,16 @@ async def test_parts_of_any_size_become_the_file(house: Running, uploads: httpx.
         assert answer.headers["Upload-Offset"] == str(end)
         assert ("upload-cid" in answer.headers) == (end == len(data))
     assert answer.headers["upload-cid"] == cid_of(data, profile)
-    (file,) = await listed(house, cid_of(data, profile))
+    (file,) = await listed(server, cid_of(data, profile))
     assert address.path.split("/")[-2] == file["id"]
     assert (file["name"], file["size"], file["keyvalues"]) == ("ü.bin", len(data), {"a": "b"})
 
 
-async def test_a_version_may_be_in_the_address(house: Running, uploads: httpx.AsyncClient) -> None:
+async def test_a_version_may_be_in_the_address(server: RunningServer, uploads: httpx.AsyncClient) -> None:
     path = place(await begin(uploads, 5, "/v3/files?X-Upload-Option-Cid-Version=v0", b"12345", network="public"))
     told = await uploads.head(path)
     assert told.headers["upload-cid"] == cid_of(b"12345", "v0")
-    assert len(await listed(house, cid_of(b"12345", "v0"), "public")) == 1
+    assert len(await listed(server, cid_of(b"12345", "v0"), "public")) == 1
 
 
 async def test_a_blind_retry_is_told_where_the_upload_is(uploads: httpx.AsyncClient) -> None:
@@ -146,9 +150,9 @@ async def test_the_length_may_come_later(uploads: httpx.AsyncClient) -> None:
     assert last.headers["upload-cid"] == cid_of(b"01234")
 
 
-async def test_an_empty_file_is_whole_at_once(house: Running, uploads: httpx.AsyncClient) -> None:
+async def test_an_empty_file_is_whole_at_once(server: RunningServer, uploads: httpx.AsyncClient) -> None:
     assert (await begin(uploads, 0)).headers["upload-cid"] == cid_of(b"")
-    assert len(await listed(house, cid_of(b""))) == 1
+    assert len(await listed(server, cid_of(b""))) == 1
 
 
 async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads: httpx.AsyncClient) -> None:
@@ -196,13 +200,13 @@ async def test_the_protocol_is_described(anybody: httpx.AsyncClient) -> None:
     assert "creation" in answer.headers["Tus-Extension"].split(",")
 
 
-async def test_only_who_may_write_files_begins_one(house: Running) -> None:
-    for token, status in ((None, 401), ("undefined", 401), (house.key(scopes=frozenset({"org:files:read"})), 403)):
-        assert (await begin(house.client(token, "uploads.localhost"), 10)).status_code == status
+async def test_only_who_may_write_files_begins_one(server: RunningServer) -> None:
+    for token, status in ((None, 401), ("undefined", 401), (server.key(scopes=frozenset({"org:files:read"})), 403)):
+        assert (await begin(server.client(token, "uploads.localhost"), 10)).status_code == status
 
 
-async def test_a_plan_bounds_size(house: Running) -> None:
-    free = house.client(house.key("small", Plan.FREE), "uploads.localhost")
+async def test_a_plan_bounds_size(server: RunningServer) -> None:
+    free = server.client(server.key("small", Plan.FREE), "uploads.localhost")
     assert (await begin(free, 64 * 1024**2 + 1)).status_code == 413
     path = place(await begin(free, None))
     assert (await part(free, path, 0, b"x" * (64 * 1024**2 + 1))).status_code == 413
@@ -215,20 +219,20 @@ async def test_a_file_that_cannot_be_ends_its_upload(uploads: httpx.AsyncClient)
     assert (await uploads.head(path)).status_code == 404
 
 
-async def test_unfinished_ones_have_a_bound(house: Running) -> None:
-    many = house.client(house.key("many"), "uploads.localhost")
+async def test_unfinished_ones_have_a_bound(server: RunningServer) -> None:
+    many = server.client(server.key("many"), "uploads.localhost")
     statuses = [(await begin(many, 10)).status_code for _ in range(101)]
     assert statuses == [201] * 100 + [429]
 
 
 async def test_one_whose_time_is_over_is_gone(
-    house: Running, uploads: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    server: RunningServer, uploads: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = place(await begin(uploads, 10))
     assert (await part(uploads, path, 0, b"x")).status_code == 204
     now = clock.utc_now()
     monkeypatch.setattr(clock, "utc_now", lambda: now + timedelta(hours=24, seconds=5))
     assert (await uploads.head(path)).status_code == 404
-    while await house.roost.storage.tus_uploads.expire():
+    while await server.roost.storage.tus_uploads.expire():
         pass
-    assert list((house.roost.core.settings.data / "uploads").iterdir()) == []
+    assert list((server.roost.core.settings.data / "uploads").iterdir()) == []

@@ -25,13 +25,13 @@ def cid(profile: str) -> str:
 
 async def test_the_published_client_uploads(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
-    async with running(tmp_path / "data") as house:
-        uploads = house.client(house.key("signs"), "uploads.localhost")
+    async with running(tmp_path / "data") as server:
+        uploads = server.client(server.key("signs"), "uploads.localhost")
         body = {"date": int(clock.utc_now().timestamp()), "expires": 300, "network": "public"}
         signed = (await uploads.post("/v3/files/sign", json=body)).json()["data"]
         environment = {
-            "ROOST_PORT": str(house.port),
-            "ROOST_KEY": house.key(),
+            "ROOST_PORT": str(server.port),
+            "ROOST_KEY": server.key(),
             "ROOST_SIGNED": signed,
             "ROOST_WANTED": cid("v1"),
             "ROOST_WHOLE": cid("v0"),
@@ -44,9 +44,9 @@ async def test_the_published_client_uploads(tmp_path: Path) -> None:
 
 async def test_it_goes_on_with_a_server_that_was_started_anew(tmp_path: Path) -> None:
     packages, journey = node.installed(FOLDER), tmp_path / "client"
-    async with running(tmp_path / "data") as house:
-        port = house.port
-        environment = {"ROOST_PORT": str(port), "ROOST_KEY": house.key(), "ROOST_WANTED": cid("v1")}
+    async with running(tmp_path / "data") as server:
+        port = server.port
+        environment = {"ROOST_PORT": str(port), "ROOST_KEY": server.key(), "ROOST_WANTED": cid("v1")}
         client = asyncio.create_task(
             node.run(FOLDER / "restart.mjs", journey, packages, environment, "--import", str(NAMES))
         )

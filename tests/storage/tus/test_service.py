@@ -26,7 +26,7 @@ from roost.storage.unixfs.importer import UnixfsImporter
 from roost.storage.unixfs.profile import PROFILES, V1, get_profile
 from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
 from roost.storage.uploads.service import UploadService
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 LIMIT = 6_000_000
 
@@ -43,12 +43,12 @@ async def pieces(data: bytes, *, cut: bool = False) -> AsyncIterator[bytes]:
 
 
 @dataclass
-class Desk:
-    place: House
+class TusEnv:
+    env: StorageEnv
     transfers: TusUploadService
 
     async def begin(self, length: int | None, *, max_size: int | None = None, **fields: str) -> tuple[TusUpload, str]:
-        return await self.transfers.begin(NewTusUpload(self.place.tenant_id, ids.new_id(), length, fields, max_size))
+        return await self.transfers.begin(NewTusUpload(self.env.tenant_id, ids.new_id(), length, fields, max_size))
 
     async def add(self, one: tuple[TusUpload, str], offset: int, data: bytes, length: int | None = None) -> TusUpload:
         return await self.transfers.append(one[0].file_id, one[1], offset, pieces(data), length)
@@ -57,17 +57,17 @@ class Desk:
         return await self.transfers.find(one[0].file_id, one[1])
 
     def drafts(self) -> list[Path]:
-        return list((self.place.folder / "drafts").glob("*"))
+        return list((self.env.folder / "drafts").glob("*"))
 
 
-def opened(place: House, drafts: str = "drafts", capacity: int | None = None) -> Desk:
+def opened(env: StorageEnv, drafts: str = "drafts", capacity: int | None = None) -> TusEnv:
     """A server over what is there: made anew it knows what its rows and files tell it."""
     uploads = UploadService(
-        place.db, place.content, FileService(place.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
+        env.db, env.content, FileService(env.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
     )
-    blobs = FolderStore(place.folder / "blobs")
-    return Desk(
-        place, TusUploadService(place.db, DraftStore(place.folder / drafts, blobs), place.content, uploads, "http://u")
+    blobs = FolderStore(env.folder / "blobs")
+    return TusEnv(
+        env, TusUploadService(env.db, DraftStore(env.folder / drafts, blobs), env.content, uploads, "http://u")
     )
 
 
@@ -78,8 +78,8 @@ def dialect() -> str:
 
 
 @pytest.fixture
-def desk(place: House) -> Desk:
-    return opened(place)
+def tus(env: StorageEnv) -> TusEnv:
+    return opened(env)
 
 
 def cid_of(data: bytes, profile: str = "v1") -> str:
@@ -88,87 +88,87 @@ def cid_of(data: bytes, profile: str = "v1") -> str:
     return str(importer.finish().cid)
 
 
-async def content(place: House, cid: str) -> bytes:
-    stat = await place.reader.stat(place.scope, Cid.parse(cid))
-    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
+async def content(env: StorageEnv, cid: str) -> bytes:
+    stat = await env.reader.stat(env.scope, Cid.parse(cid))
+    return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)])
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", range(3))
-async def test_any_parts_with_breaks_and_new_servers_in_between(place: House, profile: str, seed: int) -> None:
+async def test_any_parts_with_breaks_and_new_servers_in_between(env: StorageEnv, profile: str, seed: int) -> None:
     chance = random.Random(f"{profile} {seed}")
     data = CONTENT[: chance.randint(1, 3_000_000)]
-    desk = opened(place)
-    transfer, token = one = await desk.begin(len(data), cid_version=profile, filename="a.bin")
+    tus = opened(env)
+    transfer, token = one = await tus.begin(len(data), cid_version=profile, filename="a.bin")
     while transfer.cid is None:
         at = transfer.offset
         part = data[at : at + chance.choice([1, 1000, 262_144, 1_048_577])]
         match chance.choice(["part", "part", "cut", "wrong", "anew"]):
             case "part":
-                transfer = await desk.add(one, at, part)
+                transfer = await tus.add(one, at, part)
                 assert transfer.offset == at + len(part)
             case "cut":
                 with pytest.raises(Cut):
-                    await desk.transfers.append(transfer.file_id, token, at, pieces(part, cut=True))
-                transfer = await desk.find(one)
+                    await tus.transfers.append(transfer.file_id, token, at, pieces(part, cut=True))
+                transfer = await tus.find(one)
                 assert at <= transfer.offset <= at + len(part)
             case "wrong":
                 with pytest.raises(UploadOffsetMismatch) as told:
-                    await desk.add(one, at + 1, part)
+                    await tus.add(one, at + 1, part)
                 assert told.value.offset == at
             case _:
-                desk = opened(place)
-                assert (await desk.find(one)).offset == at
+                tus = opened(env)
+                assert (await tus.find(one)).offset == at
     assert transfer.cid == cid_of(data, profile)
-    assert await content(place, transfer.cid) == data
-    assert desk.drafts() == []
-    assert (await desk.find(one)).cid == transfer.cid
+    assert await content(env, transfer.cid) == data
+    assert tus.drafts() == []
+    assert (await tus.find(one)).cid == transfer.cid
 
 
-async def test_an_empty_file(desk: Desk) -> None:
-    one = await desk.begin(0)
+async def test_an_empty_file(tus: TusEnv) -> None:
+    one = await tus.begin(0)
     assert one[0].is_whole
-    assert (await desk.find(one)).cid == cid_of(b"")
+    assert (await tus.find(one)).cid == cid_of(b"")
 
 
-async def test_a_part_that_comes_again_is_told_where_it_is(desk: Desk) -> None:
-    one = await desk.begin(5)
-    await desk.add(one, 0, b"he")
+async def test_a_part_that_comes_again_is_told_where_it_is(tus: TusEnv) -> None:
+    one = await tus.begin(5)
+    await tus.add(one, 0, b"he")
     with pytest.raises(UploadOffsetMismatch) as told:
-        await desk.add(one, 0, b"he")
+        await tus.add(one, 0, b"he")
     assert (told.value.offset, told.value.cid) == (2, None)
-    done = await desk.add(one, 2, b"llo")
+    done = await tus.add(one, 2, b"llo")
     with pytest.raises(UploadOffsetMismatch) as told:
-        await desk.add(one, 2, b"llo")
+        await tus.add(one, 2, b"llo")
     assert (told.value.offset, told.value.cid) == (5, done.cid)
-    assert await desk.add(one, 5, b"ignored") == done
+    assert await tus.add(one, 5, b"ignored") == done
 
 
-async def test_a_length_that_comes_late(desk: Desk) -> None:
-    one = await desk.begin(None)
-    assert (await desk.add(one, 0, b"hel")).cid is None
+async def test_a_length_that_comes_late(tus: TusEnv) -> None:
+    one = await tus.begin(None)
+    assert (await tus.add(one, 0, b"hel")).cid is None
     for length in (2, LIMIT + 1):
         with pytest.raises((InvalidTusUpload, UploadTooLarge)):
-            await desk.add(one, 3, b"lo", length)
-    assert (await desk.add(one, 3, b"l", 5)).length == 5
+            await tus.add(one, 3, b"lo", length)
+    assert (await tus.add(one, 3, b"l", 5)).length == 5
     with pytest.raises(InvalidTusUpload):
-        await desk.add(one, 4, b"o", 6)
-    assert (await desk.add(one, 4, b"o", 5)).cid == cid_of(b"hello")
+        await tus.add(one, 4, b"o", 6)
+    assert (await tus.add(one, 4, b"o", 5)).cid == cid_of(b"hello")
 
 
-async def test_one_that_ends_where_it_is(desk: Desk) -> None:
-    one = await desk.begin(None)
-    await desk.add(one, 0, b"hello")
-    assert (await desk.add(one, 5, b"", 5)).cid == cid_of(b"hello")
+async def test_one_that_ends_where_it_is(tus: TusEnv) -> None:
+    one = await tus.begin(None)
+    await tus.add(one, 0, b"hello")
+    assert (await tus.add(one, 5, b"", 5)).cid == cid_of(b"hello")
 
 
 @pytest.mark.parametrize(("length", "error"), [(5, InvalidTusUpload), (None, UploadTooLarge)])
-async def test_more_than_may_come(desk: Desk, length: int | None, error: type[Exception]) -> None:
-    one = await desk.begin(length, max_size=5)
+async def test_more_than_may_come(tus: TusEnv, length: int | None, error: type[Exception]) -> None:
+    one = await tus.begin(length, max_size=5)
     with pytest.raises(error):
-        await desk.add(one, 0, b"hello!")
-    assert (await desk.find(one)).offset in {0, 5}
-    assert not (await desk.find(one)).cid
+        await tus.add(one, 0, b"hello!")
+    assert (await tus.find(one)).offset in {0, 5}
+    assert not (await tus.find(one)).cid
 
 
 @pytest.mark.parametrize(
@@ -184,64 +184,64 @@ async def test_more_than_may_come(desk: Desk, length: int | None, error: type[Ex
     ],
 )
 async def test_what_is_refused_leaves_nothing(
-    desk: Desk, length: int, fields: dict[str, str], error: type[Exception]
+    tus: TusEnv, length: int, fields: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await desk.begin(length, **fields)
-    assert desk.drafts() == []
+        await tus.begin(length, **fields)
+    assert tus.drafts() == []
 
 
-async def test_there_are_so_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_are_so_many(tus: TusEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "UNFINISHED_LIMIT", 2)
-    first = await desk.begin(1)
-    await desk.begin(1)
+    first = await tus.begin(1)
+    await tus.begin(1)
     with pytest.raises(TooManyTusUploads):
-        await desk.begin(1)
-    assert len(desk.drafts()) == 2
-    await desk.add(first, 0, b"a")  # it is a file now
-    await desk.begin(1)
+        await tus.begin(1)
+    assert len(tus.drafts()) == 2
+    await tus.add(first, 0, b"a")  # it is a file now
+    await tus.begin(1)
 
 
-async def test_what_can_never_be_a_file_ends(place: House, desk: Desk) -> None:
-    grouped = await desk.begin(1, group_id="none")
+async def test_what_can_never_be_a_file_ends(env: StorageEnv, tus: TusEnv) -> None:
+    grouped = await tus.begin(1, group_id="none")
     with pytest.raises(GroupNotFound):
-        await desk.add(grouped, 0, b"a")
-    opening = NewTusUpload(place.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
-    text, token = await desk.transfers.begin(opening)
+        await tus.add(grouped, 0, b"a")
+    opening = NewTusUpload(env.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
+    text, token = await tus.transfers.begin(opening)
     with pytest.raises(MimeTypeRefused):
-        await desk.transfers.append(text.file_id, token, 0, pieces(b"a"))
+        await tus.transfers.append(text.file_id, token, 0, pieces(b"a"))
     for one in (grouped, (text, token)):
         with pytest.raises(TusUploadNotFound):
-            await desk.find(one)
-    assert desk.drafts() == []
+            await tus.find(one)
+    assert tus.drafts() == []
 
 
-async def test_who_has_another_address_has_nothing(desk: Desk) -> None:
-    one, other = await desk.begin(1), await desk.begin(1)
+async def test_who_has_another_address_has_nothing(tus: TusEnv) -> None:
+    one, other = await tus.begin(1), await tus.begin(1)
     for file_id, token in ((one[0].file_id, other[1]), (other[0].file_id, one[1]), (one[0].file_id, ""), ("x", one[1])):
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.find(file_id, token)
+            await tus.transfers.find(file_id, token)
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.append(file_id, token, 0, pieces(b"a"))
+            await tus.transfers.append(file_id, token, 0, pieces(b"a"))
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.terminate(file_id, token)
+            await tus.transfers.terminate(file_id, token)
 
 
-async def test_one_that_was_ended_is_gone_and_its_file_stays(place: House, desk: Desk) -> None:
-    half, whole = await desk.begin(2), await desk.begin(1, network="private")
-    await desk.add(half, 0, b"a")
-    cid = (await desk.add(whole, 0, b"a")).cid
+async def test_one_that_was_ended_is_gone_and_its_file_stays(env: StorageEnv, tus: TusEnv) -> None:
+    half, whole = await tus.begin(2), await tus.begin(1, network="private")
+    await tus.add(half, 0, b"a")
+    cid = (await tus.add(whole, 0, b"a")).cid
     for transfer, token in (half, whole):
-        await desk.transfers.terminate(transfer.file_id, token)
+        await tus.transfers.terminate(transfer.file_id, token)
         with pytest.raises(TusUploadNotFound):
-            await desk.transfers.terminate(transfer.file_id, token)
+            await tus.transfers.terminate(transfer.file_id, token)
     assert cid is not None
-    assert await content(place, cid) == b"a"
-    assert desk.drafts() == []
+    assert await content(env, cid) == b"a"
+    assert tus.drafts() == []
 
 
-async def test_one_part_at_a_time(desk: Desk) -> None:
-    one = await desk.begin(4)
+async def test_one_part_at_a_time(tus: TusEnv) -> None:
+    one = await tus.begin(4)
     going, let_go = asyncio.Event(), asyncio.Event()
 
     async def slow() -> AsyncIterator[bytes]:
@@ -250,19 +250,19 @@ async def test_one_part_at_a_time(desk: Desk) -> None:
         await let_go.wait()
         yield b"cd"
 
-    first = asyncio.create_task(desk.transfers.append(one[0].file_id, one[1], 0, slow()))
+    first = asyncio.create_task(tus.transfers.append(one[0].file_id, one[1], 0, slow()))
     await going.wait()
-    for attempt in (desk.add(one, 0, b"ab"), desk.transfers.terminate(one[0].file_id, one[1])):
+    for attempt in (tus.add(one, 0, b"ab"), tus.transfers.terminate(one[0].file_id, one[1])):
         with pytest.raises(UploadOffsetMismatch):
             await attempt
-    assert (await desk.find(one)).cid is None
+    assert (await tus.find(one)).cid is None
     let_go.set()
     assert (await first).cid == cid_of(b"abcd")
 
 
-async def test_two_servers_do_not_both_go_on(place: House) -> None:
+async def test_two_servers_do_not_both_go_on(env: StorageEnv) -> None:
     """What one has acknowledged, the other cannot write over."""
-    one, other = opened(place), opened(place)
+    one, other = opened(env), opened(env)
     transfer = await one.begin(4)
     waiting, let_go = asyncio.Event(), asyncio.Event()
 
@@ -280,20 +280,20 @@ async def test_two_servers_do_not_both_go_on(place: House) -> None:
     assert (await one.find(transfer)).offset == 2
 
 
-async def test_a_file_that_is_there_already(place: House, desk: Desk) -> None:
-    first, second = await desk.begin(1, name="first"), await desk.begin(1, name="second")
-    assert (await desk.add(first, 0, b"a")).cid == (await desk.add(second, 0, b"a")).cid
-    file = await FileService(place.db).get(place.tenant_id, ContentNetwork.PRIVATE, first[0].file_id)
+async def test_a_file_that_is_there_already(env: StorageEnv, tus: TusEnv) -> None:
+    first, second = await tus.begin(1, name="first"), await tus.begin(1, name="second")
+    assert (await tus.add(first, 0, b"a")).cid == (await tus.add(second, 0, b"a")).cid
+    file = await FileService(env.db).get(env.tenant_id, ContentNetwork.PRIVATE, first[0].file_id)
     assert file.note.name == "first"
 
 
-async def test_the_profile_is_of_its_own(desk: Desk) -> None:
-    assert (await desk.begin(1))[0].profile is V1
-    assert [(await desk.begin(1, cid_version=name))[0].profile.name for name in PROFILES] == list(PROFILES)
+async def test_the_profile_is_of_its_own(tus: TusEnv) -> None:
+    assert (await tus.begin(1))[0].profile is V1
+    assert [(await tus.begin(1, cid_version=name))[0].profile.name for name in PROFILES] == list(PROFILES)
 
 
-async def test_a_server_without_the_draft_ends_nothing(place: House) -> None:
-    mine, other = opened(place), opened(place, drafts="elsewhere")
+async def test_a_server_without_the_draft_ends_nothing(env: StorageEnv) -> None:
+    mine, other = opened(env), opened(env, drafts="elsewhere")
     transfer, token = one = await mine.begin(5)
     with pytest.raises(Cut):
         await mine.transfers.append(transfer.file_id, token, 0, pieces(b"hello", cut=True))
@@ -302,31 +302,31 @@ async def test_a_server_without_the_draft_ends_nothing(place: House) -> None:
     assert (await mine.find(one)).cid == cid_of(b"hello")
 
 
-async def test_room_is_looked_for_where_no_length_was_told(place: House) -> None:
-    desk = opened(place, capacity=1_000_000)
-    first, second = await desk.begin(None), await desk.begin(None)
-    await desk.add(first, 0, CONTENT[:600_000])
+async def test_room_is_looked_for_where_no_length_was_told(env: StorageEnv) -> None:
+    tus = opened(env, capacity=1_000_000)
+    first, second = await tus.begin(None), await tus.begin(None)
+    await tus.add(first, 0, CONTENT[:600_000])
     with pytest.raises(StorageQuotaExceeded):
-        await desk.add(second, 0, CONTENT[:600_000])
-    assert (await desk.find(second)).offset == 0
-    await desk.add(second, 0, CONTENT[:400_000])
+        await tus.add(second, 0, CONTENT[:600_000])
+    assert (await tus.find(second)).offset == 0
+    await tus.add(second, 0, CONTENT[:400_000])
     with pytest.raises(StorageQuotaExceeded):
-        await desk.add(first, 600_000, b"x")
+        await tus.add(first, 600_000, b"x")
 
 
-async def test_another_of_the_same_file_ends_the_first(desk: Desk) -> None:
-    first, token = await desk.begin(5)
-    await desk.add((first, token), 0, b"hel")
-    second = await desk.transfers.begin(NewTusUpload(first.tenant_id, first.file_id, 5, {}))
+async def test_another_of_the_same_file_ends_the_first(tus: TusEnv) -> None:
+    first, token = await tus.begin(5)
+    await tus.add((first, token), 0, b"hel")
+    second = await tus.transfers.begin(NewTusUpload(first.tenant_id, first.file_id, 5, {}))
     with pytest.raises(TusUploadNotFound):
-        await desk.find((first, token))
-    assert len(desk.drafts()) == 1
-    assert (await desk.add(second, 0, b"hello")).cid == cid_of(b"hello")
+        await tus.find((first, token))
+    assert len(tus.drafts()) == 1
+    assert (await tus.add(second, 0, b"hello")).cid == cid_of(b"hello")
 
 
-async def test_a_length_that_is_told_later_may_be_the_longest(place: House) -> None:
-    desk = opened(place)
-    one, other = await desk.begin(None, max_size=10), await desk.begin(None, max_size=10)
-    assert (await desk.add(one, 0, b"", 10)).length == 10
+async def test_a_length_that_is_told_later_may_be_the_longest(env: StorageEnv) -> None:
+    tus = opened(env)
+    one, other = await tus.begin(None, max_size=10), await tus.begin(None, max_size=10)
+    assert (await tus.add(one, 0, b"", 10)).length == 10
     with pytest.raises(UploadTooLarge):
-        await desk.add(other, 0, b"", 11)
+        await tus.add(other, 0, b"", 11)

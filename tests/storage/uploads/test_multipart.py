@@ -14,7 +14,7 @@ from roost.storage.uploads.errors import InvalidUpload, UploadTooLarge
 from roost.storage.uploads.metadata import parse_upload_metadata
 from roost.storage.uploads.model import UploadRequestLimits
 from roost.storage.uploads.service import UploadService
-from tests.storage.house import CONTENT, House
+from tests.storage.storage_env import CONTENT, StorageEnv
 
 TYPE = "multipart/form-data; boundary=edge"
 END = b"--edge--\r\n"
@@ -27,30 +27,30 @@ def part(name: str, value: bytes, filename: str | None = None) -> bytes:
 
 
 @pytest.fixture
-def uploads(place: House, database: Database) -> UploadService:
-    return UploadService(database, place.content, FileService(database), dict.fromkeys(Plan, 10_000_000))
+def uploads(env: StorageEnv, database: Database) -> UploadService:
+    return UploadService(database, env.content, FileService(database), dict.fromkeys(Plan, 10_000_000))
 
 
-async def send(place: House, uploads: UploadService, body: bytes, piece: int = 65_536, kind: str = TYPE) -> File:
+async def send(env: StorageEnv, uploads: UploadService, body: bytes, piece: int = 65_536, kind: str = TYPE) -> File:
     async def stream() -> AsyncIterator[bytes]:
         for at in range(0, len(body), piece):
             yield body[at : at + piece]
 
-    async with uploads.begin(UploadRequestLimits(place.tenant_id)) as upload:
+    async with uploads.begin(UploadRequestLimits(env.tenant_id)) as upload:
         return await upload.finish(parse_upload_metadata(await multipart.receive_form(stream(), kind, upload)))
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-async def test_a_form_in_pieces(place: House, uploads: UploadService, piece: int) -> None:
+async def test_a_form_in_pieces(env: StorageEnv, uploads: UploadService, piece: int) -> None:
     fields = part("network", b"public") + part("keyvalues", b'{"a":"1"}')
-    file = await send(place, uploads, part("file", b"\r\n--edg\r\n", "a.txt") + fields + END + b"epilogue", piece)
+    file = await send(env, uploads, part("file", b"\r\n--edg\r\n", "a.txt") + fields + END + b"epilogue", piece)
     assert (file.size, file.note.name, file.network, file.note.keyvalues) == (9, "a.txt", "public", {"a": "1"})
 
 
-async def test_the_version_may_come_after_the_file(place: House, uploads: UploadService) -> None:
+async def test_the_version_may_come_after_the_file(env: StorageEnv, uploads: UploadService) -> None:
     files = part("file", CONTENT, "t/a") + part("file", b"", "t/b") + part("file", b"c", "t/c")
-    before = await send(place, uploads, part("cid_version", b"v0") + files + END)
-    after = await send(place, uploads, files + part("cid_version", b"v0") + END)
+    before = await send(env, uploads, part("cid_version", b"v0") + files + END)
+    after = await send(env, uploads, files + part("cid_version", b"v0") + END)
     assert before.cid.startswith("Qm")
     assert (after.cid, after.is_duplicate) == (before.cid, True)
 
@@ -69,21 +69,21 @@ def hostile() -> Sequence[bytes]:
     )
 
 
-async def test_hostile_forms(place: House, uploads: UploadService) -> None:
+async def test_hostile_forms(env: StorageEnv, uploads: UploadService) -> None:
     for number, body in enumerate(hostile()):
         with pytest.raises(Problem) as caught:
-            await send(place, uploads, body)
+            await send(env, uploads, body)
         assert isinstance(caught.value, InvalidUpload), number
-    assert [path for path in (place.folder / "blobs").rglob("*") if path.is_file()] == []
+    assert [path for path in (env.folder / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def test_what_is_no_form(place: House, uploads: UploadService) -> None:
+async def test_what_is_no_form(env: StorageEnv, uploads: UploadService) -> None:
     long = "multipart/form-data; boundary=" + "x" * 300
     for kind in ("", "application/json", "multipart/form-data", long):
         with pytest.raises(InvalidUpload):
-            await send(place, uploads, part("file", b"x", "a") + END, kind=kind)
+            await send(env, uploads, part("file", b"x", "a") + END, kind=kind)
 
 
-async def test_too_large(place: House, uploads: UploadService) -> None:
+async def test_too_large(env: StorageEnv, uploads: UploadService) -> None:
     with pytest.raises(UploadTooLarge):
-        await send(place, uploads, part("file", bytes(10_000_001), "a") + END)
+        await send(env, uploads, part("file", bytes(10_000_001), "a") + END)

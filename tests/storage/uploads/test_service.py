@@ -29,17 +29,17 @@ from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooMany
 from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from tests.storage.cars import blocks_of
-from tests.storage.house import CONTENT, House, entry
 from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
+from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 TREE, BLOCKS = blocks_of(V1, b"in a CAR")
 TREE_CAR = b"".join(write_car([TREE.cid], BLOCKS))
 
 
 @pytest.fixture
-def uploads(place: House, database: Database) -> UploadService:
+def uploads(env: StorageEnv, database: Database) -> UploadService:
     limits = {Plan.FREE: 6_000_000, Plan.PAID: 6_000_000}
-    return UploadService(database, place.content, FileService(database), limits)
+    return UploadService(database, env.content, FileService(database), limits)
 
 
 async def send(
@@ -53,36 +53,36 @@ async def send(
         return await upload.finish(label or UploadMetadata())
 
 
-async def read(place: House, cid: str, *path: str) -> bytes:
-    stat = (await place.reader.resolve(place.scope, Cid.parse(cid), path))[-1]
-    return b"".join([piece async for piece in place.reader.stream_file(place.scope, stat)])
+async def read(env: StorageEnv, cid: str, *path: str) -> bytes:
+    stat = (await env.reader.resolve(env.scope, Cid.parse(cid), path))[-1]
+    return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)])
 
 
-async def test_a_file(place: House, uploads: UploadService) -> None:
-    file = await send(uploads, UploadRequestLimits(place.tenant_id), {"a.bin": CONTENT})
+async def test_a_file(env: StorageEnv, uploads: UploadService) -> None:
+    file = await send(uploads, UploadRequestLimits(env.tenant_id), {"a.bin": CONTENT})
     assert (file.size, file.number_of_files, file.note.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
-    assert await read(place, file.cid) == CONTENT
+    assert await read(env, file.cid) == CONTENT
 
 
-async def test_a_folder(place: House, uploads: UploadService) -> None:
+async def test_a_folder(env: StorageEnv, uploads: UploadService) -> None:
     files = {"top/a.txt": b"a", "top/below/b.txt": b"b", "top/below/c/d.txt": b"", "top/e.bin": CONTENT}
-    file = await send(uploads, UploadRequestLimits(place.tenant_id), files, UploadMetadata(note=FileMetadata("mine")))
+    file = await send(uploads, UploadRequestLimits(env.tenant_id), files, UploadMetadata(note=FileMetadata("mine")))
     assert (file.mime_type, file.number_of_files, file.note.name) == ("directory", 4, "mine")
     assert file.size == 2 + len(CONTENT)
     for path, data in files.items():
-        assert await read(place, file.cid, *path.split("/")[1:]) == data
+        assert await read(env, file.cid, *path.split("/")[1:]) == data
 
 
-async def test_a_folder_with_one_file(place: House, uploads: UploadService) -> None:
-    wrapped = await send(uploads, UploadRequestLimits(place.tenant_id), {"a.txt": b"a"}, UploadMetadata(wrap=True))
-    sent = await send(uploads, UploadRequestLimits(place.tenant_id), {"top/a.txt": b"a"})
+async def test_a_folder_with_one_file(env: StorageEnv, uploads: UploadService) -> None:
+    wrapped = await send(uploads, UploadRequestLimits(env.tenant_id), {"a.txt": b"a"}, UploadMetadata(wrap=True))
+    sent = await send(uploads, UploadRequestLimits(env.tenant_id), {"top/a.txt": b"a"})
     assert (sent.cid, sent.is_duplicate, wrapped.mime_type) == (wrapped.cid, True, "directory")
 
 
 @pytest.mark.parametrize("files", [(), ("a", "b"), ("x/a", "y/a"), ("x/a", "x/a"), ("x/a", "x/a/b"), ("x/a/b", "x/a")])
-async def test_what_is_no_folder(place: House, uploads: UploadService, files: tuple[str, ...]) -> None:
+async def test_what_is_no_folder(env: StorageEnv, uploads: UploadService, files: tuple[str, ...]) -> None:
     async def send_empty() -> None:
-        async with uploads.begin(UploadRequestLimits(place.tenant_id)) as upload:
+        async with uploads.begin(UploadRequestLimits(env.tenant_id)) as upload:
             for name in files:
                 await upload.end_file(name)
             await upload.finish(UploadMetadata())
@@ -91,16 +91,16 @@ async def test_what_is_no_folder(place: House, uploads: UploadService, files: tu
         await send_empty()
 
 
-async def test_bounds(place: House, uploads: UploadService, tmp_path: Path) -> None:
+async def test_bounds(env: StorageEnv, uploads: UploadService, tmp_path: Path) -> None:
     with pytest.raises(UploadTooLarge):
-        await send(uploads, UploadRequestLimits(place.tenant_id), {"a": bytes(6_000_001)})
+        await send(uploads, UploadRequestLimits(env.tenant_id), {"a": bytes(6_000_001)})
     with pytest.raises(UploadTooLarge):
-        await send(uploads, UploadRequestLimits(place.tenant_id, max_size=3), {"a": b"1234"})
+        await send(uploads, UploadRequestLimits(env.tenant_id, max_size=3), {"a": b"1234"})
     assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def test_types(place: House, uploads: UploadService) -> None:
-    images = UploadRequestLimits(place.tenant_id, mime_types=["image/*"])
+async def test_types(env: StorageEnv, uploads: UploadService) -> None:
+    images = UploadRequestLimits(env.tenant_id, mime_types=["image/*"])
     with pytest.raises(MimeTypeRefused):
         await send(uploads, images, {"a.png": b"no picture"})
     with pytest.raises(MimeTypeRefused):
@@ -109,7 +109,7 @@ async def test_types(place: House, uploads: UploadService) -> None:
 
 
 @pytest.mark.parametrize("levels", [20, 30])
-async def test_a_small_car_of_something_without_end(place: House, uploads: UploadService, levels: int) -> None:
+async def test_a_small_car_of_something_without_end(env: StorageEnv, uploads: UploadService, levels: int) -> None:
     """Each folder holds the one below it twice."""
     tree, blocks = blocks_of(V1, b"again and again")
     for _ in range(levels):
@@ -117,72 +117,70 @@ async def test_a_small_car_of_something_without_end(place: House, uploads: Uploa
         blocks += [(node.cid, node.data) for node in tree.nodes]
     car = b"".join(write_car([tree.cid], blocks))
     with pytest.raises(UploadTooLarge):
-        await send(uploads, UploadRequestLimits(place.tenant_id), {"a.car": car}, UploadMetadata(car=True))
+        await send(uploads, UploadRequestLimits(env.tenant_id), {"a.car": car}, UploadMetadata(car=True))
 
 
-async def test_a_group_that_is_not_there(place: House, uploads: UploadService, database: Database) -> None:
+async def test_a_group_that_is_not_there(env: StorageEnv, uploads: UploadService, database: Database) -> None:
     with pytest.raises(GroupNotFound):
         await send(
             uploads,
-            UploadRequestLimits(place.tenant_id),
+            UploadRequestLimits(env.tenant_id),
             {"a": b"a"},
             UploadMetadata(note=FileMetadata(group_id="none")),
         )
-    assert await FileService(database).list(place.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10) == (
+    assert await FileService(database).list(env.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10) == (
         [],
         None,
     )
 
 
-async def test_a_promised_id(place: House, uploads: UploadService) -> None:
+async def test_a_promised_id(env: StorageEnv, uploads: UploadService) -> None:
     """It leads to one file for ever."""
-    files, order = FileService(place.db), UploadRequestLimits(place.tenant_id, file_id="promised")
-    own = await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"})
+    files, order = FileService(env.db), UploadRequestLimits(env.tenant_id, file_id="promised")
+    own = await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"})
     for _ in range(2):
         told = await send(uploads, order, {"b": b"a"})
         assert (told.id, told.note.name, told.is_duplicate) == ("promised", "b", False)
-    assert (await files.get(place.tenant_id, ContentNetwork.PRIVATE, "promised")).id == own.id
-    other = await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"other"})
+    assert (await files.get(env.tenant_id, ContentNetwork.PRIVATE, "promised")).id == own.id
+    other = await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"other"})
     for content in (b"new", b"other"):
         with pytest.raises(FileIdTaken):
             await send(uploads, order, {"a": content})
-    await files.delete(place.tenant_id, ContentNetwork.PRIVATE, "promised")
-    await send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"})
+    await files.delete(env.tenant_id, ContentNetwork.PRIVATE, "promised")
+    await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"})
     with pytest.raises(FileIdTaken):
         await send(uploads, order, {"a": b"a"})
-    found, _ = await files.list(place.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10)
+    found, _ = await files.list(env.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10)
     assert (len(found), other.id in {file.id for file in found}) == (2, True)
-    assert (await send(uploads, UploadRequestLimits(place.tenant_id, file_id="next"), {"a": b"next"})).id == "next"
+    assert (await send(uploads, UploadRequestLimits(env.tenant_id, file_id="next"), {"a": b"next"})).id == "next"
 
 
-async def test_a_profile_that_is_told_before(place: House, uploads: UploadService) -> None:
-    file = await send(uploads, UploadRequestLimits(place.tenant_id, V0), {"a": b"a"})
+async def test_a_profile_that_is_told_before(env: StorageEnv, uploads: UploadService) -> None:
+    file = await send(uploads, UploadRequestLimits(env.tenant_id, V0), {"a": b"a"})
     assert file.cid.startswith("Qm")
-    assert await read(place, file.cid) == b"a"
+    assert await read(env, file.cid) == b"a"
 
 
-async def test_the_same_content_twice_at_once(place: House, uploads: UploadService) -> None:
-    files = await asyncio.gather(
-        *(send(uploads, UploadRequestLimits(place.tenant_id), {"a": b"same"}) for _ in range(8))
-    )
+async def test_the_same_content_twice_at_once(env: StorageEnv, uploads: UploadService) -> None:
+    files = await asyncio.gather(*(send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"same"}) for _ in range(8)))
     assert len({file.id for file in files}) == 1
     assert sorted(file.is_duplicate for file in files) == [False, *[True] * 7]
 
 
 @ON_POSTGRESQL
-async def test_a_group_that_goes_meanwhile(place: House, uploads: UploadService, database: Database) -> None:
+async def test_a_group_that_goes_meanwhile(env: StorageEnv, uploads: UploadService, database: Database) -> None:
     group, loop = (
         await GroupService(database, FileService(database)).create(
-            place.tenant_id, ContentNetwork.PRIVATE, "g", is_public=False
+            env.tenant_id, ContentNetwork.PRIVATE, "g", is_public=False
         ),
         asyncio.get_running_loop(),
     )
     sent = send(
-        uploads, UploadRequestLimits(place.tenant_id), {"a": b"a"}, UploadMetadata(note=FileMetadata(group_id=group.id))
+        uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"}, UploadMetadata(note=FileMetadata(group_id=group.id))
     )
 
     def remove(connection: Connection) -> "Future[File]":
-        tenants.lock_tenant(connection, place.tenant_id)
+        tenants.lock_tenant(connection, env.tenant_id)
         store.remove(connection, group.id)
         return meanwhile(database, loop, sent)
 
@@ -191,17 +189,19 @@ async def test_a_group_that_goes_meanwhile(place: House, uploads: UploadService,
         await asyncio.wrap_future(waiting)
 
 
-async def test_folders_are_counted_too(place: House, uploads: UploadService, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_folders_are_counted_too(
+    env: StorageEnv, uploads: UploadService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(service, "FILES_LIMIT", 4)
     assert (
-        await send(uploads, UploadRequestLimits(place.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})
+        await send(uploads, UploadRequestLimits(env.tenant_id), {"a/b/1": b"", "a/c/d/2": b""})
     ).number_of_files == 2
     with pytest.raises(TooManyFiles):
-        await send(uploads, UploadRequestLimits(place.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
+        await send(uploads, UploadRequestLimits(env.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
 
 
-async def test_what_is_nobody_s_goes_at_once(place: House, uploads: UploadService) -> None:
-    order, blobs = UploadRequestLimits(place.tenant_id), FolderStore(place.folder / "blobs")
+async def test_what_is_nobody_s_goes_at_once(env: StorageEnv, uploads: UploadService) -> None:
+    order, blobs = UploadRequestLimits(env.tenant_id), FolderStore(env.folder / "blobs")
     first = await send(uploads, order, {"a": b"same"})
     assert (await send(uploads, order, {"a": b"same"})).is_duplicate
     for label in (
@@ -211,4 +211,4 @@ async def test_what_is_nobody_s_goes_at_once(place: House, uploads: UploadServic
         with pytest.raises(GroupNotFound):
             await send(uploads, order, {"a": b"other" if not label.car else TREE_CAR}, label)
     assert len([blob async for blob in blobs.list()]) == 1
-    assert await read(place, first.cid) == b"same"
+    assert await read(env, first.cid) == b"same"

@@ -34,16 +34,16 @@ from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, 
 from roost.work import store as work_store
 from roost.work.model import FreeSlots
 from tests.receiver import Receiver, receiving
-from tests.storage.house import House
-from tests.storage.webhooks.office import Office, Time, until
+from tests.storage.storage_env import StorageEnv
+from tests.storage.webhooks.webhook_env import Time, WebhookEnv, until
 
 NOWHERE = "http://127.0.0.1:9/hook"
 
 
 @pytest.fixture
-def office(place: House, database: Database, monkeypatch: pytest.MonkeyPatch) -> Office:
+def webhook_env(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> WebhookEnv:
     monkeypatch.setattr(worker, "_POLL", 0.02)
-    return Office(place, database)
+    return WebhookEnv(env, database)
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-async def test_a_file_is_told_of_and_the_signature_is_right(office: Office, receiver: Receiver) -> None:
-    made = await office.make(receiver.url)
-    async with office.sending():
-        file = await office.add()
+async def test_a_file_is_told_of_and_the_signature_is_right(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    made = await webhook_env.make(receiver.url)
+    async with webhook_env.sending():
+        file = await webhook_env.add()
         (message,) = await receiver.wait()
-        (delivery,) = await office.settled(made.webhook, DeliveryState.DELIVERED)
+        (delivery,) = await webhook_env.settled(made.webhook, DeliveryState.DELIVERED)
     told = Reader(made.secret.reveal()).verify(message.body, dict(message.headers))
     assert (told["event_type"], told["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
     assert message.headers["webhook-id"] == delivery.event_id
@@ -74,134 +74,138 @@ async def test_a_file_is_told_of_and_the_signature_is_right(office: Office, rece
     assert message.path == "/hook"
 
 
-async def test_both_secrets_sign(office: Office, receiver: Receiver) -> None:
-    old = await office.make(receiver.url)
-    new = await office.webhooks.rotate_secret(office.tenant, old.webhook.id)
-    await office.add()
-    async with office.sending():
+async def test_both_secrets_sign(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    old = await webhook_env.make(receiver.url)
+    new = await webhook_env.webhooks.rotate_secret(webhook_env.tenant, old.webhook.id)
+    await webhook_env.add()
+    async with webhook_env.sending():
         (message,) = await receiver.wait()
     for secret in (old.secret, new.secret):
         Reader(secret.reveal()).verify(message.body, dict(message.headers))
     assert old.secret != new.secret
 
 
-async def test_what_fails_is_sent_again_the_same(office: Office, receiver: Receiver, time: Time) -> None:
-    webhook = (await office.make(receiver.url)).webhook
+async def test_what_fails_is_sent_again_the_same(webhook_env: WebhookEnv, receiver: Receiver, time: Time) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
     receiver.status = 500
-    async with office.sending():
-        await office.add()
-        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+    async with webhook_env.sending():
+        await webhook_env.add()
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.PENDING)
         assert (delivery.status, delivery.attempts) == (500, 1)
-        assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is not None
+        assert (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).failing_since is not None
         receiver.status = 204
         time.leap(timedelta(seconds=10))
-        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.status, delivery.attempts, len(receiver.messages)) == (204, 2, 2)
     first, second = receiver.messages
     assert first.body == second.body
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert int(second.headers["webhook-timestamp"]) >= int(first.headers["webhook-timestamp"]) + 10
-    assert (await office.webhooks.get(office.tenant, webhook.id)).failing_since is None
+    assert (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).failing_since is None
 
 
 async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
-    office: Office, receiver: Receiver, time: Time
+    webhook_env: WebhookEnv, receiver: Receiver, time: Time
 ) -> None:
-    webhook = (await office.make(receiver.url)).webhook
+    webhook = (await webhook_env.make(receiver.url)).webhook
     receiver.status = 503
-    async with office.sending():
-        await office.add()
+    async with webhook_env.sending():
+        await webhook_env.add()
         for attempt in range(1, ATTEMPTS + 1):
-            (delivery,) = await office.settled(webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt)
+            (delivery,) = await webhook_env.settled(
+                webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt
+            )
             time.leap(timedelta(hours=17))
         assert (delivery.state, delivery.attempts, delivery.status) == (DeliveryState.FAILED, ATTEMPTS, 503)
         receiver.status = 200
-        again = await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
+        again = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, delivery.id)
         assert (again.state, again.finished_at) == (DeliveryState.PENDING, None)
-        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
     assert len(receiver.messages) == ATTEMPTS + 1
 
 
-async def test_days_of_failures_disable_it(office: Office, time: Time) -> None:
-    webhook = (await office.make(NOWHERE)).webhook
-    async with office.sending():
-        await office.add()
+async def test_days_of_failures_disable_it(webhook_env: WebhookEnv, time: Time) -> None:
+    webhook = (await webhook_env.make(NOWHERE)).webhook
+    async with webhook_env.sending():
+        await webhook_env.add()
         for attempt in range(1, ATTEMPTS + 1):
-            (delivery,) = await office.settled(webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt)
+            (delivery,) = await webhook_env.settled(
+                webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt
+            )
             time.leap(timedelta(hours=20))
 
         async def disabled() -> Webhook | None:
-            found = await office.webhooks.get(office.tenant, webhook.id)
+            found = await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)
             return None if found.enabled else found
 
         assert (await until(disabled)).disabled_reason is DisabledReason.FAILING
-        await office.add(b"two")
-        assert len(await office.told(webhook)) == 1
+        await webhook_env.add(b"two")
+        assert len(await webhook_env.told(webhook)) == 1
     assert (delivery.status, delivery.error) == (None, "The connection failed: ConnectError")
 
 
-async def test_gone_is_gone(office: Office, receiver: Receiver) -> None:
-    webhook = (await office.make(receiver.url)).webhook
+async def test_gone_is_gone(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
     receiver.status = 410
-    async with office.sending():
-        await office.add()
-        (delivery,) = await office.settled(webhook, DeliveryState.FAILED)
+    async with webhook_env.sending():
+        await webhook_env.add()
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.FAILED)
     assert delivery.status == 410
-    found = await office.webhooks.get(office.tenant, webhook.id)
+    found = await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)
     assert (found.enabled, found.disabled_reason) == (False, DisabledReason.GONE)
 
 
 async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
-    office: Office, receiver: Receiver
+    webhook_env: WebhookEnv, receiver: Receiver
 ) -> None:
-    webhook = (await office.make(receiver.url)).webhook
-    await office.add()
-    await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=False))
-    other = (await office.make(receiver.url + "/other")).webhook
-    await office.add(b"two")
-    async with office.sending():
-        await office.settled(other, DeliveryState.DELIVERED)
-        assert [one.attempts for one in await office.told(webhook)] == [0]
-        await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=True))
-        await office.settled(webhook, DeliveryState.DELIVERED)
+    webhook = (await webhook_env.make(receiver.url)).webhook
+    await webhook_env.add()
+    await webhook_env.webhooks.update(webhook_env.tenant, webhook.id, WebhookUpdate(enabled=False))
+    other = (await webhook_env.make(receiver.url + "/other")).webhook
+    await webhook_env.add(b"two")
+    async with webhook_env.sending():
+        await webhook_env.settled(other, DeliveryState.DELIVERED)
+        assert [one.attempts for one in await webhook_env.told(webhook)] == [0]
+        await webhook_env.webhooks.update(webhook_env.tenant, webhook.id, WebhookUpdate(enabled=True))
+        await webhook_env.settled(webhook, DeliveryState.DELIVERED)
 
 
-async def test_a_silent_receiver_holds_up_nobody_else(office: Office, receiver: Receiver) -> None:
-    office.timeout = 30.0
+async def test_a_silent_receiver_holds_up_nobody_else(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    webhook_env.timeout = 30.0
     async with receiving(None) as silent:
-        dead, alive = (await office.make(silent.url)).webhook, (await office.make(receiver.url)).webhook
-        async with office.sending():
+        dead, alive = (await webhook_env.make(silent.url)).webhook, (await webhook_env.make(receiver.url)).webhook
+        async with webhook_env.sending():
             for number in range(12):
-                await office.add(str(number).encode())
-            await office.settled(alive, DeliveryState.DELIVERED)
-            states = [one.state for one in await office.told(dead)]
+                await webhook_env.add(str(number).encode())
+            await webhook_env.settled(alive, DeliveryState.DELIVERED)
+            states = [one.state for one in await webhook_env.told(dead)]
     assert len(receiver.messages) == 12
     assert (states.count(DeliveryState.SENDING), states.count(DeliveryState.PENDING)) == (4, 8)
     assert len(silent.messages) == 4
 
 
-async def test_a_tenant_takes_no_more_than_its_part(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_takes_no_more_than_its_part(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=64, per_tenant=6, per_subject=4))
-    office.timeout = 30.0
+    webhook_env.timeout = 30.0
     async with receiving(None) as silent, receiving() as theirs:
         for _ in range(3):
-            await office.make(silent.url)
-        other = Office(office.place, office.db)
-        other.place.tenant_id, mine = other.place.other_id, other.place.tenant_id
+            await webhook_env.make(silent.url)
+        other = WebhookEnv(webhook_env.env, webhook_env.db)
+        other.env.tenant_id, mine = other.env.other_id, other.env.tenant_id
         await other.make(theirs.url)
         await other.add(b"theirs")
-        other.place.tenant_id = mine
+        other.env.tenant_id = mine
         for number in range(4):
-            await office.add(str(number).encode())
-        async with office.sending():
+            await webhook_env.add(str(number).encode())
+        async with webhook_env.sending():
             await silent.wait(6)
             await theirs.wait()
     assert len(silent.messages) == 6
 
 
-async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Receiver, time: Time) -> None:
-    webhook = (await office.make(receiver.url)).webhook
-    await office.add()
+async def test_one_whose_sender_died_is_sent_again(webhook_env: WebhookEnv, receiver: Receiver, time: Time) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
+    await webhook_env.add()
     lease = timedelta(minutes=1)
 
     def die(connection: Connection) -> Operation:
@@ -211,182 +215,184 @@ async def test_one_whose_sender_died_is_sent_again(office: Office, receiver: Rec
         store.begin(connection, webhook, operation.id, clock.utc_now())
         return operation
 
-    dead = await office.db.write(die)
-    if not office.db.is_sqlite:
+    dead = await webhook_env.db.write(die)
+    if not webhook_env.db.is_sqlite:
         time.leap(lease)  # there another process may hold it; on SQLite the start knows that none does
-    async with office.sending():
-        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+    async with webhook_env.sending():
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.id, delivery.attempts, len(receiver.messages)) == (dead.id, 2, 1)
     with pytest.raises(LeaseLost):
-        await ClaimedOperation(**vars(dead), db=office.db).guard(lambda _: None)
+        await ClaimedOperation(**vars(dead), db=webhook_env.db).guard(lambda _: None)
 
 
-async def test_a_secret_that_cannot_be_opened_is_a_failure(office: Office, receiver: Receiver) -> None:
-    webhook = (await office.make(receiver.url)).webhook
-    await office.add()
-    office.sealer = Sealer(Sensitive(bytes(31) + b"1"))
-    async with office.sending():
-        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+async def test_a_secret_that_cannot_be_opened_is_a_failure(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
+    await webhook_env.add()
+    webhook_env.sealer = Sealer(Sensitive(bytes(31) + b"1"))
+    async with webhook_env.sending():
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.PENDING)
     assert delivery.error == "The secret of this webhook could not be opened"
     assert receiver.messages == []
 
 
-async def test_a_test_is_one_message_and_tells_what_came_of_it(office: Office, receiver: Receiver) -> None:
-    made = await office.make(receiver.url, enabled=False)
-    async with office.sending() as sender:
-        done = await sender.test(office.tenant, made.webhook.id)
+async def test_a_test_is_one_message_and_tells_what_came_of_it(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    made = await webhook_env.make(receiver.url, enabled=False)
+    async with webhook_env.sending() as sender:
+        done = await sender.test(webhook_env.tenant, made.webhook.id)
         assert (done.event_type, done.state, done.status) == (TEST, DeliveryState.DELIVERED, 200)
         told = Reader(made.secret.reveal()).verify(receiver.messages[0].body, dict(receiver.messages[0].headers))
-        assert (told["event_type"], told["workspace_id"]) == (TEST, office.tenant)
+        assert (told["event_type"], told["workspace_id"]) == (TEST, webhook_env.tenant)
         receiver.status = 500
-        done = await sender.test(office.tenant, made.webhook.id)
+        done = await sender.test(webhook_env.tenant, made.webhook.id)
         assert (done.state, done.status, done.attempts) == (DeliveryState.FAILED, 500, 1)
         with pytest.raises(WebhookNotFound):
-            await sender.test(office.place.other_id, made.webhook.id)
+            await sender.test(webhook_env.env.other_id, made.webhook.id)
 
 
-async def test_tests_are_bounded(office: Office) -> None:
-    office.timeout = 30.0
+async def test_tests_are_bounded(webhook_env: WebhookEnv) -> None:
+    webhook_env.timeout = 30.0
     async with receiving(None) as silent:
-        webhook = (await office.make(silent.url)).webhook
-        async with office.sending() as sender:
-            begun = [asyncio.create_task(sender.test(office.tenant, webhook.id)) for _ in range(4)]
+        webhook = (await webhook_env.make(silent.url)).webhook
+        async with webhook_env.sending() as sender:
+            begun = [asyncio.create_task(sender.test(webhook_env.tenant, webhook.id)) for _ in range(4)]
             await silent.wait(4)
             with pytest.raises(WebhookQueueFull):
-                await sender.test(office.tenant, webhook.id)
+                await sender.test(webhook_env.tenant, webhook.id)
             with pytest.raises(WebhookNotFound):  # and not that it is busy, which only its owner is told
-                await sender.test(office.place.other_id, webhook.id)
+                await sender.test(webhook_env.env.other_id, webhook.id)
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
 
 
-async def test_no_more_messages_of_a_test_are_begun_at_once(office: Office, receiver: Receiver) -> None:
-    webhook = (await office.make(receiver.url)).webhook
-    async with office.sending() as sender:
-        begun = [sender.test(office.tenant, webhook.id) for _ in range(9)]
+async def test_no_more_messages_of_a_test_are_begun_at_once(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
+    async with webhook_env.sending() as sender:
+        begun = [sender.test(webhook_env.tenant, webhook.id) for _ in range(9)]
         ends = await asyncio.gather(*begun, return_exceptions=True)
         assert sum(isinstance(end, WebhookQueueFull) for end in ends) >= 1
-        assert (await sender.test(office.tenant, webhook.id)).state is DeliveryState.DELIVERED
+        assert (await sender.test(webhook_env.tenant, webhook.id)).state is DeliveryState.DELIVERED
 
 
-async def test_old_events_and_what_deleted_ones_left_are_swept(office: Office, time: Time) -> None:
-    kept, gone = (await office.make(NOWHERE)).webhook, (await office.make(NOWHERE)).webhook
-    await office.add()
+async def test_old_events_and_what_deleted_ones_left_are_swept(webhook_env: WebhookEnv, time: Time) -> None:
+    kept, gone = (await webhook_env.make(NOWHERE)).webhook, (await webhook_env.make(NOWHERE)).webhook
+    await webhook_env.add()
     time.leap(KEPT)
-    await office.add(b"two", network=ContentNetwork.PUBLIC)
-    await office.webhooks.delete(office.tenant, gone.id)
+    await webhook_env.add(b"two", network=ContentNetwork.PUBLIC)
+    await webhook_env.webhooks.delete(webhook_env.tenant, gone.id)
 
     def counts(connection: Any) -> tuple[int, int, int]:
         tables = (store.events, store.deliveries, store.webhooks)
         return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
 
     async def sweep() -> int:
-        return await office.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 1))
+        return await webhook_env.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 1))
 
-    assert await office.db.read(counts) == (2, 4, 2)
+    assert await webhook_env.db.read(counts) == (2, 4, 2)
     while await sweep():
         pass
-    assert await office.db.read(counts) == (1, 1, 1)
-    assert [one.event_type for one in await office.told(kept)] == ["ipfs.public.file_added"]
+    assert await webhook_env.db.read(counts) == (1, 1, 1)
+    assert [one.event_type for one in await webhook_env.told(kept)] == ["ipfs.public.file_added"]
 
 
-async def test_what_nobody_thought_of_is_a_failure(office: Office) -> None:
+async def test_what_nobody_thought_of_is_a_failure(webhook_env: WebhookEnv) -> None:
     class Broken(GuardedHttpSender):
         async def deliver(self, tenant_id: str, url: str, body: bytes, headers: Mapping[str, str]) -> int:
             raise RuntimeError(tenant_id, url, body, headers)
 
-    webhook = (await office.make()).webhook
-    await office.add()
+    webhook = (await webhook_env.make()).webhook
+    await webhook_env.add()
     broken = Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None)
-    async with office.sending(broken):
-        (delivery,) = await office.settled(webhook, DeliveryState.PENDING)
+    async with webhook_env.sending(broken):
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.PENDING)
     assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
 
 
-async def test_no_more_are_on_their_way_than_may_be(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_are_on_their_way_than_may_be(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=5, per_tenant=16, per_subject=4))
-    office.timeout = 30.0
+    webhook_env.timeout = 30.0
     async with receiving(None) as silent:
-        webhooks = [(await office.make(silent.url)).webhook for _ in range(3)]
+        webhooks = [(await webhook_env.make(silent.url)).webhook for _ in range(3)]
         for number in range(3):
-            await office.add(str(number).encode())
-        async with office.sending():
+            await webhook_env.add(str(number).encode())
+        async with webhook_env.sending():
             await silent.wait(5)
-            states = [one.state for webhook in webhooks for one in await office.told(webhook)]
+            states = [one.state for webhook in webhooks for one in await webhook_env.told(webhook)]
     assert (states.count(DeliveryState.SENDING), states.count(DeliveryState.PENDING)) == (5, 4)
     assert len(silent.messages) == 5
 
 
-async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(office: Office) -> None:
-    office.timeout = 30.0
+async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(webhook_env: WebhookEnv) -> None:
+    webhook_env.timeout = 30.0
     async with receiving(None) as silent:
-        webhook = (await office.make(silent.url)).webhook
-        async with office.sending():
-            await office.add()
+        webhook = (await webhook_env.make(silent.url)).webhook
+        async with webhook_env.sending():
+            await webhook_env.add()
             await silent.wait()
         silent.status = 200
-        async with office.sending():
-            (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
+        async with webhook_env.sending():
+            (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.attempts, len(silent.messages)) == (2, 2)
 
 
-async def test_one_that_was_deleted_on_the_way(office: Office) -> None:
-    office.timeout = 0.3
+async def test_one_that_was_deleted_on_the_way(webhook_env: WebhookEnv) -> None:
+    webhook_env.timeout = 0.3
     async with receiving(None) as silent:
-        webhook = (await office.make(silent.url)).webhook
-        await office.add()
-        async with office.sending():
+        webhook = (await webhook_env.make(silent.url)).webhook
+        await webhook_env.add()
+        async with webhook_env.sending():
             await silent.wait()
-            await office.webhooks.delete(office.tenant, webhook.id)
-            while await office.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 100)):
+            await webhook_env.webhooks.delete(webhook_env.tenant, webhook.id)
+            while await webhook_env.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 100)):
                 pass
-            other = (await office.make(silent.url)).webhook
+            other = (await webhook_env.make(silent.url)).webhook
             silent.status = 200
-            await office.add(b"two")
-            await office.settled(other, DeliveryState.DELIVERED)
-    assert [one.id for one in await office.webhooks.list(office.tenant)] == [other.id]
+            await webhook_env.add(b"two")
+            await webhook_env.settled(other, DeliveryState.DELIVERED)
+    assert [one.id for one in await webhook_env.webhooks.list(webhook_env.tenant)] == [other.id]
 
 
 async def test_a_change_is_sent_without_waiting_for_the_poll(
-    office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    webhook_env: WebhookEnv, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_POLL", 600.0)
-    webhook = (await office.make(receiver.url)).webhook
-    async with office.sending():
-        await office.add()
-        (delivery,) = await office.settled(webhook, DeliveryState.DELIVERED)
-        await office.webhooks.redeliver(office.tenant, webhook.id, delivery.id)
+    webhook = (await webhook_env.make(receiver.url)).webhook
+    async with webhook_env.sending():
+        await webhook_env.add()
+        (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
+        await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, delivery.id)
         await receiver.wait(2)
 
 
-async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(office: Office, receiver: Receiver) -> None:
-    webhook = (await office.make(receiver.url)).webhook
+async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(
+    webhook_env: WebhookEnv, receiver: Receiver
+) -> None:
+    webhook = (await webhook_env.make(receiver.url)).webhook
     receiver.status = 410
-    await office.add()
-    await office.add(b"two")
-    async with office.sending():
+    await webhook_env.add()
+    await webhook_env.add(b"two")
+    async with webhook_env.sending():
         await receiver.wait()
 
         async def one_waits() -> list[WebhookDelivery] | None:
-            told = await office.told(webhook)
-            return told if not (await office.webhooks.get(office.tenant, webhook.id)).enabled else None
+            told = await webhook_env.told(webhook)
+            return told if not (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).enabled else None
 
         await until(one_waits)
-        (failed, *_) = [one for one in await office.told(webhook) if one.state is DeliveryState.FAILED]
-        again = await office.webhooks.redeliver(office.tenant, webhook.id, failed.id)
+        (failed, *_) = [one for one in await webhook_env.told(webhook) if one.state is DeliveryState.FAILED]
+        again = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, failed.id)
         assert again.state is DeliveryState.PENDING
 
         async def is_paused() -> bool:
-            operation = await office.db.read(lambda connection: work.get(connection, failed.id))
+            operation = await webhook_env.db.read(lambda connection: work.get(connection, failed.id))
             return operation.state is OperationState.PAUSED
 
         await until(is_paused)
         receiver.status = 200
-        await office.webhooks.update(office.tenant, webhook.id, WebhookUpdate(enabled=True))
-        await until(lambda: _is_delivered(office, webhook, failed.id))
+        await webhook_env.webhooks.update(webhook_env.tenant, webhook.id, WebhookUpdate(enabled=True))
+        await until(lambda: _is_delivered(webhook_env, webhook, failed.id))
 
 
-async def _is_delivered(office: Office, webhook: Webhook, delivery_id: str) -> bool:
-    states = {one.id: one.state for one in await office.told(webhook)}
+async def _is_delivered(webhook_env: WebhookEnv, webhook: Webhook, delivery_id: str) -> bool:
+    states = {one.id: one.state for one in await webhook_env.told(webhook)}
     return states[delivery_id] is DeliveryState.DELIVERED

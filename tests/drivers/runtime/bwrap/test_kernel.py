@@ -42,7 +42,7 @@ async def test_the_agent_cannot_give_itself_addresses(start: Start) -> None:
 
 
 def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
-    """Three rooms name it, and none of them may import another."""
+    """Three services name it, and none of them may import another."""
     block = ip_network("{}.{}.0.0/16".format(*kernel.SYNTHETIC_BLOCK))
     assert str(block) == f"{transparent_proxy.PUBLIC}.0.0/16"
     assert block.is_global

@@ -21,7 +21,7 @@ CONTENT = hashlib.shake_128(b"roost").digest(5_000_001)
 
 
 @dataclass
-class House:
+class StorageEnv:
     db: Database
     folder: Path
     content: ContentService
@@ -85,11 +85,11 @@ class House:
             return await pack.commit(lambda connection: keeper.add(connection, arrival, pack.pack_id))
 
 
-def house(db: Database, folder: Path) -> House:
+def open_storage_env(db: Database, folder: Path) -> StorageEnv:
     mine, theirs = (
         db.run(lambda connection, name=name: tenants.ensure_tenant(connection, name).id) for name in ("a", "b")
     )
-    return House(db, folder, ContentService(db, FolderStore(folder / "blobs")), mine, theirs)
+    return StorageEnv(db, folder, ContentService(db, FolderStore(folder / "blobs")), mine, theirs)
 
 
 def entry(name: str, tree: DagTree) -> DirectoryEntry:

@@ -70,7 +70,7 @@ class Engine(FakeEngine):
         return replace(planned, argv=["false"]) if version in self.unfit else planned
 
 
-class House:
+class LifecycleEnv:
     """What one process of the server holds; several can stand on one folder and database, one after the other."""
 
     def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float, build: float) -> None:
@@ -141,7 +141,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(
+async def open_lifecycle_env(
     db: Database,
     folder: Path,
     *,
@@ -150,9 +150,9 @@ async def house(
     lease: float = 15.0,
     every: float = 0.05,
     build: float = 60.0,
-) -> AsyncIterator[House]:
-    """A server's rooms at work. At the end they vanish as in a crash: containers go on."""
-    made = House(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
+) -> AsyncIterator[LifecycleEnv]:
+    """A server's services at work. At the end they vanish as in a crash: containers go on."""
+    made = LifecycleEnv(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
     if reconcile:
         await made.services.reconciler.start()
     await made.queue.start()

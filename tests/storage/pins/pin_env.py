@@ -16,12 +16,12 @@ from roost.storage.pins.model import Pin, PinRequest, PinState
 from roost.storage.pins.retrieve import PATIENCE, PinRetrieval
 from roost.storage.pins.service import PinService
 from roost.storage.unixfs.cid import Cid
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 LIMIT = 8_000_000
 
 
-class Shelf(ContentSource):
+class CarSource(ContentSource):
     """Gives what lies on it. Closed, it lets go of half of a CAR and then waits until it is opened."""
 
     def __init__(self, name: str, cars: Mapping[str, bytes], *, is_open: bool = True) -> None:
@@ -43,22 +43,22 @@ class Shelf(ContentSource):
 
 
 @dataclass
-class Shelves(PublicNetwork):
-    shelves: list[Shelf] = field(default_factory=list[Shelf])
+class FakeNetwork(PublicNetwork):
+    car_sources: list[CarSource] = field(default_factory=list[CarSource])
 
     def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
-        return [shelf for shelf in self.shelves if not hosts or shelf.name in hosts]
+        return [car_source for car_source in self.car_sources if not hosts or car_source.name in hosts]
 
 
 @dataclass
-class Counter:
-    place: House
+class PinEnv:
+    env: StorageEnv
     queue: work.OperationWorker
     files: FileService
     pins: PinService
 
     async def pin(self, cid: Cid, name: str | None = None) -> Pin:
-        return await self.pins.add(self.place.tenant_id, PinRequest(str(cid), name))
+        return await self.pins.add(self.env.tenant_id, PinRequest(str(cid), name))
 
     async def status(self, pin: Pin) -> PinState:
         return (await self.pins.get(pin.tenant_id, pin.id)).status
@@ -70,38 +70,36 @@ class Counter:
         return now
 
     async def all_files(self, tenant_id: str | None = None) -> Sequence[File]:
-        page, _ = await self.files.list(
-            tenant_id or self.place.tenant_id, ContentNetwork.PUBLIC, FileFilter(), None, 100
-        )
+        page, _ = await self.files.list(tenant_id or self.env.tenant_id, ContentNetwork.PUBLIC, FileFilter(), None, 100)
         return page
 
     async def read(self, cid: str, *path: str) -> bytes:
-        scope = ContentScope(ContentNetwork.PUBLIC, self.place.tenant_id)
-        stat = (await self.place.reader.resolve(scope, Cid.parse(cid), path))[-1]
-        return b"".join([piece async for piece in self.place.reader.stream_file(scope, stat)])
+        scope = ContentScope(ContentNetwork.PUBLIC, self.env.tenant_id)
+        stat = (await self.env.reader.resolve(scope, Cid.parse(cid), path))[-1]
+        return b"".join([piece async for piece in self.env.reader.stream_file(scope, stat)])
 
 
 @asynccontextmanager
-async def counter(
+async def open_pin_env(
     db: Database,
-    place: House,
-    *shelves: Shelf,
+    env: StorageEnv,
+    *car_sources: CarSource,
     network: PublicNetwork | None = None,
     most: int = LIMIT,
     capacity: int | None = None,
     patience: float = PATIENCE,
-) -> AsyncIterator[Counter]:
+) -> AsyncIterator[PinEnv]:
     """`network` in place of shelves; `most` is the limit of the largest plan, `capacity` all that a tenant may have."""
-    queue, network = work.OperationWorker(db, owner="test"), network or Shelves(list(shelves))
+    queue, network = work.OperationWorker(db, owner="test"), network or FakeNetwork(list(car_sources))
     files = FileService(db, dict.fromkeys(Plan, capacity))
 
     async def limit(_: str) -> int:
         return LIMIT
 
-    PinRetrieval(db, queue, place.content, files, network, limit, most, patience=patience)
+    PinRetrieval(db, queue, env.content, files, network, limit, most, patience=patience)
     pins = PinService(db, files, network)
     await queue.start()
     try:
-        yield Counter(place, queue, files, pins)
+        yield PinEnv(env, queue, files, pins)
     finally:
         await queue.stop(grace=0.1)

@@ -23,31 +23,31 @@ from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from roost.work import OperationWorker
-from tests.storage.house import House
+from tests.storage.storage_env import StorageEnv
 
 KEY = Sensitive(bytes(32))
 URL = "https://receiver.example/hook"
 
 
-def courier(timeout: float = 15.0) -> GuardedHttpSender:
+def loopback_sender(timeout: float = 15.0) -> GuardedHttpSender:
     return GuardedHttpSender(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None, timeout=timeout)
 
 
 @dataclass
-class Office:
-    place: House
+class WebhookEnv:
+    env: StorageEnv
     db: Database
     timeout: float = 15.0
     sealer: Sealer = field(default_factory=lambda: Sealer(KEY))
 
     def __post_init__(self) -> None:
         self.files = FileService(self.db)
-        self.webhooks = WebhookService(self.db, self.sealer, courier())
+        self.webhooks = WebhookService(self.db, self.sealer, loopback_sender())
         self.files.add_listener(self.webhooks.notice)
 
     @property
     def tenant(self) -> str:
-        return self.place.tenant_id
+        return self.env.tenant_id
 
     async def make(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
         return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - the tests' words
@@ -55,7 +55,7 @@ class Office:
     async def add(
         self, data: bytes = b"one", note: FileMetadata | None = None, network: ContentNetwork = ContentNetwork.PRIVATE
     ) -> File:
-        async with self.place.content.receive(V1) as pack:
+        async with self.env.content.receive(V1) as pack:
             await pack.write(data)
             tree = await pack.end_file()
             arrival = NewFile(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or FileMetadata("n"))
@@ -79,7 +79,7 @@ class Office:
     async def sending(self, sender: HttpSender | None = None) -> AsyncIterator[WebhookSender]:
         """A worker that sends; it ends as in a stop of the server, without time for attempts under way."""
         queue = OperationWorker(self.db, owner="test")
-        made = WebhookSender(self.db, queue, self.sealer, sender or courier(self.timeout))
+        made = WebhookSender(self.db, queue, self.sealer, sender or loopback_sender(self.timeout))
         await queue.start()
         try:
             yield made

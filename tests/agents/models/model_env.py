@@ -27,7 +27,7 @@ from tests.hosts.asgi import routed
 AGENT = "agent-1"
 
 
-class House:
+class ModelEnv:
     """`key` is a service JWT of the tenant, `relayed` the same application as the agent's relay serves it."""
 
     def __init__(self, database: Database, gateway: ModelGateway) -> None:
@@ -45,14 +45,14 @@ class House:
         self.app.include_router(router)
         errors.install(self.app)
 
-    async def furnish(self) -> None:
-        def furnish(connection: Connection) -> None:
+    async def create_tenant(self) -> None:
+        def create_tenant(connection: Connection) -> None:
             tenant = tenants.ensure_tenant(connection, "default")
             self.tenant_id = tenant.id
             self.key = self._keys.issue(connection, tenant, "test")
             self.token = self._gateways.mint(connection, AGENT, tenant.id)
 
-        await self.database.write(furnish)
+        await self.database.write(create_tenant)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.app({**scope, "state": {"surface": HostKind.LOCAL, **routed(scope["path"])}}, receive, send)
@@ -63,15 +63,15 @@ class House:
 
 
 @asynccontextmanager
-async def housed(
+async def open_model_env(
     database: Database, upstreams: Sequence[ModelUpstream], default: str | None = None, **limits: Any
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ModelEnv]:
     gateway = ModelGateway(database, upstreams, default, **limits)
-    house = House(database, gateway)
-    await house.furnish()
+    env = ModelEnv(database, gateway)
+    await env.create_tenant()
     await gateway.start()
     try:
-        yield house
+        yield env
     finally:
         await gateway.stop()
 
