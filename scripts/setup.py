@@ -57,7 +57,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def is_whole() -> bool:
-    """False as well for a checkout that was moved, and when the Python that the venv was made from is gone."""
+    """Return whether the venv works; a moved checkout or a removed Python breaks it."""
     return PYTHON.exists() and WHOLE.exists() and WHOLE.read_text() == str(VENV)
 
 
@@ -91,7 +91,7 @@ def install_ensurepip() -> None:
 
 
 def install(lock: Path) -> None:
-    """A run that is killed leaves no `WHOLE`; a pip that fails by itself has put everything back."""
+    """Install the packages; a killed run leaves no `WHOLE`, a failed pip restores everything itself."""
     wanted = sum(line[:1].isalnum() for line in lock.read_text().splitlines())
     WHOLE.unlink()
     done = pip("install", "--require-hashes", "-r", str(lock), title=f"Installing {lock.name}", steps=wanted)

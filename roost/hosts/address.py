@@ -65,15 +65,15 @@ class HostAddresses:
         return self._origin(self._uploads)
 
     def gateway_origin(self, name: str) -> str:
-        """The public origin of one storage gateway."""
+        """Return the public origin of a storage gateway."""
         return self._origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
-        """The public origin of one agent's own address."""
+        """Return the public origin of an agent's own address."""
         return self._origin(f"{agent_id}.{self._agents}")
 
     def _parse(self, host: str) -> HostAddress | None:
-        """The address that a Host header names, None when there is none such (answer 404)."""
+        """Return the address that a Host header names; None for an unknown one (answer 404)."""
         match = _HOST.fullmatch(host) if len(host) <= _LONGEST else None
         if match is None:
             return None

@@ -9,7 +9,7 @@ _DUMMY = "192.0.0.8"  # RFC 7600
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
-    """The rightmost address of the chain that is no trusted proxy.
+    """Return the rightmost address of the chain that is no trusted proxy.
 
     peer: the address at the other end of the connection. forwarded_for: its `X-Forwarded-For`, believed only as far
     as trusted proxies wrote it; the first thing that is no address ends the walk.
@@ -26,7 +26,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
 
 @lru_cache(maxsize=4096)
 def seen_from_outside(address: str) -> str:
-    """The client's address as a gateway is told it.
+    """Return the client's address for a gateway.
 
     What is loopback to us, or has no address, would mean the gateway's own box there, and a gateway trusts its own
     box. It is told the dummy address instead.

@@ -83,7 +83,7 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
 
 
 def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> None:
-    """A WebSocket is the GET of its path that is answered with 101; the messages are told there."""
+    """Describe a WebSocket as the GET of its path with the answer 101, which documents the messages."""
     described = shape.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
     schema["components"]["schemas"] |= {**described.pop("$defs", {}), shape.__name__: described}
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}}

@@ -33,7 +33,7 @@ _LIMITS = {
 
 
 def markdown(app: FastAPI) -> str:
-    """The whole page."""
+    """Render the whole page."""
     page = _ReferencePage(app.openapi())
     shown = [operation for operation in routes.operations(app) if operation.in_schema or operation.sends]
     parts = [_HEAD, *(page.operation(one) for one in shown), "## Shapes\n", *page.shapes()]
@@ -136,7 +136,7 @@ def _section(operation: ApiOperation, described: Json, lines: Sequence[str]) -> 
 
 
 def _limits(schema: Json, about: str) -> str:
-    """What bounds a value, whatever branch of it says so, and its default."""
+    """Describe the bounds of a value, from all its branches, and its default."""
     branches: list[Json] = [schema, *schema.get("anyOf", ()), schema.get("items") or {}]
     told = [text.format(branch[key]) for branch in branches for key, text in _LIMITS.items() if key in branch]
     default = [f"default `{schema['default']}`"] if schema.get("default") not in (None, "") else []

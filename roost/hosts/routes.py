@@ -45,8 +45,9 @@ WEBSOCKET = "WEBSOCKET"
 
 @dataclass(frozen=True)
 class ApiOperation:
-    """One method of one path; `credentials` is empty where nobody is asked for any. A WebSocket counts as a method;
-    `sends` is the shape of its messages.
+    """One method of one path; a WebSocket counts as a method.
+
+    `credentials` is empty for public operations; `sends` is the schema of a WebSocket's messages.
     """
 
     method: str
@@ -102,7 +103,7 @@ def _credentials(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:
 
 
 def _sent(handler: Callable[..., Any]) -> type[BaseModel] | None:
-    """What the signature says of the messages: `socket: Annotated[WebSocket, Sends(Shape)]`."""
+    """Return the message schema of the signature: `socket: Annotated[WebSocket, Sends(Shape)]`."""
     hints = get_type_hints(handler, include_extras=True).values()
     notes = [note for hint in hints for note in getattr(hint, "__metadata__", ())]
     return next((note.shape for note in notes if isinstance(note, MessageSchema)), None)

@@ -49,7 +49,7 @@ def only_one(folder: Path) -> Generator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises CannotListen."""
+    """Open a listening socket; port 0 takes a free one. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else asyncio leaves Nagle on
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +112,7 @@ def _want_descriptors() -> None:
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:
-    """The first SIGINT or SIGTERM sets `stop`; a second SIGINT ends the process the hard way."""
+    """Set `stop` on the first SIGINT or SIGTERM; a second SIGINT ends the process at once."""
     loop = asyncio.get_running_loop()
 
     def first(number: int) -> None:

@@ -47,7 +47,7 @@ class PublicDialer:
         self._is_own = is_own
 
     async def dial(self, subject: str, target: HostPort) -> Stream:
-        """Raises EgressRefused, NameNotResolved, HostUnreachable, ConnectTimeout."""
+        """Connect. Raises EgressRefused, NameNotResolved, HostUnreachable, ConnectTimeout."""
         addresses, port = await self.resolve(subject, target)
         try:
             async with asyncio.timeout(self._timeout):

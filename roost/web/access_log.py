@@ -1,5 +1,6 @@
-"""What is told of a request when it is over: a line for the log, numbers for whoever counts. Never a query, a header
-or a body; the path is the route's own where there is one.
+"""Access record of a finished request, for the log and the metrics.
+
+It never holds a query, a header or a body; the path is that of the route where there is one.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
-"""How many values a JSON body has, found while it comes: a small body of many tiny values takes up hundreds of times
-its size in memory when it is read, and the time of everybody.
+"""Count the values of a JSON body while it streams in.
+
+Parsed, a small body of many tiny values takes up hundreds of times its size in memory, and blocks the event loop.
 """
 
 MOST = 100_000
@@ -16,7 +17,7 @@ class JsonTokenCounter:
         self._escape = b""
 
     def add(self, piece: bytes) -> None:
-        """The next bytes."""
+        """Count the values in the next bytes."""
         data = self._escape + piece
         self._escape = (
             b"\\" if (len(data) - len(data.rstrip(b"\\"))) % 2 else b""

@@ -72,7 +72,7 @@ async def _until_left(socket: WebSocket) -> None:
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:
-    """A client that takes nothing does not hear why; the server lets go of it all the same."""
+    """Close the socket with a reason, even if the client reads nothing."""
     with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
         async with asyncio.timeout(_CLOSE_SECONDS):
             await socket.close(code, reason)

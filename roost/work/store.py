@@ -223,7 +223,7 @@ def extend(connection: Connection, held: Iterable[Operation], until: datetime) -
 
 
 def fence(connection: Connection, operation: Operation) -> None:
-    """Raises LeaseLost unless the attempt is the current one; it stays so until the transaction ends."""
+    """Hold the current attempt until the transaction ends. Raises LeaseLost if it is no longer current."""
     if connection.execute(sa.select(_o.number).where(_held(operation)).with_for_update()).first() is None:
         raise LeaseLost
 
@@ -235,7 +235,7 @@ def amend(connection: Connection, operation: Operation, payload: JSON) -> None:
 
 
 def finish(connection: Connection, operation: Operation, result: JSON) -> None:
-    """Raises LeaseLost, as all that end an attempt do."""
+    """Record the result and end the attempt. Raises LeaseLost."""
     _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.utc_now())
 
 

@@ -1,8 +1,43 @@
-"""Names are the field's standard terms, each with one meaning."""
+"""Names are the field's standard terms, each with one meaning; sentences are plain English (docs/builders/style.md)."""
 
 import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import PurePath
 
-from tests.architecture.code import modules
+import pytest
+
+from tests.architecture.code import Module, modules
+from tests.architecture.pending_words import PENDING
+from tests.architecture.test_docs import committed
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+METAPHORS = _words(
+    """box boxes courier couriers desk desks door doors ground grounds house houses leaflet leaflets messenger
+    messengers nursery office offices paper papers passage passages purse room rooms roster shelf sitting sittings stories story
+    tally wing wings"""
+)
+"""Private metaphors: in no file."""
+
+INVERSIONS = _words("everybody nobody please somebody whoever whomever")
+"""Words that begin an inverted or a polite sentence: in no file but tests, whose names are sentences."""
+
+RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
+"""Words that do not tell a reader what a thing is: in no name."""
+
+WELL_KNOWN = _words("main upgrade downgrade keccak256")
+"""One-word functions that every Python programmer knows, those that Alembic calls, and a hash function."""
+
+_PROSE = frozenset({".py", ".md", ".mjs", ".js", ".toml", ".html"})
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_EVENT = re.compile(r"[a-z][a-z_]*\.[a-z]+(_[a-z]+)*")
+_LOG = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+_HERE = ("tests/architecture/", "docs/builders/style.md")
 
 
 def test_a_class_name_is_defined_once() -> None:
@@ -13,3 +48,95 @@ def test_a_class_name_is_defined_once() -> None:
                 places.setdefault(node.name, []).append(f"{module.path}:{node.lineno}")
     doubled = [f"{name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1]
     assert not doubled, "a reader who searches for one class finds several; rename all but one:\n" + "\n".join(doubled)
+
+
+def _metaphors() -> Iterator[tuple[str, str]]:
+    for path, text in committed().items():
+        if PurePath(path).suffix in _PROSE and not path.startswith(_HERE):
+            banned = METAPHORS if path.startswith("tests/") else METAPHORS | INVERSIONS
+            for number, line in enumerate(text.splitlines(), 1):
+                if found := banned.intersection(part.lower() for part in _PART.findall(line)):
+                    yield path, f"{path}:{number}: {', '.join(sorted(found))}"
+
+
+def _riddles() -> Iterator[tuple[str, str]]:
+    for module in modules():
+        for line, name in _names(module):
+            if found := RIDDLES.intersection(part.lower() for part in _PART.findall(name)):
+                yield module.path, f"{module.path}:{line}: {name} ({', '.join(sorted(found))})"
+
+
+def _short_functions() -> Iterator[tuple[str, str]]:
+    for module in modules():
+        for node in module.tree.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_command(node):
+                continue
+            if "_" not in node.name and node.name not in WELL_KNOWN:
+                yield module.path, f"{module.path}:{node.lineno}: {node.name}"
+
+
+def _log_events() -> Iterator[tuple[str, str]]:
+    for module in modules():
+        for node in module.nodes:
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOG):
+                continue
+            if node.args and "log" in ast.unparse(node.func.value).lower():
+                event = node.args[0]
+                if not (isinstance(event, ast.Constant) and _EVENT.fullmatch(str(event.value))):
+                    yield module.path, f"{module.path}:{node.lineno}: {ast.unparse(event)}"
+
+
+_RULES: dict[str, tuple[Callable[[], Iterator[tuple[str, str]]], str]] = {
+    "metaphor": (_metaphors, "say it with the field's standard term, or in plain English"),
+    "riddle": (_riddles, "a name tells what the thing is"),
+    "short function": (_short_functions, "a public function has two words, so that a search finds it"),
+    "log event": (
+        _log_events,
+        "a log event is `noun.verb_past`, so that an operator can alert on it; the rest are fields",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", _RULES)
+def test_words(rule: str) -> None:
+    _, advice = _RULES[rule]
+    found = [line for path, line in _found(rule) if _folder(path) not in PENDING[rule]]
+    assert not found, f"{advice}:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("rule", _RULES)
+def test_what_is_pending_breaks_the_rule(rule: str) -> None:
+    """Folders leave the list when they are clean, and never come back."""
+    clean = PENDING[rule] - {_folder(path) for path, _ in _found(rule)}
+    assert not clean, f"take these out of PENDING[{rule!r}] in tests/architecture/pending_words.py: {sorted(clean)}"
+
+
+@cache
+def _found(rule: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_RULES[rule][0]())
+
+
+def _folder(path: str) -> str:
+    """Return the first two folders of a path, three for storage, agents, drivers and hosts."""
+    parts = path.split("/")[:-1]
+    depth = (
+        3 if parts[:2] in (["roost", "storage"], ["roost", "agents"], ["roost", "drivers"], ["roost", "hosts"]) else 2
+    )
+    return "/".join(parts[:depth])
+
+
+def _names(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def _is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a decorator makes the function an endpoint or a command, whose name the API or the shell shows."""
+    return any(isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) for item in node.decorator_list)

@@ -59,7 +59,7 @@ async def read_head(reader: asyncio.StreamReader, timeout: float) -> bytes:  # n
 
 
 def parse_head(head: bytes) -> ProxyRequestHead:
-    """Raises InvalidTarget."""
+    """Parse a request head. Raises InvalidTarget."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     found = _REQUEST_LINE.fullmatch(first)
     if found is None:

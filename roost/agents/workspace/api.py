@@ -21,7 +21,7 @@ async def run(_: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, work
 
 @router.get("/files", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
 async def read(_: AgentCaller, agent_id: AgentId, path: Annotated[str, Query()], workspace: Service) -> Response:
-    """The bytes of a file of the agent's workspace."""
+    """Return the bytes of a file in the agent's workspace."""
     return Response(await workspace.read(agent_id, path), media_type="application/octet-stream")
 
 

@@ -41,7 +41,7 @@ class UploadedFile:
 
 
 def checked_path(path: str) -> str:
-    """A path relative to the workspace. Raises InvalidPath for anything else, before an agent is asked.
+    """Check a path relative to the workspace. Raises InvalidPath.
 
     A leading `/workspace/` is taken off, since that is what an agent calls the place.
     """
@@ -65,7 +65,7 @@ def checked_filename(name: str) -> str:
 
 
 def decoded(content: str) -> bytes:
-    """The bytes of strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
+    """Decode strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
     if len(content) > FILE_LIMIT * 4 // 3 + 4:
         raise WorkspaceFileTooLarge
     try:

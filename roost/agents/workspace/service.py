@@ -67,7 +67,7 @@ class WorkspaceService:
         )
 
     async def read(self, agent_id: str, path: str) -> bytes:
-        """A file of the workspace. Raises InvalidPath, NoSuchFile, NotReadable, FileTooLarge, AgentNotRunning."""
+        """Read a file of the workspace. Raises InvalidPath, NoSuchFile, NotReadable, FileTooLarge, AgentNotRunning."""
         path = model.checked_path(path)
         await self._roster.get(agent_id)
         try:

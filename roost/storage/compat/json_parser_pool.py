@@ -19,7 +19,7 @@ _METADATA_LIMIT = 256 * 1024
 
 class JsonParserPool:
     def __init__(self, waiting: int = 16) -> None:
-        """waiting: the number of large bodies, those in the workers included."""
+        """Limit the large bodies in work and in the queue to `waiting`."""
         self._workers = asyncio.Semaphore(_PROCESSES)
         self._limit = waiting
         self._waiting = 0

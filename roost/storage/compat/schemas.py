@@ -90,7 +90,7 @@ class PinListParameters(StorageSchema):
     includes_count: Annotated[bool, Field(alias="includesCount")] = True
 
     def filter(self) -> PinFilter:
-        """Raises InvalidCid, InvalidLegacyRequest, InvalidFileMetadata."""
+        """Validate the request. Raises InvalidCid, InvalidLegacyRequest, InvalidFileMetadata."""
         return PinFilter(
             status=self.status,
             cid=Cid.parse_spellings(self.cid) if self.cid else None,
@@ -141,7 +141,7 @@ class HashMetadataRequest(StorageSchema):
     keyvalues: dict[str, str | int | float | bool | None] | None = None
 
     def apply(self, note: FileMetadata) -> FileMetadata:
-        """Raises InvalidFileMetadata."""
+        """Validate the metadata. Raises InvalidFileMetadata."""
         name = note.name if self.name is None else metadata_parsing.parse_name(self.name)
         return replace(
             note, name=name, keyvalues=metadata_parsing.parse_keyvalues({**note.keyvalues, **(self.keyvalues or {})})
@@ -169,7 +169,7 @@ class PinByHashRequest(StorageSchema):
     options: Annotated[_PinByHashOptions | None, Field(alias="pinataOptions")] = None
 
     def ask(self) -> PinRequest:
-        """Raises InvalidCid, InvalidFileMetadata."""
+        """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
         note, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
         asked = PinByCidRequest(cid=self.hash, name=note.name, keyvalues=note.keyvalues)
         return asked.model_copy(update={"group_id": options.group_id, "host_nodes": options.host_nodes}).ask()
@@ -183,7 +183,7 @@ class LegacyPinJobParameters(StorageSchema):
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
     def wanted(self) -> PinQuery:
-        """Raises InvalidCid."""
+        """Validate the CID. Raises InvalidCid."""
         return pin_query(self.ipfs_pin_hash, self.status, self.sort)
 
 
@@ -232,7 +232,7 @@ class CidListRequest(StorageSchema):
     cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
 
     def parsed(self) -> Sequence[Cid]:
-        """Raises InvalidCid."""
+        """Validate the CID. Raises InvalidCid."""
         return [Cid.parse(cid) for cid in self.cids]
 
 

@@ -30,7 +30,7 @@ class GroupFilter:
 
 
 def checked_name(given: str) -> str:
-    """Raises InvalidGroup."""
+    """Check a group name. Raises InvalidGroup."""
     name = given.strip()
     if not 0 < len(name) <= NAME_LIMIT:
         raise InvalidGroup(f"name is a text of 1 to {NAME_LIMIT} characters")

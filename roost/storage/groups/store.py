@@ -53,7 +53,7 @@ def page(
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[Group]:
-    """Groups that the filter lets through, the newest first, those beyond `after`."""
+    """List groups that match the filter, newest first, after the cursor `after`."""
     query = _chosen(tenant_id, network, chosen)
     ordered = page_by_creation(query, groups.c.created_at, groups.c.id, after)
     return [_group(row) for row in connection.execute(ordered.limit(limit))]
@@ -62,7 +62,7 @@ def page(
 def slice_of(
     connection: Connection, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
 ) -> Sequence[Group]:
-    """Groups that the filter lets through, the newest first, behind so many."""
+    """List groups that match the filter, newest first, from `offset` on."""
     ordered = page_by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
     return [_group(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 

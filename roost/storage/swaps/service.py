@@ -41,7 +41,7 @@ class SwapService:
         return await self._db.write(add)
 
     async def history(self, tenant_id: str, network: ContentNetwork, cid: str, domain: str | None) -> Sequence[HotSwap]:
-        """The newest first. domain: the name of one of the tenant's gateways.
+        """List swaps, newest first. domain: the name of one of the tenant's gateways.
 
         Raises InvalidCid, GatewayMissing, SwapMissing.
         """
@@ -66,7 +66,7 @@ class SwapService:
         await self._db.write(end)
 
     async def served(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> Cid:
-        """What that gateway serves when it is asked for a CID."""
+        """Return the CID that the gateway serves in place of a requested CID."""
         if Plugin.HOT_SWAPS not in gateway.plugins:
             return cid
         newest = next(iter(await self._history(gateway.tenant_id, network, cid, 1)), None)
@@ -80,7 +80,7 @@ class SwapService:
 
 
 def _add(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid, mapped_cid: str | None) -> HotSwap:
-    """A new line in the history, in place of the oldest where it is full."""
+    """Add a swap to the history; a full history loses its oldest one."""
     text, now = str(cid.v1()), clock.utc_now()
     kept = store.history(connection, tenant_id, network, text, HISTORY_LIMIT)
     if kept:  # another server's clock may be ahead

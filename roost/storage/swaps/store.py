@@ -36,7 +36,7 @@ def add(connection: Connection, swap: HotSwap) -> None:
 
 
 def history(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str, limit: int) -> Sequence[HotSwap]:
-    """The newest first."""
+    """List swaps, newest first."""
     mine = (swaps.c.tenant_id == tenant_id, swaps.c.network == network, swaps.c.cid == cid)
     query = swaps.select().where(*mine).order_by(swaps.c.created_at.desc(), swaps.c.id).limit(limit)
     return [

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v3/webhooks", tags=["webhooks"])
 
 @router.get("")
 async def list_webhooks(caller: OrgReader, webhooks: Service) -> DataEnvelope[schemas.WebhookList]:
-    """The tenant's webhooks, the oldest first."""
+    """List the tenant's webhooks, oldest first."""
     found = await webhooks.list(caller.tenant_id)
     return DataEnvelope(data=schemas.WebhookList(webhooks=[schemas.webhook(one) for one in found]))
 
@@ -72,7 +72,7 @@ async def list_deliveries(
     chosen: Annotated[schemas.DeliveryListParameters, Query()],
     webhooks: Service,
 ) -> DataEnvelope[schemas.DeliveryList]:
-    """What a webhook was told in the last 7 days and what became of it, the newest first."""
+    """List a webhook's deliveries of the last 7 days with their outcomes, newest first."""
     mine = (caller.tenant_id, str(webhook_id))
     page, token = await webhooks.deliveries(*mine, chosen.state, chosen.page_token, chosen.limit)
     return DataEnvelope(data=schemas.deliveries(page, token))

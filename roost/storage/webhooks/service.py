@@ -64,15 +64,15 @@ class WebhookService:
         add_deliveries(connection, DELIVER, event, [new_delivery(one.id, event) for one in wanting])
 
     async def list(self, tenant_id: str) -> Sequence[Webhook]:
-        """The oldest first."""
+        """List webhooks, oldest first."""
         return await self._db.read(lambda connection: store.of_tenant(connection, tenant_id))
 
     async def get(self, tenant_id: str, webhook_id: str) -> Webhook:
-        """Raises WebhookMissing."""
+        """Return one webhook. Raises WebhookNotFound."""
         return await self._db.read(lambda connection: found(connection, tenant_id, webhook_id))
 
     async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
-        """Raises UrlRefused, InvalidEvents, WebhookLimit."""
+        """Create a webhook. Raises UrlRefused, InvalidEvents, WebhookLimit."""
         self._courier.check(url)
         events = checked_events(wish.events or ())
 
@@ -125,7 +125,7 @@ class WebhookService:
         await self._db.write(remove)
 
     async def rotate_secret(self, tenant_id: str, webhook_id: str) -> WebhookWithNewSecret:
-        """A new secret; the one before signs beside it for a day. Raises WebhookMissing."""
+        """Replace the secret; the old one also signs for a day. Raises WebhookNotFound."""
 
         def rotate(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
@@ -138,7 +138,7 @@ class WebhookService:
     async def deliveries(
         self, tenant_id: str, webhook_id: str, state: DeliveryState | None, token: str | None, limit: int
     ) -> tuple[Sequence[WebhookDelivery], str | None]:
-        """A page, the newest first, and the token of the next if there is one. Raises WebhookMissing, InvalidPage."""
+        """Return a page, newest first, and the token of the next page. Raises WebhookNotFound, InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
 

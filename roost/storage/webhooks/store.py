@@ -110,7 +110,7 @@ def get(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool =
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
-    """The oldest first."""
+    """List webhooks, oldest first."""
     query = _present(tenant_id).order_by(webhooks.c.created_at, webhooks.c.id)
     return [_webhook(row) for row in connection.execute(query)]
 
@@ -164,7 +164,7 @@ def delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Webho
 def page(
     connection: Connection, webhook_id: str, state: DeliveryState | None, after: PageCursor | None, limit: int
 ) -> Sequence[WebhookDelivery]:
-    """The newest first, those beyond `after`."""
+    """List deliveries, newest first, after the cursor `after`."""
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
     if state is not None:
         query = query.where(_d.state == state)

@@ -52,7 +52,7 @@ class PinObject(StorageSchema):
     meta: Annotated[dict[Text, Text], Field(max_length=_META)] = Field(default_factory=dict[str, str])
 
     def ask(self) -> PinRequest:
-        """Raises InvalidCid, InvalidFileMetadata."""
+        """Validate the pin. Raises InvalidCid, InvalidFileMetadata."""
         cid = str(Cid.parse(self.cid))
         return PinRequest(
             cid, metadata_parsing.parse_name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta)
@@ -88,7 +88,7 @@ class PinListQuery(StorageSchema):
     meta: str | None = None
 
     def wanted(self) -> PinQuery:
-        """Raises InvalidCid, InvalidPinQuery."""
+        """Validate the query. Raises InvalidCid, InvalidPinQuery."""
         cids = self.cid.split(",") if self.cid else []
         if len(cids) > _CIDS:
             raise InvalidPinQuery(f"cid must have at most {_CIDS} CIDs, got {len(cids)}")
