@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2 as httpx
 
 from bench.table import Row, median_ms
-from roost.hosts.server import listen
+from roost.hosts.server import open_listener
 from tests.journeys.server_process import until, up
 
 _READS = 1000
@@ -36,7 +36,7 @@ def run(folder: Path) -> Sequence[Row]:
 
 
 def hello() -> float:
-    with listen("127.0.0.1", 0) as free:
+    with open_listener("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     with subprocess.Popen([sys.executable, "-c", _HELLO, str(port)]) as process:
         try:

@@ -13,7 +13,7 @@ from roost import app, config
 from roost.drivers.engine.contract import Engine
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.runtime.contract import Runtime
-from roost.hosts.server import listen
+from roost.hosts.server import open_listener
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
@@ -60,7 +60,7 @@ async def running(
     **environment: str,
 ) -> AsyncIterator[RunningServer]:
     """Run a server. stop: False leaves the containers as a crash would. port: 0 takes a free one."""
-    listener = listen("127.0.0.1", port)
+    listener = open_listener("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     roost = app.build_server(settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()]))
     await roost.start()

@@ -12,7 +12,7 @@ from roost.app.drivers import Drivers
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.config import Settings
 from roost.drivers.image.pillow import PillowRenderer
-from roost.hosts.application import application
+from roost.hosts.application import create_application
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.middleware import add_middleware
@@ -78,7 +78,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
         await drivers.runtime.list()
 
     checks = {"database": core.db.ping, "containers": list_containers, "storage": storage.blobs.check}
-    api = application(registry, core.addresses.agents_url, checks, core.metrics)
+    api = create_application(registry, core.addresses.agents_url, checks, core.metrics)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter
     )

@@ -52,13 +52,13 @@ def list_routes(
     from prometheus_client import CollectorRegistry
 
     from roost.hosts import reference
-    from roost.hosts.application import application
-    from roost.hosts.routes import table
+    from roost.hosts.application import create_application
+    from roost.hosts.routes import route_table
     from roost.web.service_registry import ServiceRegistry
 
-    app = application(ServiceRegistry(), "", {}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), "", {}, CollectorRegistry())
     if markdown:
-        write_output(reference.markdown(app), sys.stdout)
+        write_output(reference.render_reference(app), sys.stdout)
         return
-    rows = table(app)
+    rows = route_table(app)
     print_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)

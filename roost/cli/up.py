@@ -21,7 +21,7 @@ from roost.cli.output import console, error_console, print_field, print_line
 from roost.config import Settings
 from roost.core import clock, log
 from roost.core.problem import Problem
-from roost.hosts.server import listen, only_one, stop_on_signals
+from roost.hosts.server import only_one, open_listener, stop_on_signals
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
@@ -39,7 +39,7 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
 
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
-    listener = listen(settings.host, settings.port)
+    listener = open_listener(settings.host, settings.port)
     settings = app.settings_for_port(settings, listener.getsockname()[1])
     stop = asyncio.Event()
     stop_on_signals(stop)

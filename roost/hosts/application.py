@@ -38,12 +38,12 @@ from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 
 
-def application(
+def create_application(
     services: ServiceRegistry, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry
 ) -> FastAPI:
     app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.services = services
-    errors.install(app)
+    errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
@@ -72,6 +72,6 @@ def application(
     app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # behind those that have words where it has ids
-    app.include_router(health.router(checks, registry))
-    openapi.install(app, agents_url)
+    app.include_router(health.health_router(checks, registry))
+    openapi.install_openapi(app, agents_url)
     return app

@@ -25,7 +25,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
 
 
 @lru_cache(maxsize=4096)
-def seen_from_outside(address: str) -> str:
+def forwarded_client_ip(address: str) -> str:
     """Return the client's address for a gateway.
 
     What is loopback to us, or has no address, would mean the gateway's own box there, and a gateway trusts its own

@@ -16,7 +16,7 @@ Check = Callable[[], Awaitable[None]]
 _log = log.get_logger("health")
 
 
-def router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: float = 5.0) -> APIRouter:
+def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: float = 5.0) -> APIRouter:
     """Return the routes for `checks`, by the name that `/readyz` shows; each has `deadline` seconds to pass."""
     routes = APIRouter(tags=["health"])
 

@@ -47,7 +47,7 @@ _REASONS = {
 _METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
-def install(app: FastAPI, agents_url: str) -> None:
+def install_openapi(app: FastAPI, agents_url: str) -> None:
     """Serve the description of `app`; it is made once, on the first request."""
 
     def describe() -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
     shapes |= {**stored.pop("$defs"), "StorageError": stored}
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
-    for operation in routes.operations(app):
+    for operation in routes.list_operations(app):
         if operation.in_schema:
             _complete(schema["paths"][operation.path][operation.method.lower()], operation)
         elif operation.sends is not None:

@@ -32,10 +32,10 @@ _LIMITS = {
 }
 
 
-def markdown(app: FastAPI) -> str:
+def render_reference(app: FastAPI) -> str:
     """Render the whole page."""
     page = _ReferencePage(app.openapi())
-    shown = [operation for operation in routes.operations(app) if operation.in_schema or operation.sends]
+    shown = [operation for operation in routes.list_operations(app) if operation.in_schema or operation.sends]
     parts = [_HEAD, *(page.operation(one) for one in shown), "## Shapes\n", *page.shapes()]
     return "\n".join(parts)
 

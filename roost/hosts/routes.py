@@ -58,7 +58,7 @@ class ApiOperation:
     sends: type[BaseModel] | None = None
 
 
-def operations(app: FastAPI) -> Iterator[ApiOperation]:
+def list_operations(app: FastAPI) -> Iterator[ApiOperation]:
     """Every operation of the API, in the order of the routes."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
@@ -70,7 +70,7 @@ def operations(app: FastAPI) -> Iterator[ApiOperation]:
             yield ApiOperation(WEBSOCKET, path, _credentials(route), route.endpoint, False, _sent(route.endpoint))
 
 
-def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
+def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
     """Return method, path, credentials, addresses and handler of each operation, at its old paths too."""
     rows = {
         (operation.method, operation.path): {
@@ -81,7 +81,7 @@ def table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             or [_address_without_credential(operation)],
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
-        for operation in operations(app)
+        for operation in list_operations(app)
     }
     old = [
         {**rows[method, row.current], "path": compile_path(row.path)[1]}

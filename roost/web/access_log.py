@@ -30,16 +30,16 @@ Observe = Callable[[AccessRecord], None]
 """Told of each request; quick, and does not raise."""
 
 
-def write_access_log(passage: AccessRecord) -> None:
+def write_access_log(record: AccessRecord) -> None:
     """One line of the access log."""
     _log.info(
         "request",
-        method=passage.method,
-        path=passage.path[:_LONGEST_PATH],
-        status=passage.status,
-        received=passage.received,
-        sent=passage.sent,
-        request_id=passage.request_id,
-        agent_id=passage.agent_id,
-        ms=round(passage.seconds * 1000, 1),
+        method=record.method,
+        path=record.path[:_LONGEST_PATH],
+        status=record.status,
+        received=record.received,
+        sent=record.sent,
+        request_id=record.request_id,
+        agent_id=record.agent_id,
+        ms=round(record.seconds * 1000, 1),
     )

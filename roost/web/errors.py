@@ -50,7 +50,7 @@ _NO_OBJECT = frozenset({"missing", "model_attributes_type", "model_type"})
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Answer every failure of `app` in the error form of its URL."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _validation)

@@ -22,7 +22,7 @@ class ClaimedOperation(Operation):
         """Run `db.write(fn)` unless this attempt is over. Raises LeaseLost; nothing is written then."""
 
         def fenced(connection: Connection) -> T:
-            store.fence(connection, self)
+            store.hold_attempt(connection, self)
             return fn(connection)
 
         return await self.db.write(fenced)

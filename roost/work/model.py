@@ -104,6 +104,6 @@ class FreeSlots:
         )
 
 
-def backoff(failures: int) -> timedelta:
+def retry_delay(failures: int) -> timedelta:
     """How long to wait after so many failures: 1 s, 2 s, 4 s ... 5 min."""
     return min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LONGEST_RETRY)

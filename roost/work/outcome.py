@@ -10,12 +10,12 @@ from roost.core.db import Connection
 from roost.core.problem import Problem, ProblemKind
 from roost.work import store
 from roost.work.claim import ClaimedOperation, Settlement
-from roost.work.model import JSON, backoff
+from roost.work.model import JSON, retry_delay
 
 Write = Callable[[Connection], None]
 
 
-def outcome(
+def attempt_outcome(
     attempt: asyncio.Task[JSON | Settlement], claim: ClaimedOperation, retries: int, *, given_up: bool
 ) -> Write:
     """Return the write for a finished attempt.
@@ -27,7 +27,7 @@ def outcome(
         result = attempt.result()
         if isinstance(result, Settlement):
             return partial(_settle, claim=claim, settlement=result)
-        return partial(store.finish, operation=claim, result=result)
+        return partial(store.finish_operation, operation=claim, result=result)
     if given_up:
         return partial(store.give_back, operation=claim)
     problem = error if isinstance(error, Problem) else Problem()
@@ -36,13 +36,13 @@ def outcome(
 
 
 def _settle(connection: Connection, claim: ClaimedOperation, settlement: Settlement) -> None:
-    store.fence(connection, claim)
+    store.hold_attempt(connection, claim)
     settlement.write(connection)
 
 
 def _failed(claim: ClaimedOperation, problem: Problem, *, again: bool) -> Write:
     shown = {"kind": problem.kind.value, "message": problem.message}
     if not again:
-        return partial(store.fail, operation=claim, error=shown)
-    pause = max(backoff(claim.failures + 1), timedelta(seconds=problem.retry_after or 0))
-    return partial(store.retry, operation=claim, error=shown, run_after=clock.utc_now() + pause)
+        return partial(store.fail_operation, operation=claim, error=shown)
+    pause = max(retry_delay(claim.failures + 1), timedelta(seconds=problem.retry_after or 0))
+    return partial(store.retry_operation, operation=claim, error=shown, run_after=clock.utc_now() + pause)

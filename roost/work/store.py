@@ -51,7 +51,7 @@ _FIELDS = [_o[field.name] for field in fields(Operation)]
 _IDLE: dict[str, Any] = {"lease_owner": None, "lease_until": None}
 
 
-def add(
+def add_operation(
     connection: Connection,
     kind: str,
     subject: str,
@@ -90,7 +90,7 @@ def add(
     return _operation(row.one())
 
 
-def get(connection: Connection, operation_id: str) -> Operation:
+def get_operation(connection: Connection, operation_id: str) -> Operation:
     """Return an operation. Raises OperationNotFound."""
     row = connection.execute(sa.select(*_FIELDS).where(_o.id == operation_id)).first()
     if row is None:
@@ -98,20 +98,20 @@ def get(connection: Connection, operation_id: str) -> Operation:
     return _operation(row)
 
 
-def busy(connection: Connection, subject: str) -> bool:
+def is_subject_busy(connection: Connection, subject: str) -> bool:
     """Return whether an operation of that subject is unfinished."""
     unfinished = sa.select(_o.number).where(_o.subject == subject, _UNFINISHED)
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
-def waiting(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
+def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
     """Operations that nobody has begun, oldest first; none of them begins before the transaction ends."""
     query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
     rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
     return [_operation(row) for row in rows]
 
 
-def claim(
+def claim_operations(
     connection: Connection,
     kinds: Iterable[str],
     *,
@@ -213,7 +213,7 @@ def _take(connection: Connection, due: sa.Select[tuple[int]], owner: str, until:
     return [_operation(row) for row in rows]
 
 
-def extend(connection: Connection, held: Iterable[Operation], until: datetime) -> set[str]:
+def extend_leases(connection: Connection, held: Iterable[Operation], until: datetime) -> set[str]:
     """Extend leases; return the ids of those that are still held."""
     return {
         operation.id
@@ -222,36 +222,36 @@ def extend(connection: Connection, held: Iterable[Operation], until: datetime) -
     }
 
 
-def fence(connection: Connection, operation: Operation) -> None:
+def hold_attempt(connection: Connection, operation: Operation) -> None:
     """Hold the current attempt until the transaction ends. Raises LeaseLost if it is no longer current."""
     if connection.execute(sa.select(_o.number).where(_held(operation)).with_for_update()).first() is None:
         raise LeaseLost
 
 
-def amend(connection: Connection, operation: Operation, payload: JSON) -> None:
+def update_payload(connection: Connection, operation: Operation, payload: JSON) -> None:
     """Note how far a held operation has come, for steps that must not be taken again. Raises LeaseLost."""
     if connection.execute(operations.update().where(_held(operation)).values(payload=payload)).rowcount != 1:
         raise LeaseLost
 
 
-def finish(connection: Connection, operation: Operation, result: JSON) -> None:
+def finish_operation(connection: Connection, operation: Operation, result: JSON) -> None:
     """Record the result and end the attempt. Raises LeaseLost."""
     _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.utc_now())
 
 
-def fail(connection: Connection, operation: Operation, error: JSON) -> None:
+def fail_operation(connection: Connection, operation: Operation, error: JSON) -> None:
     failures = operation.failures + 1
     _end(
         connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=clock.utc_now()
     )
 
 
-def retry(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:
+def retry_operation(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:
     failures = operation.failures + 1
     _end(connection, operation, state=OperationState.PENDING, failures=failures, error=error, run_after=run_after)
 
 
-def postpone(connection: Connection, operation: Operation, run_after: datetime) -> None:
+def postpone_operation(connection: Connection, operation: Operation, run_after: datetime) -> None:
     """End an attempt and make the next one later; this is no failure."""
     publish_on_commit(connection, operation.kind)
     _end(connection, operation, state=OperationState.PENDING, run_after=run_after)
@@ -261,7 +261,7 @@ def give_back(connection: Connection, operation: Operation) -> None:
     _end(connection, operation, state=OperationState.PENDING)
 
 
-def release(connection: Connection, owner: str | None = None) -> int:
+def release_operations(connection: Connection, owner: str | None = None) -> int:
     """Give back all operations that an owner holds, or any owner; return their number."""
     query = operations.update().where(_o.state == OperationState.RUNNING)
     if owner is not None:
@@ -269,12 +269,12 @@ def release(connection: Connection, owner: str | None = None) -> int:
     return connection.execute(query.values(state=OperationState.PENDING, **_IDLE)).rowcount
 
 
-def pause(connection: Connection, kind: str, subject: str) -> None:
+def pause_operations(connection: Connection, kind: str, subject: str) -> None:
     """Begin no unordered operation of this kind and subject until `resume`; running ones go on."""
     _move(connection, kind, subject, OperationState.PENDING, OperationState.PAUSED)
 
 
-def resume(connection: Connection, kind: str, subject: str) -> None:
+def resume_operations(connection: Connection, kind: str, subject: str) -> None:
     """Undo `pause`."""
     publish_on_commit(connection, kind)
     _move(connection, kind, subject, OperationState.PAUSED, OperationState.PENDING)
@@ -285,13 +285,13 @@ def _move(connection: Connection, kind: str, subject: str, old: OperationState, 
     connection.execute(query.values(state=new))
 
 
-def count(connection: Connection, kind: str, subject: str, *states: OperationState) -> int:
+def count_operations(connection: Connection, kind: str, subject: str, *states: OperationState) -> int:
     """Return the number of unfinished unordered operations in these states."""
     query = sa.select(sa.func.count()).where(_UNORDERED, _o.state.in_(states), _o.kind == kind, _o.subject == subject)
     return connection.execute(query).scalar_one()
 
 
-def discard(connection: Connection, operation_id: str) -> bool:
+def discard_operation(connection: Connection, operation_id: str) -> bool:
     """Delete an unordered operation unless it is running; return whether it is gone."""
     mine = sa.and_(_o.id == operation_id, _o.tenant_id.is_not(None))
     connection.execute(operations.delete().where(mine, _o.state != OperationState.RUNNING))
@@ -304,7 +304,7 @@ def discard_waiting(connection: Connection, subject: str) -> None:
     connection.execute(operations.delete().where(_UNORDERED, idle, _o.subject == subject))
 
 
-def sweep(connection: Connection, before: datetime, limit: int) -> int:
+def sweep_operations(connection: Connection, before: datetime, limit: int) -> int:
     """Delete some operations that finished before a moment; return their number."""
     old = sa.select(_o.number).where(_o.finished_at < before).limit(limit).scalar_subquery()
     return connection.execute(operations.delete().where(_o.number.in_(old))).rowcount

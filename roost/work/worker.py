@@ -21,7 +21,7 @@ from roost.work import store
 from roost.work.claim import ClaimedOperation, Handler, HandlerSpec, Settlement
 from roost.work.errors import LeaseLost
 from roost.work.model import JSON, KEPT, LEASE_SECONDS, FreeSlots, Operation, OperationLimits
-from roost.work.outcome import outcome
+from roost.work.outcome import attempt_outcome
 
 _POLL = 1.0
 _CANCEL_SECONDS = 5.0
@@ -85,7 +85,7 @@ class OperationWorker:
         A SQLite database has a single server: whatever is leased there, its holder is dead.
         """
         owner = None if self._db.is_sqlite else self._owner
-        if left := await self._db.write(lambda connection: store.release(connection, owner)):
+        if left := await self._db.write(lambda connection: store.release_operations(connection, owner)):
             _log.info("operations.resumed", count=left)
         self._unsubscribe = self._db.subscribe(self._wake_kinds)
         for task in (*self._claiming.values(), self._extending, self._sweeping):
@@ -105,7 +105,7 @@ class OperationWorker:
         await self._extending.stop()
         await self._sweeping.stop()
         try:
-            await self._db.write(lambda connection: store.release(connection, self._owner))
+            await self._db.write(lambda connection: store.release_operations(connection, self._owner))
         except Exception:  # noqa: BLE001 - the end of the loop: without a database the leases expire by themselves
             _log.exception("operations.not_released")
 
@@ -127,7 +127,7 @@ class OperationWorker:
         deadline = clock.monotonic_seconds() + timeout
         while True:
             event.clear()
-            operation = await self._db.read(lambda connection: store.get(connection, operation_id))
+            operation = await self._db.read(lambda connection: store.get_operation(connection, operation_id))
             left = deadline - clock.monotonic_seconds()
             if operation.finished or left <= 0:
                 return operation
@@ -140,7 +140,7 @@ class OperationWorker:
         held = [run.claim.id for run in self._runs.values() if run.claim.kind in kinds]
         limit = self._limit - len(held)
         if limit > 0:
-            await self._claim(partial(store.claim, kinds=kinds, limit=limit, held=held))
+            await self._claim(partial(store.claim_operations, kinds=kinds, limit=limit, held=held))
 
     async def _claim_unordered(self, kind: str, limits: OperationLimits) -> None:
         running = [run.claim for run in self._runs.values() if run.claim.kind == kind]
@@ -170,7 +170,7 @@ class OperationWorker:
         try:
             await asyncio.wait({run.attempt})
             _report(run)
-            await self._db.write(outcome(run.attempt, run.claim, retries, given_up=run.given_up))
+            await self._db.write(attempt_outcome(run.attempt, run.claim, retries, given_up=run.given_up))
         except LeaseLost:
             _log.warning("operation.lease_lost", attempt=run.claim.attempts)
         except Exception:  # noqa: BLE001 - the edge of a run
@@ -201,7 +201,7 @@ class OperationWorker:
             return
         safe_until, until = self._next_lease()
         claims = [run.claim for run in runs]
-        kept = await self._db.write(lambda connection: store.extend(connection, claims, until))
+        kept = await self._db.write(lambda connection: store.extend_leases(connection, claims, until))
         for run in runs:
             if run.claim.id in kept:
                 run.safe_until = safe_until
@@ -210,7 +210,7 @@ class OperationWorker:
 
     async def _sweep(self) -> None:
         before = clock.utc_now() - KEPT
-        while await self._db.write(lambda connection: store.sweep(connection, before, _SWEPT_AT_ONCE)):
+        while await self._db.write(lambda connection: store.sweep_operations(connection, before, _SWEPT_AT_ONCE)):
             pass
 
     def _next_lease(self) -> tuple[float, datetime]:

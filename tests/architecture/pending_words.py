@@ -64,24 +64,14 @@ PENDING: dict[str, frozenset[str]] = {
     ),
     "short function": frozenset(
         {
-            "roost/agents/egress",
             "roost/agents/lifecycle",
-            "roost/agents/workspace",
             "roost/drivers/engine",
             "roost/drivers/runtime",
-            "roost/hosts",
             "roost/hosts/storage_gateway",
-            "roost/migrations",
             "roost/storage/analytics",
             "roost/storage/gateways",
-            "roost/storage/groups",
             "roost/storage/pins",
-            "roost/storage/signatures",
-            "roost/storage/swaps",
-            "roost/storage/webhooks",
             "roost/warden",
-            "roost/web",
-            "roost/work",
         }
     ),
     "log event": frozenset(

@@ -19,8 +19,8 @@ def _words(text: str) -> frozenset[str]:
 
 METAPHORS = _words(
     """box boxes courier couriers desk desks door doors ground grounds house houses leaflet leaflets messenger
-    messengers nursery office offices paper papers passage passages purse room rooms roster shelf sitting sittings stories story
-    tally wing wings"""
+    messengers nursery office offices paper papers passage passages purse room rooms roster shelf sitting sittings
+    stories story tally wing wings"""
 )
 """Private metaphors: in no file."""
 

@@ -2,7 +2,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.hosts.client_address import client_address, seen_from_outside
+from roost.hosts.client_address import client_address, forwarded_client_ip
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -37,7 +37,7 @@ def test_nobody_is_believed_unless_named() -> None:
     "address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "", "0.0.0.0", "::", "nonsense", "/run/sock"]
 )
 def test_a_gateway_never_takes_a_client_for_its_own_box(address: str) -> None:
-    assert seen_from_outside(address) == "192.0.0.8"
+    assert forwarded_client_ip(address) == "192.0.0.8"
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_gateway_never_takes_a_client_for_its_own_box(address: str) -> None:
     [("203.0.113.9", "203.0.113.9"), ("2001:db8::7", "2001:db8::7"), ("::ffff:203.0.113.9", "203.0.113.9")],
 )
 def test_others_are_told_as_they_are(address: str, told: str) -> None:
-    assert seen_from_outside(address) == told
+    assert forwarded_client_ip(address) == told

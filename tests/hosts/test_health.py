@@ -20,8 +20,8 @@ def client(**checks: health.Check) -> httpx.AsyncClient:
     registry = CollectorRegistry()
     Counter("roost_tries", "Tries", registry=registry).inc()
     app = FastAPI()
-    errors.install(app)
-    app.include_router(health.router(checks, registry))
+    errors.install_error_handlers(app)
+    app.include_router(health.health_router(checks, registry))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

@@ -6,13 +6,13 @@ import pytest
 from openapi_spec_validator import validate
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.application import application
+from roost.hosts.application import create_application
 from roost.web.service_registry import ServiceRegistry
 
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
-    return application(ServiceRegistry(), "http://agents.localhost:8642", {}, CollectorRegistry()).openapi()
+    return create_application(ServiceRegistry(), "http://agents.localhost:8642", {}, CollectorRegistry()).openapi()
 
 
 def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

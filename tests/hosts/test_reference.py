@@ -5,16 +5,16 @@ import re
 import pytest
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.application import application
-from roost.hosts.reference import COMMAND, markdown
-from roost.hosts.routes import operations
+from roost.hosts.application import create_application
+from roost.hosts.reference import COMMAND, render_reference
+from roost.hosts.routes import list_operations
 from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return markdown(application(ServiceRegistry(), "", {}, CollectorRegistry()))
+    return render_reference(create_application(ServiceRegistry(), "", {}, CollectorRegistry()))
 
 
 def section(page: str, head: str) -> str:
@@ -27,8 +27,8 @@ def test_the_committed_page_is_the_present_one(page: str) -> None:
 
 
 def test_every_operation_is_there(page: str) -> None:
-    app = application(ServiceRegistry(), "", {}, CollectorRegistry())
-    wanted = {f"{one.method} `{one.path}`" for one in operations(app) if one.in_schema or one.sends}
+    app = create_application(ServiceRegistry(), "", {}, CollectorRegistry())
+    wanted = {f"{one.method} `{one.path}`" for one in list_operations(app) if one.in_schema or one.sends}
     assert set(re.findall(r"^## (\w+ `.+`)$", page, re.MULTILINE)) == wanted
 
 

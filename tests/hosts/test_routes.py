@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 
-from roost.hosts.routes import CREDENTIALS, operations, table
+from roost.hosts.routes import CREDENTIALS, list_operations, route_table
 from roost.identity import authenticator
 from roost.web.schemas import ApiSchema
 from roost.web.websocket import MessageSchema
@@ -36,7 +36,7 @@ def application() -> FastAPI:
 
 
 def test_a_row_for_each_method() -> None:
-    rows = [(row["method"], row["path"], row["credentials"], row["addresses"]) for row in table(application())]
+    rows = [(row["method"], row["path"], row["credentials"], row["addresses"]) for row in route_table(application())]
     base = "/v0/agents/{agentId}"
     assert rows == [
         ("GET", f"{base}/open", [], ["management"]),
@@ -51,11 +51,11 @@ def test_where_operations_are_that_ask_for_no_credential() -> None:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for path in ("/v3/files/{file_id}/{token}", "/healthz"):
         app.get(path)(lambda: None)
-    assert [row["addresses"] for row in table(app)] == [["storage"], ["management"]]
+    assert [row["addresses"] for row in route_table(app)] == [["storage"], ["management"]]
 
 
 def test_a_stream_tells_the_shape_of_its_messages() -> None:
-    assert [one.sends for one in operations(application())] == [None, None, None, None, Shape]
+    assert [one.sends for one in list_operations(application())] == [None, None, None, None, Shape]
 
 
 @pytest.mark.parametrize("name", [name for name in dir(authenticator) if name.endswith(("Caller", "Visit"))])

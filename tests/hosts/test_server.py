@@ -10,19 +10,19 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from roost.hosts import health
-from roost.hosts.application import application
-from roost.hosts.server import CannotListen, ServerAlreadyRunning, listen, only_one
+from roost.hosts.application import create_application
+from roost.hosts.server import CannotListen, ServerAlreadyRunning, only_one, open_listener
 from roost.web.service_registry import ServiceRegistry
 from tests.server import running
 
 
 def test_a_taken_port_is_said_plainly() -> None:
-    with listen("127.0.0.1", 0) as taken, pytest.raises(CannotListen, match="Choose another with --port"):
-        listen("127.0.0.1", taken.getsockname()[1])
+    with open_listener("127.0.0.1", 0) as taken, pytest.raises(CannotListen, match="Choose another with --port"):
+        open_listener("127.0.0.1", taken.getsockname()[1])
 
 
 def test_listening_works_for_both_families() -> None:
-    with listen("127.0.0.1", 0) as four, listen("::1", 0) as six:
+    with open_listener("127.0.0.1", 0) as four, open_listener("::1", 0) as six:
         assert (four.family, six.family) == (socket.AF_INET, socket.AF_INET6)
 
 
@@ -59,7 +59,7 @@ async def test_readiness_names_the_part_that_fails() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    app = application(ServiceRegistry(), "", {"good": works, "bad": fails}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), "", {"good": works, "bad": fails}, CollectorRegistry())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})
@@ -70,7 +70,7 @@ async def test_a_part_that_hangs_is_failing() -> None:
         await asyncio.Event().wait()
 
     app = FastAPI()
-    app.include_router(health.router({"slow": hangs}, CollectorRegistry(), deadline=0.05))
+    app.include_router(health.health_router({"slow": hangs}, CollectorRegistry(), deadline=0.05))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"slow": "failing"})
@@ -79,7 +79,7 @@ async def test_a_part_that_hangs_is_failing() -> None:
 async def test_small_answers_do_not_wait_for_each_other() -> None:
     """Nagle's algorithm is off on what is accepted, under the standard loop too."""
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
-    with listen("127.0.0.1", 0) as listener:
+    with open_listener("127.0.0.1", 0) as listener:
         async with await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), sock=listener):
             _, client = await asyncio.open_connection(*listener.getsockname())
             writer = await accepted.get()

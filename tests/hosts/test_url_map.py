@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.application import application
-from roost.hosts.routes import table
+from roost.hosts.application import create_application
+from roost.hosts.routes import route_table
 from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import ErrorForm, HostKind, UrlFamily
@@ -59,7 +59,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
 
 
 def operations() -> list[Any]:
-    return list(table(application(ServiceRegistry(), "http://agents.localhost", {}, CollectorRegistry())))
+    return list(route_table(create_application(ServiceRegistry(), "http://agents.localhost", {}, CollectorRegistry())))
 
 
 @pytest.mark.parametrize("row", operations(), ids=lambda row: f"{row['method']} {row['path']}")

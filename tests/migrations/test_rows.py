@@ -256,7 +256,7 @@ async def test_pins_go_on(grown: Database) -> None:
         ("p1", PinState.PINNED),
     ]
     retrievals = await grown.read(
-        lambda connection: work.count(connection, "pins.retrieve", f"pins/{TENANT}", *work.OperationState)
+        lambda connection: work.count_operations(connection, "pins.retrieve", f"pins/{TENANT}", *work.OperationState)
     )
     assert retrievals == 2
     wanted = PinQuery(meta={"a": "b"})
@@ -291,7 +291,7 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
         ("v2", DeliveryState.SENDING),
         ("v1", DeliveryState.PENDING),
     ]
-    operations = [await grown.read(lambda c, name=name: work.get(c, name)) for name in ("v1", "v2", "v5")]
+    operations = [await grown.read(lambda c, name=name: work.get_operation(c, name)) for name in ("v1", "v2", "v5")]
     assert [(one.kind, one.subject, one.tenant_id, one.state) for one in operations] == [
         ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
         ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
@@ -300,10 +300,10 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
     assert operations[0].run_after == page[-1].next_at
     for absent in ("v3", "v4", "v6"):
         with pytest.raises(work.OperationNotFound):
-            await grown.read(lambda c, absent=absent: work.get(c, absent))
+            await grown.read(lambda c, absent=absent: work.get_operation(c, absent))
     assert (await service.redeliver(TENANT, "w1", "v3")).state is DeliveryState.PENDING
-    assert (await grown.read(lambda c: work.get(c, "v3"))).tenant_id == TENANT
-    held = await grown.read(lambda connection: webhooks.secrets(connection, "w1", clock.utc_now()))
+    assert (await grown.read(lambda c: work.get_operation(c, "v3"))).tenant_id == TENANT
+    held = await grown.read(lambda connection: webhooks.list_secrets(connection, "w1", clock.utc_now()))
     assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
         b"whs-new",
         b"whs-old",

@@ -34,7 +34,7 @@ from roost.storage.swaps import service as swaps_service
 from roost.storage.swaps.errors import SwapNotFound
 from roost.storage.swaps.model import HotSwap
 from roost.storage.swaps.service import SwapService
-from roost.storage.swaps.store import history
+from roost.storage.swaps.store import list_swaps
 from roost.storage.tus import service as tus_service
 from roost.storage.tus.errors import TooManyTusUploads
 from roost.storage.tus.model import NewTusUpload, TusUpload
@@ -229,7 +229,9 @@ async def test_of_two_swaps_at_once_the_second_counts(services: ServiceSet, monk
     monkeypatch.setattr(swaps_service, "HISTORY_LIMIT", 1)
     results = await both(services, await a_swap_made(services))
     first, second = sorted((swap for swap in results if isinstance(swap, HotSwap)), key=lambda swap: swap.created_at)
-    kept = await services.env.db.read(lambda connection: history(connection, services.tenant, PRIVATE, first.cid, 10))
+    kept = await services.env.db.read(
+        lambda connection: list_swaps(connection, services.tenant, PRIVATE, first.cid, 10)
+    )
     assert kept == [second]
 
 

@@ -142,7 +142,7 @@ class Anything(BaseModel):
 
 def framework() -> Any:
     app = FastAPI()
-    errors.install(app)
+    errors.install_error_handlers(app)
 
     @app.post("/v0/x")
     async def take(body: Anything) -> str:

@@ -21,7 +21,7 @@ NO_OBJECT = "The body must be a JSON object, sent with Content-Type: application
 
 def application(error: Exception | None = None) -> FastAPI:
     app = FastAPI()
-    errors.install(app)
+    errors.install_error_handlers(app)
 
     @app.post("/v0/things")
     async def make(body: Named) -> str:

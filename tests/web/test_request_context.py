@@ -104,7 +104,7 @@ async def test_the_path_told_is_the_routes_own() -> None:
 
 async def test_an_unexpected_failure_is_logged_with_its_id_and_answers_plainly() -> None:
     app, told = FastAPI(), list[AccessRecord]()
-    errors.install(app)
+    errors.install_error_handlers(app)
 
     @app.get("/broken")
     async def broken() -> None:
@@ -139,7 +139,7 @@ async def test_a_failure_after_the_head_is_not_answered_twice() -> None:
 
 async def test_a_refusal_after_the_head_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     app = FastAPI()
-    errors.install(app)
+    errors.install_error_handlers(app)
 
     async def held() -> AsyncIterator[None]:
         yield
@@ -174,7 +174,7 @@ async def test_a_client_that_left_in_its_body_is_no_failure(capsys: pytest.Captu
 
 async def test_a_client_that_left_in_the_body_of_a_route_is_499(capsys: pytest.CaptureFixture[str]) -> None:
     app = FastAPI()
-    errors.install(app)
+    errors.install_error_handlers(app)
 
     @app.post("/")
     async def take(request: Request) -> int:

@@ -14,7 +14,7 @@ from tests.work.scenarios import Add, Start
 @pytest.fixture
 def add(database: Database) -> Add:
     async def add(kind: str = "k", subject: str = "s", payload: Any = None, **more: Any) -> Operation:
-        return await database.write(lambda connection: work.add(connection, kind, subject, payload, **more))
+        return await database.write(lambda connection: work.add_operation(connection, kind, subject, payload, **more))
 
     return add
 

@@ -42,7 +42,7 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             try:
-                await claim.guard(lambda connection: store.add(connection, "late", "late"))
+                await claim.guard(lambda connection: store.add_operation(connection, "late", "late"))
             except LeaseLost:
                 refused.append(True)
             raise
@@ -57,7 +57,7 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
         lambda connection: _expire_and_claim(connection, added.id),
     )
     await until(lambda: bool(refused))
-    await database.write(lambda connection: store.finish(connection, taken, "theirs"))
+    await database.write(lambda connection: store.finish_operation(connection, taken, "theirs"))
     end = await loop.wait(added.id, LONG)
     assert (end.state, end.result, end.attempts) == (OperationState.DONE, "theirs", 2)
     count = sa.select(sa.func.count()).select_from(store.operations).where(store.operations.c.kind == "late")
@@ -68,13 +68,13 @@ def _expire_and_claim(connection, operation_id: str):
     past = clock.utc_now() - timedelta(minutes=1)
     connection.execute(store.operations.update().where(store.operations.c.id == operation_id).values(lease_until=past))
     until = clock.utc_now() + timedelta(minutes=1)
-    return store.claim(connection, ["k"], owner="elsewhere", until=until, limit=1)
+    return store.claim_operations(connection, ["k"], owner="elsewhere", until=until, limit=1)
 
 
 async def test_a_guarded_write_is_one_transaction(start: Start, add: Add, database: Database) -> None:
     async def handler(claim: ClaimedOperation) -> object:
         def write(connection) -> None:
-            store.add(connection, "other", "other")
+            store.add_operation(connection, "other", "other")
             raise Problem("no")
 
         await claim.guard(write)

@@ -14,7 +14,7 @@ from tests.work.scenarios import Add, Start
 _WORKER = """
 import asyncio, sys
 from roost.core.db import Database
-from roost.work import LeaseLost, OperationWorker, add
+from roost.work import LeaseLost, OperationWorker, add_operation
 
 async def work():
     database = Database(sys.argv[1])
@@ -23,13 +23,13 @@ async def work():
     async def handler(claim):
         if claim.payload == "quick":
             return "by the doomed"
-        await claim.guard(lambda connection: add(connection, "note", claim.subject))
+        await claim.guard(lambda connection: add_operation(connection, "note", claim.subject))
         print("in the middle", flush=True)
         try:
             await asyncio.Event().wait()
         finally:
             try:
-                await claim.guard(lambda connection: add(connection, "late", claim.subject))
+                await claim.guard(lambda connection: add_operation(connection, "late", claim.subject))
             except LeaseLost:
                 print("refused", flush=True)
 

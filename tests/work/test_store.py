@@ -20,12 +20,12 @@ async def claim(
 ) -> Sequence[Operation]:
     end = until or clock.utc_now() + MINUTE
     return await database.write(
-        lambda connection: store.claim(connection, ["k"], owner=owner, until=end, limit=limit, **more)
+        lambda connection: store.claim_operations(connection, ["k"], owner=owner, until=end, limit=limit, **more)
     )
 
 
 async def get(database: Database, operation: Operation) -> Operation:
-    return await database.read(lambda connection: store.get(connection, operation.id))
+    return await database.read(lambda connection: store.get_operation(connection, operation.id))
 
 
 async def test_what_is_added_can_be_read(database: Database, add: Add) -> None:
@@ -41,7 +41,7 @@ async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: 
     added: list[Operation] = []
 
     def write(connection: Connection) -> None:
-        added.append(store.add(connection, "k", "s"))
+        added.append(store.add_operation(connection, "k", "s"))
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -83,7 +83,7 @@ async def test_the_next_of_a_subject_is_free_once_the_one_before_has_finished(da
     await add()
     second = await add()
     (taken,) = await claim(database)
-    await database.write(lambda connection: store.fail(connection, taken, {"message": "no"}))
+    await database.write(lambda connection: store.fail_operation(connection, taken, {"message": "no"}))
     assert [operation.id for operation in await claim(database)] == [second.id]
 
 
@@ -96,11 +96,11 @@ async def test_an_expired_lease_is_taken_over_but_not_by_who_still_works(databas
 
 
 ENDS = {
-    "finish": lambda connection, operation: store.finish(connection, operation, None),
-    "fail": lambda connection, operation: store.fail(connection, operation, {}),
-    "retry": lambda connection, operation: store.retry(connection, operation, {}, clock.utc_now()),
+    "finish": lambda connection, operation: store.finish_operation(connection, operation, None),
+    "fail": lambda connection, operation: store.fail_operation(connection, operation, {}),
+    "retry": lambda connection, operation: store.retry_operation(connection, operation, {}, clock.utc_now()),
     "give back": store.give_back,
-    "fence": store.fence,
+    "fence": store.hold_attempt,
 }
 
 
@@ -118,7 +118,7 @@ async def test_an_earlier_attempt_writes_nothing(database: Database, add: Add, e
 async def test_nothing_is_written_after_the_end(database: Database, add: Add, end: str) -> None:
     await add()
     (taken,) = await claim(database)
-    await database.write(lambda connection: store.finish(connection, taken, 1))
+    await database.write(lambda connection: store.finish_operation(connection, taken, 1))
     ended = await get(database, taken)
     with pytest.raises(LeaseLost):
         await database.write(lambda connection: ENDS[end](connection, taken))
@@ -132,9 +132,9 @@ async def test_each_end_is_recorded(database: Database, add: Add) -> None:
     later = clock.utc_now() + MINUTE
 
     def write(connection: Connection) -> None:
-        store.finish(connection, done, {"ok": True})
-        store.fail(connection, failed, {"message": "no"})
-        store.retry(connection, again, {"message": "not yet"}, later)
+        store.finish_operation(connection, done, {"ok": True})
+        store.fail_operation(connection, failed, {"message": "no"})
+        store.retry_operation(connection, again, {"message": "not yet"}, later)
         store.give_back(connection, back)
 
     await database.write(write)
@@ -163,7 +163,7 @@ async def test_extending_keeps_what_is_held_and_tells_what_is_lost(database: Dat
     held = await claim(database)
     await database.write(lambda connection: store.give_back(connection, held[0]))
     end = clock.utc_now() + 2 * MINUTE
-    assert await database.write(lambda connection: store.extend(connection, held, end)) == {held[1].id}
+    assert await database.write(lambda connection: store.extend_leases(connection, held, end)) == {held[1].id}
     assert (await get(database, held[1])).lease_until == end
 
 
@@ -172,9 +172,9 @@ async def test_releasing_gives_back_what_an_owner_holds(database: Database, add:
         await add(subject=subject)
     (mine,) = await claim(database, "a", limit=1)
     others = await claim(database, "b")
-    assert await database.write(lambda connection: store.release(connection, "a")) == 1
+    assert await database.write(lambda connection: store.release_operations(connection, "a")) == 1
     assert [(await get(database, mine)).state, (await get(database, others[0])).state] == ["pending", "running"]
-    assert await database.write(store.release) == 2
+    assert await database.write(store.release_operations) == 2
     assert len(await claim(database)) == 3
 
 
@@ -182,10 +182,14 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
     for subject in ("x", "y", "z"):
         await add(subject=subject)
     old, running = await claim(database, limit=2)
-    await database.write(lambda connection: store.finish(connection, old, None))
-    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() - MINUTE, 10)) == 0
-    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE, 0)) == 0
-    assert await database.write(lambda connection: store.sweep(connection, clock.utc_now() + MINUTE, 10)) == 1
+    await database.write(lambda connection: store.finish_operation(connection, old, None))
+    assert (
+        await database.write(lambda connection: store.sweep_operations(connection, clock.utc_now() - MINUTE, 10)) == 0
+    )
+    assert await database.write(lambda connection: store.sweep_operations(connection, clock.utc_now() + MINUTE, 0)) == 0
+    assert (
+        await database.write(lambda connection: store.sweep_operations(connection, clock.utc_now() + MINUTE, 10)) == 1
+    )
     with pytest.raises(OperationNotFound):
         await get(database, old)
     assert await get(database, running) == running
@@ -197,7 +201,7 @@ async def test_what_is_added_later_does_not_overtake_a_transaction_that_commits_
 ) -> None:
     waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with database.writer.begin() as connection:
-        first = store.add(connection, "k", "s")
+        first = store.add_operation(connection, "k", "s")
         later = asyncio.create_task(add())
         async with asyncio.timeout(20):
             while not (later.done() or await database.read(lambda c: c.execute(waiting).scalar())):
@@ -206,7 +210,7 @@ async def test_what_is_added_later_does_not_overtake_a_transaction_that_commits_
     second = await later
     (taken,) = await claim(database)
     assert taken.id == first.id
-    await database.write(lambda connection: store.finish(connection, taken, None))
+    await database.write(lambda connection: store.finish_operation(connection, taken, None))
     assert [operation.id for operation in await claim(database)] == [second.id]
 
 
@@ -220,7 +224,7 @@ async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database:
 
     async def add_one(number: int, db: Database) -> None:
         subject = subjects[number % 3]
-        await db.write(lambda connection: store.add(connection, "k", subject, number))
+        await db.write(lambda connection: store.add_operation(connection, "k", subject, number))
 
     async def drain(name: str, db: Database) -> None:
         while sum(map(len, begun.values())) < total:
@@ -229,9 +233,11 @@ async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database:
                 assert operation.attempts == 1
                 running.add(operation.subject)
                 begun[operation.subject].append(operation.id)
-                await db.write(lambda connection, operation=operation: store.fence(connection, operation))
+                await db.write(lambda connection, operation=operation: store.hold_attempt(connection, operation))
                 running.remove(operation.subject)
-                await db.write(lambda connection, operation=operation: store.finish(connection, operation, None))
+                await db.write(
+                    lambda connection, operation=operation: store.finish_operation(connection, operation, None)
+                )
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for number in range(total):
@@ -252,14 +258,14 @@ async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add)
     await add("other", "x")
 
     async def waiting() -> list[str]:
-        found = await database.write(lambda connection: store.waiting(connection, "k", "x"))
+        found = await database.write(lambda connection: store.list_waiting_operations(connection, "k", "x"))
         return [operation.id for operation in found]
 
     assert await waiting() == [first.id, second.id]
     (taken, _) = await claim(database)
     assert taken.id == first.id
     assert await waiting() == [second.id]
-    await database.write(lambda connection: store.retry(connection, taken, {}, clock.utc_now()))
+    await database.write(lambda connection: store.retry_operation(connection, taken, {}, clock.utc_now()))
     assert await waiting() == [second.id]  # begun once, what it does may be half done
 
 
@@ -317,18 +323,18 @@ async def test_an_expired_unordered_lease_is_taken_over_but_not_by_who_still_wor
     (taken,) = await claim_unordered(database)
     assert taken.attempts == 2
     with pytest.raises(LeaseLost):
-        await database.write(lambda connection: store.fence(connection, stale))
+        await database.write(lambda connection: store.hold_attempt(connection, stale))
 
 
 async def test_paused_operations_wait_until_they_are_resumed(database: Database, add: Add) -> None:
     for _ in range(2):
         await add(tenant_id="x")
     other = await add(subject="t", tenant_id="x")
-    await database.write(lambda connection: store.pause(connection, "k", "s"))
+    await database.write(lambda connection: store.pause_operations(connection, "k", "s"))
     assert [operation.id for operation in await claim_unordered(database)] == [other.id]
-    count = await database.read(lambda connection: store.count(connection, "k", "s", OperationState.PAUSED))
+    count = await database.read(lambda connection: store.count_operations(connection, "k", "s", OperationState.PAUSED))
     assert count == 2
-    await database.write(lambda connection: store.resume(connection, "k", "s"))
+    await database.write(lambda connection: store.resume_operations(connection, "k", "s"))
     assert len(await claim_unordered(database)) == 2
 
 
@@ -336,7 +342,7 @@ async def test_a_postponed_operation_has_not_failed(database: Database, add: Add
     added = await add(tenant_id="x")
     (taken,) = await claim_unordered(database)
     later = clock.utc_now() + MINUTE
-    await database.write(lambda connection: store.postpone(connection, taken, later))
+    await database.write(lambda connection: store.postpone_operation(connection, taken, later))
     ended = await get(database, added)
     assert (ended.state, ended.failures, ended.run_after, ended.lease_owner) == (OperationState.PENDING, 0, later, None)
     assert await claim_unordered(database) == []
@@ -346,10 +352,10 @@ async def test_only_unordered_operations_that_do_not_run_are_discarded(database:
     ordered, running = await add(subject="o"), await add(tenant_id="x")
     await claim_unordered(database)
     waiting, paused = await add(tenant_id="x"), await add(subject="p", tenant_id="x")
-    await database.write(lambda connection: store.pause(connection, "k", "p"))
+    await database.write(lambda connection: store.pause_operations(connection, "k", "p"))
     for one, gone in ((running, False), (waiting, True)):
-        assert await database.write(lambda connection, one=one: store.discard(connection, one.id)) is gone
-    await database.write(lambda connection: store.discard(connection, ordered.id))
+        assert await database.write(lambda connection, one=one: store.discard_operation(connection, one.id)) is gone
+    await database.write(lambda connection: store.discard_operation(connection, ordered.id))
     await add(tenant_id="x")
     for subject in ("s", "p", "o"):
         await database.write(lambda connection, subject=subject: store.discard_waiting(connection, subject))

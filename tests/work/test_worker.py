@@ -141,7 +141,7 @@ async def test_a_stopped_loop_takes_nothing_more_and_stops_twice(start: Start, a
 async def test_a_start_takes_up_what_its_name_left_behind(start: Start, add: Add, database: Database) -> None:
     added = await add()
     end = clock.utc_now() + timedelta(hours=1)
-    await database.write(lambda connection: store.claim(connection, ["k"], owner="a", until=end, limit=1))
+    await database.write(lambda connection: store.claim_operations(connection, ["k"], owner="a", until=end, limit=1))
     loop = await start({"k": echo})
     assert (await loop.wait(added.id, LONG)).attempts == 2
 
@@ -202,9 +202,9 @@ async def test_a_handler_ends_its_operation_with_rows_of_its_own(start: Start, a
         def write(connection: Connection) -> None:
             attempts.append(claim.attempts)
             if claim.attempts < 3:
-                work.postpone(connection, claim, clock.utc_now())
+                work.postpone_operation(connection, claim, clock.utc_now())
             else:
-                work.finish(connection, claim, "settled")
+                work.finish_operation(connection, claim, "settled")
 
         return Settlement(write)
 
@@ -218,15 +218,15 @@ async def test_a_handler_ends_its_operation_with_rows_of_its_own(start: Start, a
 async def test_a_settlement_that_lost_its_lease_writes_nothing(start: Start, add: Add, database: Database) -> None:
     async def handler(claim: ClaimedOperation) -> Settlement:
         await database.write(lambda connection: store.give_back(connection, claim))
-        return Settlement(lambda connection: work.add(connection, "other", "too late") and None)
+        return Settlement(lambda connection: work.add_operation(connection, "other", "too late") and None)
 
     await start({"k": handler}, limits=OperationLimits(1, 1, 1))
     added = await add(tenant_id="x")
 
     async def attempts() -> int:
-        return (await database.read(lambda connection: store.get(connection, added.id))).attempts
+        return (await database.read(lambda connection: store.get_operation(connection, added.id))).attempts
 
     async with asyncio.timeout(LONG):
         while await attempts() < 3:
             await asyncio.sleep(0.01)
-    assert not await database.read(lambda connection: work.busy(connection, "too late"))
+    assert not await database.read(lambda connection: work.is_subject_busy(connection, "too late"))

@@ -127,8 +127,8 @@ class EgressProxy:
         client[1].write(_ESTABLISHED)
         connection.answered = True
         await streams.run_both(
-            streams.pump_to_end(client[0], upstream[1], connection.traffic.add_sent),
-            streams.pump_to_end(upstream[0], client[1], connection.traffic.add_received),
+            streams.copy_bytes_and_end(client[0], upstream[1], connection.traffic.add_sent),
+            streams.copy_bytes_and_end(upstream[0], client[1], connection.traffic.add_received),
             connection.traffic,
             self._limits.idle,
         )
@@ -144,7 +144,7 @@ class EgressProxy:
         try:
             await streams.run_both(
                 _send(request, client[0], upstream[1], connection.traffic.add_sent),
-                streams.pump(upstream[0], client[1], count_received),
+                streams.copy_bytes(upstream[0], client[1], count_received),
                 connection.traffic,
                 self._limits.idle,
                 until_down=True,

@@ -34,16 +34,16 @@ class ByteCounts:
         self.moved_at = clock.monotonic_seconds()
 
 
-async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
+async def copy_bytes(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
     """Copy until the source ends."""
     while data := await source.read(_BLOCK_BYTES):
         await _write(sink, data)
         count(len(data))
 
 
-async def pump_to_end(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
+async def copy_bytes_and_end(source: asyncio.StreamReader, sink: asyncio.StreamWriter, count: Count) -> None:
     """Copy until the source ends and forward the end; the other direction stays open."""
-    await pump(source, sink, count)
+    await copy_bytes(source, sink, count)
     if not sink.is_closing():
         sink.write_eof()
 

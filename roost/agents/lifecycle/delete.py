@@ -46,7 +46,7 @@ class DeleteWorkflow:
             self._gateways.revoke(connection, agent_id)
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
-            return work.add(connection, model.DELETE, agent_id).id
+            return work.add_operation(connection, model.DELETE, agent_id).id
 
         operation_id = await self._db.write(dismiss)
         self._gateways.notify_changed(agent_id)

@@ -62,7 +62,7 @@ class LaunchWorkflow:
             self._gateways.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, order.secret_ids)
             self._book.save_in_transaction(connection, agent.id, channels)
-            return agent, work.add(connection, model.START, agent.id).id
+            return agent, work.add_operation(connection, model.START, agent.id).id
 
         agent, operation_id = await self._db.write(add)
         self._queue.wake()

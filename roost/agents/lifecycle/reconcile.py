@@ -89,7 +89,7 @@ class AgentReconciler:
         return await self._gateways.is_up(agent)
 
     def _adopt(self, connection: Connection, agent: Agent) -> None:
-        if not work.busy(connection, agent.id):  # else it is being started anew, and that is finished first
+        if not work.is_subject_busy(connection, agent.id):  # else it is being started anew, and that is finished first
             self._roster.set_state(connection, agent.id, AgentState.RUNNING)
 
     async def _rest(self, agent: Agent) -> None:
@@ -135,8 +135,8 @@ class AgentReconciler:
         def enqueue(connection: Connection) -> None:
             if kind == model.START:
                 self._roster.set_state(connection, agent.id, AgentState.STARTING)
-            if not work.busy(connection, agent.id):
-                work.add(connection, kind, agent.id)
+            if not work.is_subject_busy(connection, agent.id):
+                work.add_operation(connection, kind, agent.id)
 
         await self._db.write(enqueue)
         self._queue.wake()

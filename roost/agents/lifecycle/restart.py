@@ -66,9 +66,11 @@ class RestartWorkflow:
 
 
 def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
-    here = version == agent.engine_version and not work.busy(connection, agent.id)  # what is under way may leave it
+    here = version == agent.engine_version and not work.is_subject_busy(
+        connection, agent.id
+    )  # what is under way may leave it
     payload = None if version is None or here else model.at_version(version)
-    for other in work.waiting(connection, model.START, agent.id):
+    for other in work.list_waiting_operations(connection, model.START, agent.id):
         if payload in (None, other.payload):
             return other.id
-    return work.add(connection, model.START, agent.id, payload).id
+    return work.add_operation(connection, model.START, agent.id, payload).id

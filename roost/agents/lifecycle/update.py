@@ -171,7 +171,7 @@ class UpdateWorkflow:
         """The step is taken and known, and the version with it, in one transaction."""
 
         def note(connection: Connection) -> None:
-            work.amend(connection, operation, asdict(step))
+            work.update_payload(connection, operation, asdict(step))
             self._roster.set_version(connection, operation.subject, version)
 
         await operation.guard(note)
@@ -181,10 +181,10 @@ class UpdateWorkflow:
 def _enqueue(connection: Connection, agent_id: str, version: str) -> str:
     """Who asks for the same while one waits for its turn gets that one."""
     payload = asdict(_UpdateStep(version))
-    for other in work.waiting(connection, UPDATE, agent_id):
+    for other in work.list_waiting_operations(connection, UPDATE, agent_id):
         if other.payload == payload:
             return other.id
-    return work.add(connection, UPDATE, agent_id, payload).id
+    return work.add_operation(connection, UPDATE, agent_id, payload).id
 
 
 def _shown(error: Exception) -> str:

@@ -85,9 +85,9 @@ class ScriptService:
         subject = model.operation_subject(agent_id)
         if not any(
             other.payload in (payload, model.REBUILD)
-            for other in work.waiting(connection, model.OPERATION_KIND, subject)
+            for other in work.list_waiting_operations(connection, model.OPERATION_KIND, subject)
         ):
-            work.add(connection, model.OPERATION_KIND, subject, payload)
+            work.add_operation(connection, model.OPERATION_KIND, subject, payload)
 
     async def handle(self, operation: ClaimedOperation) -> None:
         """Handle `agent.scripts`, idempotently; do nothing without an agent or container."""

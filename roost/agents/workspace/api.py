@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
 @router.post("/console/exec")
 async def run(_: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, workspace: Service) -> schemas.ExecResponse:
     """Run a shell command in the agent's container."""
-    return schemas.ran(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
+    return schemas.command_response(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
 
 
 @router.get("/files", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
@@ -30,4 +30,4 @@ async def upload(
     _: AgentCaller, agent_id: AgentId, body: schemas.UploadRequest, workspace: Service
 ) -> schemas.UploadResponse:
     """Put a file into the `uploads/` folder of the workspace."""
-    return schemas.uploaded(await workspace.upload(agent_id, body.filename, body.content_base64))
+    return schemas.upload_response(await workspace.upload(agent_id, body.filename, body.content_base64))

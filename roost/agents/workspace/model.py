@@ -64,7 +64,7 @@ def checked_filename(name: str) -> str:
     return name
 
 
-def decoded(content: str) -> bytes:
+def decode_content(content: str) -> bytes:
     """Decode strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
     if len(content) > FILE_LIMIT * 4 // 3 + 4:
         raise WorkspaceFileTooLarge

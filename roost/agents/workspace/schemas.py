@@ -35,9 +35,9 @@ class UploadResponse(ApiSchema):
     size: int
 
 
-def ran(result: CommandResult) -> ExecResponse:
+def command_response(result: CommandResult) -> ExecResponse:
     return ExecResponse(**vars(result))
 
 
-def uploaded(result: UploadedFile) -> UploadResponse:
+def upload_response(result: UploadedFile) -> UploadResponse:
     return UploadResponse(**vars(result))

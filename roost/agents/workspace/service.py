@@ -90,7 +90,7 @@ class WorkspaceService:
         Raises InvalidFilename, InvalidContent, FileTooLarge, InvalidPath, AgentNotRunning.
         """
         path = f"{model.UPLOADS}/{model.checked_filename(filename)}"
-        data = model.decoded(content)
+        data = model.decode_content(content)
         await self._roster.get(agent_id)
         try:
             await self._reach.get_warden(agent_id).write(path, data)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from itertools import chain
 from urllib.parse import unquote_to_bytes
 
-from roost.hosts.client_address import seen_from_outside
+from roost.hosts.client_address import forwarded_client_ip
 from roost.net.hop_by_hop import HOP_BY_HOP
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -100,7 +100,7 @@ def forward_request(
 ) -> bytes:
     """Return the head for the gateway, with the edge's own credential and forwarding headers."""
     host, (credential_name, token) = head.host.encode("latin-1"), credential
-    address = seen_from_outside(client).encode("latin-1")
+    address = forwarded_client_ip(client).encode("latin-1")
     lines = [
         b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, strip_token(head.target), host),
         *_carried(head.headers, connection_options(head.headers) | {credential_name.lower()}),

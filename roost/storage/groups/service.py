@@ -26,13 +26,13 @@ class GroupService:
     @staticmethod
     def find(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
         """Return the tenant's group, in the caller's transaction."""
-        return store.get(connection, tenant_id, network, group_id)
+        return store.find_group(connection, tenant_id, network, group_id)
 
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
         """Create a group; names need not be unique. Raises InvalidGroup."""
         now = clock.utc_now()
         group = Group(ids.new_id(), tenant_id, network, checked_name(name), is_public, now, now)
-        await self._db.write(lambda connection: store.add(connection, group))
+        await self._db.write(lambda connection: store.insert_group(connection, group))
         return group
 
     async def get(self, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
@@ -46,7 +46,7 @@ class GroupService:
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read(
-            lambda connection: store.page(connection, tenant_id, network, chosen, after, limit + 1)
+            lambda connection: store.list_groups(connection, tenant_id, network, chosen, after, limit + 1)
         )
         return page_cursor.split_page(rows, limit)
 
@@ -55,7 +55,7 @@ class GroupService:
     ) -> Sequence[Group]:
         """Return up to `limit` groups after the first `offset`, newest first."""
         return await self._db.read(
-            lambda connection: store.slice_of(connection, tenant_id, network, chosen, limit, offset)
+            lambda connection: store.list_groups_from(connection, tenant_id, network, chosen, limit, offset)
         )
 
     async def update(
@@ -73,7 +73,7 @@ class GroupService:
                 is_public=old.is_public if is_public is None else is_public,
                 updated_at=clock.utc_now(),
             )
-            store.update(connection, new.id, new.name, new.updated_at, is_public=new.is_public)
+            store.update_group(connection, new.id, new.name, new.updated_at, is_public=new.is_public)
             return new
 
         return await self._db.write(change)
@@ -83,7 +83,7 @@ class GroupService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.remove(connection, _found(connection, tenant_id, network, group_id).id)
+            store.delete_group(connection, _found(connection, tenant_id, network, group_id).id)
 
         await self._db.write(remove)
 
@@ -118,7 +118,7 @@ class GroupService:
 
 
 def _found(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
-    group = store.get(connection, tenant_id, network, group_id)
+    group = store.find_group(connection, tenant_id, network, group_id)
     if group is None:
         raise GroupNotFound
     return group

@@ -26,7 +26,7 @@ groups = sa.Table(
 )
 
 
-def add(connection: Connection, group: Group) -> None:
+def insert_group(connection: Connection, group: Group) -> None:
     connection.execute(
         groups.insert().values(
             id=group.id,
@@ -40,12 +40,12 @@ def add(connection: Connection, group: Group) -> None:
     )
 
 
-def get(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
+def find_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
     row = connection.execute(_mine(tenant_id, network).where(groups.c.id == group_id)).first()
     return None if row is None else _group(row)
 
 
-def page(
+def list_groups(
     connection: Connection,
     tenant_id: str,
     network: ContentNetwork,
@@ -59,7 +59,7 @@ def page(
     return [_group(row) for row in connection.execute(ordered.limit(limit))]
 
 
-def slice_of(
+def list_groups_from(
     connection: Connection, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
 ) -> Sequence[Group]:
     """List groups that match the filter, newest first, from `offset` on."""
@@ -67,12 +67,12 @@ def slice_of(
     return [_group(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
-def update(connection: Connection, group_id: str, name: str, at: datetime, *, is_public: bool) -> None:
+def update_group(connection: Connection, group_id: str, name: str, at: datetime, *, is_public: bool) -> None:
     values = {"name": name, "is_public": is_public, "updated_at": at}
     connection.execute(groups.update().where(groups.c.id == group_id).values(values))
 
 
-def remove(connection: Connection, group_id: str) -> None:
+def delete_group(connection: Connection, group_id: str) -> None:
     """Its files are in no group then."""
     connection.execute(groups.delete().where(groups.c.id == group_id))
 

@@ -59,8 +59,8 @@ class Announcements:
         """Start the daily survey, unless it is queued already."""
 
         def begin(connection: Connection) -> None:
-            if not work.busy(connection, _SURVEYED):
-                work.add(connection, SURVEY, _SURVEYED)
+            if not work.is_subject_busy(connection, _SURVEYED):
+                work.add_operation(connection, SURVEY, _SURVEYED)
 
         await self._db.write(begin)
 
@@ -92,7 +92,7 @@ class Announcements:
                     await claim.guard(lambda connection, cid=cid: _settle_later(connection, cid))
             after = page[-1]
         next_time = clock.utc_now() + _SURVEY_EVERY
-        await claim.guard(lambda connection: work.add(connection, SURVEY, _SURVEYED, run_after=next_time))
+        await claim.guard(lambda connection: work.add_operation(connection, SURVEY, _SURVEYED, run_after=next_time))
         return None
 
     async def _settle(self, cid: Cid) -> None:
@@ -117,4 +117,4 @@ def _changed(connection: Connection, change: FileEvent, file: File, _before: Fil
 
 
 def _settle_later(connection: Connection, cid: Cid, at: datetime | None = None) -> None:
-    work.add(connection, SETTLE, f"offer/{cid}", {"cid": str(cid)}, run_after=at)
+    work.add_operation(connection, SETTLE, f"offer/{cid}", {"cid": str(cid)}, run_after=at)

@@ -145,7 +145,7 @@ def next_one(connection: Connection, tenant_id: str) -> None:
 def begin(connection: Connection, tenant_id: str, pin_id: str) -> None:
     """Add the operation that retrieves the content of a pin; both have the same id."""
     subject = f"pins/{tenant_id}"
-    work.add(connection, RETRIEVE, subject, {"pin": pin_id}, tenant_id=tenant_id, operation_id=pin_id)
+    work.add_operation(connection, RETRIEVE, subject, {"pin": pin_id}, tenant_id=tenant_id, operation_id=pin_id)
 
 
 def _added(connection: Connection, tenant_id: str, ask: PinRequest) -> Pin:

@@ -58,7 +58,7 @@ class SwapService:
 
         def end(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            newest = store.history(connection, tenant_id, network, str(asked.v1()), 1)
+            newest = store.list_swaps(connection, tenant_id, network, str(asked.v1()), 1)
             if not newest or newest[0].mapped_cid is None:
                 raise SwapNotFound
             _add(connection, tenant_id, network, asked, None)
@@ -76,16 +76,16 @@ class SwapService:
         self, tenant_id: str, network: ContentNetwork, cid: Cid, limit: int = HISTORY_LIMIT
     ) -> Sequence[HotSwap]:
         text = str(cid.v1())
-        return await self._db.read(lambda connection: store.history(connection, tenant_id, network, text, limit))
+        return await self._db.read(lambda connection: store.list_swaps(connection, tenant_id, network, text, limit))
 
 
 def _add(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid, mapped_cid: str | None) -> HotSwap:
     """Add a swap to the history; a full history loses its oldest one."""
     text, now = str(cid.v1()), clock.utc_now()
-    kept = store.history(connection, tenant_id, network, text, HISTORY_LIMIT)
+    kept = store.list_swaps(connection, tenant_id, network, text, HISTORY_LIMIT)
     if kept:  # another server's clock may be ahead
         now = max(now, kept[0].created_at + _MICROSECOND)
     swap = HotSwap(ids.new_id(), tenant_id, network, text, mapped_cid, now)
-    store.remove(connection, [one.id for one in kept[HISTORY_LIMIT - 1 :]])
-    store.add(connection, swap)
+    store.delete_swaps(connection, [one.id for one in kept[HISTORY_LIMIT - 1 :]])
+    store.insert_swap(connection, swap)
     return swap

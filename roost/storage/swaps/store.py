@@ -22,7 +22,7 @@ swaps = sa.Table(
 )
 
 
-def add(connection: Connection, swap: HotSwap) -> None:
+def insert_swap(connection: Connection, swap: HotSwap) -> None:
     connection.execute(
         swaps.insert().values(
             id=swap.id,
@@ -35,7 +35,9 @@ def add(connection: Connection, swap: HotSwap) -> None:
     )
 
 
-def history(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str, limit: int) -> Sequence[HotSwap]:
+def list_swaps(
+    connection: Connection, tenant_id: str, network: ContentNetwork, cid: str, limit: int
+) -> Sequence[HotSwap]:
     """List swaps, newest first."""
     mine = (swaps.c.tenant_id == tenant_id, swaps.c.network == network, swaps.c.cid == cid)
     query = swaps.select().where(*mine).order_by(swaps.c.created_at.desc(), swaps.c.id).limit(limit)
@@ -45,5 +47,5 @@ def history(connection: Connection, tenant_id: str, network: ContentNetwork, cid
     ]
 
 
-def remove(connection: Connection, ids: Sequence[str]) -> None:
+def delete_swaps(connection: Connection, ids: Sequence[str]) -> None:
     connection.execute(swaps.delete().where(swaps.c.id.in_(ids)))

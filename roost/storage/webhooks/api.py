@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v3/webhooks", tags=["webhooks"])
 async def list_webhooks(caller: OrgReader, webhooks: Service) -> DataEnvelope[schemas.WebhookList]:
     """List the tenant's webhooks, oldest first."""
     found = await webhooks.list(caller.tenant_id)
-    return DataEnvelope(data=schemas.WebhookList(webhooks=[schemas.webhook(one) for one in found]))
+    return DataEnvelope(data=schemas.WebhookList(webhooks=[schemas.webhook_record(one) for one in found]))
 
 
 @router.post("")
@@ -31,7 +31,9 @@ async def create_webhook(
     caller: OrgWriter, body: schemas.CreateWebhookRequest, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookWithSecret]:
     """Have an address told what happens to files. The secret that signs is shown this once."""
-    return DataEnvelope(data=schemas.made(await webhooks.create(caller.tenant_id, body.url, body.wish())))
+    return DataEnvelope(
+        data=schemas.created_webhook_record(await webhooks.create(caller.tenant_id, body.url, body.wish()))
+    )
 
 
 @router.get("/{id:uuid}")
@@ -39,7 +41,7 @@ async def get_webhook(
     caller: OrgReader, webhook_id: WebhookId, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookRecord]:
     """One webhook, without its secret."""
-    return DataEnvelope(data=schemas.webhook(await webhooks.get(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=schemas.webhook_record(await webhooks.get(caller.tenant_id, str(webhook_id))))
 
 
 @router.put("/{id:uuid}")
@@ -47,7 +49,9 @@ async def update_webhook(
     caller: OrgWriter, webhook_id: WebhookId, body: schemas.UpdateWebhookRequest, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookRecord]:
     """Change a webhook; what is left out stays. To enable one forgives it its failures."""
-    return DataEnvelope(data=schemas.webhook(await webhooks.update(caller.tenant_id, str(webhook_id), body.wish())))
+    return DataEnvelope(
+        data=schemas.webhook_record(await webhooks.update(caller.tenant_id, str(webhook_id), body.wish()))
+    )
 
 
 @router.delete("/{id:uuid}")
@@ -62,7 +66,9 @@ async def rotate_secret(
     caller: OrgWriter, webhook_id: WebhookId, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookWithSecret]:
     """Sign with a new secret, which is shown this once; the one before signs beside it for 24 hours."""
-    return DataEnvelope(data=schemas.made(await webhooks.rotate_secret(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(
+        data=schemas.created_webhook_record(await webhooks.rotate_secret(caller.tenant_id, str(webhook_id)))
+    )
 
 
 @router.get("/{id:uuid}/deliveries")
@@ -75,7 +81,7 @@ async def list_deliveries(
     """List a webhook's deliveries of the last 7 days with their outcomes, newest first."""
     mine = (caller.tenant_id, str(webhook_id))
     page, token = await webhooks.deliveries(*mine, chosen.state, chosen.page_token, chosen.limit)
-    return DataEnvelope(data=schemas.deliveries(page, token))
+    return DataEnvelope(data=schemas.delivery_list(page, token))
 
 
 @router.post("/{id:uuid}/deliveries/{delivery:uuid}/redeliver")
@@ -84,7 +90,7 @@ async def redeliver(
 ) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message again, now."""
     delivery = await webhooks.redeliver(caller.tenant_id, str(webhook_id), str(delivery_id))
-    return DataEnvelope(data=schemas.delivery(delivery))
+    return DataEnvelope(data=schemas.delivery_record(delivery))
 
 
 @router.post("/{id:uuid}/test")
@@ -92,4 +98,4 @@ async def test_webhook(
     caller: OrgWriter, webhook_id: WebhookId, sender: Sender
 ) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message of the type `webhook.test` once, also to a webhook that is disabled, and tell what came of it."""
-    return DataEnvelope(data=schemas.delivery(await sender.test(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=schemas.delivery_record(await sender.test(caller.tenant_id, str(webhook_id))))

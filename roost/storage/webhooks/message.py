@@ -32,7 +32,7 @@ def of_test(tenant_id: str, webhook_id: str, at: datetime) -> str:
     return _body(TEST, tenant_id, {"object": {"id": webhook_id}}, at)
 
 
-def headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
+def message_headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
     """Return the headers of a message sent at a given time, with one signature for each secret."""
     return {
         "Content-Type": "application/json",
@@ -42,7 +42,7 @@ def headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at:
     }
 
 
-def written(secret: Sensitive[bytes]) -> Sensitive[str]:
+def format_secret(secret: Sensitive[bytes]) -> Sensitive[str]:
     """Return the secret in the form that its owner receives."""
     return Sensitive(SECRET_PREFIX + base64.b64encode(secret.reveal()).decode())
 

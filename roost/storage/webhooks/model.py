@@ -149,7 +149,7 @@ class DeliveryVerdict:
     disable: DisabledReason | None = None
 
 
-def judge(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, chance: float) -> DeliveryVerdict:
+def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, chance: float) -> DeliveryVerdict:
     """`chance` between 0 and 1 spreads the attempts of those who failed together."""
     if outcome.taken:
         return DeliveryVerdict(DeliveryState.DELIVERED)

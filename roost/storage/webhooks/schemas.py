@@ -100,7 +100,7 @@ class DeliveryList(StorageSchema):
     next_page_token: str | None
 
 
-def webhook(one: Webhook) -> WebhookRecord:
+def webhook_record(one: Webhook) -> WebhookRecord:
     return WebhookRecord(
         id=one.id,
         url=one.url,
@@ -114,11 +114,11 @@ def webhook(one: Webhook) -> WebhookRecord:
     )
 
 
-def made(one: WebhookWithNewSecret) -> WebhookWithSecret:
-    return WebhookWithSecret(**webhook(one.webhook).model_dump(), secret=one.secret.reveal())
+def created_webhook_record(one: WebhookWithNewSecret) -> WebhookWithSecret:
+    return WebhookWithSecret(**webhook_record(one.webhook).model_dump(), secret=one.secret.reveal())
 
 
-def delivery(one: WebhookDelivery) -> DeliveryRecord:
+def delivery_record(one: WebhookDelivery) -> DeliveryRecord:
     return DeliveryRecord(
         id=one.id,
         event_id=one.event_id,
@@ -134,5 +134,5 @@ def delivery(one: WebhookDelivery) -> DeliveryRecord:
     )
 
 
-def deliveries(page: Sequence[WebhookDelivery], token: str | None) -> DeliveryList:
-    return DeliveryList(deliveries=[delivery(one) for one in page], next_page_token=token)
+def delivery_list(page: Sequence[WebhookDelivery], token: str | None) -> DeliveryList:
+    return DeliveryList(deliveries=[delivery_record(one) for one in page], next_page_token=token)

@@ -26,11 +26,11 @@ from roost.storage.webhooks.model import (
     DeliveryOutcome,
     WebhookDelivery,
     WebhookEvent,
-    judge,
+    judge_outcome,
     operation_subject,
 )
 from roost.storage.webhooks.model import TEST as TEST_EVENT
-from roost.storage.webhooks.service import add_deliveries, found, new_delivery
+from roost.storage.webhooks.service import add_deliveries, get_webhook, new_delivery
 from roost.work import ClaimedOperation, OperationState, Settlement
 
 RETRIES: Final = 10_000
@@ -58,12 +58,14 @@ class WebhookSender:
         delivery = await self._db.write(lambda connection: _add_test(connection, tenant_id, webhook_id))
         with suppress(work.OperationNotFound):  # the webhook was deleted meanwhile
             await self._queue.wait(delivery.id, _TEST_SECONDS)
-        sent = await self._db.read(lambda connection: store.delivery(connection, webhook_id, delivery.id))
+        sent = await self._db.read(lambda connection: store.find_delivery(connection, webhook_id, delivery.id))
         return sent or delivery
 
     async def expire(self) -> int:
         """Delete some events that are too old, with their deliveries, and return the number of rows."""
-        return await self._db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, _SWEPT_AT_ONCE))
+        return await self._db.write(
+            lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, _SWEPT_AT_ONCE)
+        )
 
     async def attempt(self, claim: ClaimedOperation) -> Settlement:
         """Make one attempt at a delivery."""
@@ -78,7 +80,7 @@ class WebhookSender:
         try:
             places = [(store.PLACE.format(webhook_id=job.webhook.id, id=name), sealed) for name, sealed in job.secrets]
             secrets = [self._sealer.open(sealed, place) for place, sealed in places]
-            headers = message.headers(job.delivery.event_id, body, secrets, clock.utc_now())
+            headers = message.message_headers(job.delivery.event_id, body, secrets, clock.utc_now())
             outcome = DeliveryOutcome(
                 await self._courier.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
             )
@@ -98,10 +100,10 @@ class WebhookSender:
 
 def _add_test(connection: Connection, tenant_id: str, webhook_id: str) -> WebhookDelivery:
     """Add a delivery that has one attempt. Raises WebhookNotFound, WebhookQueueFull."""
-    webhook, now = found(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
+    webhook, now = get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
     subject = operation_subject(webhook_id)
-    sending = work.count(connection, DELIVER, subject, OperationState.RUNNING)
-    sending += work.count(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)
+    sending = work.count_operations(connection, DELIVER, subject, OperationState.RUNNING)
+    sending += work.count_operations(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)
     if sending >= LIMITS.per_subject:
         raise WebhookQueueFull
     event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, message.of_test(tenant_id, webhook.id, now), now)
@@ -112,30 +114,30 @@ def _add_test(connection: Connection, tenant_id: str, webhook_id: str) -> Webhoo
 
 def _begin(connection: Connection, claim: ClaimedOperation) -> DeliveryJob | None:
     """Return the delivery that is to be sent; None if it is finished or its webhook takes no messages."""
-    webhook = store.receiver(connection, claim.id)
+    webhook = store.find_receiver(connection, claim.id)
     if webhook is None or not (webhook.enabled or claim.kind == SEND_TEST):
         return None
-    return store.begin(connection, webhook, claim.id, clock.utc_now())
+    return store.begin_attempt(connection, webhook, claim.id, clock.utc_now())
 
 
 def _set_aside(connection: Connection, claim: ClaimedOperation) -> None:
     """End an operation without an attempt; if its webhook is disabled it waits until the webhook is enabled."""
-    webhook = store.receiver(connection, claim.id, lock=True)
+    webhook = store.find_receiver(connection, claim.id, lock=True)
     if webhook is None:
-        work.finish(connection, claim, None)
+        work.finish_operation(connection, claim, None)
     else:
-        work.postpone(connection, claim, clock.utc_now())
+        work.postpone_operation(connection, claim, clock.utc_now())
         if not webhook.enabled:
-            work.pause(connection, claim.kind, claim.subject)
+            work.pause_operations(connection, claim.kind, claim.subject)
 
 
 def _record(connection: Connection, claim: ClaimedOperation, job: DeliveryJob, outcome: DeliveryOutcome) -> None:
     now, chance = clock.utc_now(), int.from_bytes(ids.random_bytes(2)) / 0xFFFF
-    verdict = judge(job, outcome, now, chance)
-    store.record(connection, job, outcome, verdict, now)
+    verdict = judge_outcome(job, outcome, now, chance)
+    store.record_attempt(connection, job, outcome, verdict, now)
     if verdict.disable is not None:
-        work.pause(connection, DELIVER, claim.subject)
+        work.pause_operations(connection, DELIVER, claim.subject)
     if verdict.next_at is None:
-        work.finish(connection, claim, None)
+        work.finish_operation(connection, claim, None)
     else:
-        work.postpone(connection, claim, verdict.next_at)
+        work.postpone_operation(connection, claim, verdict.next_at)

@@ -69,7 +69,7 @@ class WebhookService:
 
     async def get(self, tenant_id: str, webhook_id: str) -> Webhook:
         """Return one webhook. Raises WebhookNotFound."""
-        return await self._db.read(lambda connection: found(connection, tenant_id, webhook_id))
+        return await self._db.read(lambda connection: get_webhook(connection, tenant_id, webhook_id))
 
     async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
         """Create a webhook. Raises UrlRefused, InvalidEvents, WebhookLimit."""
@@ -82,7 +82,7 @@ class WebhookService:
                 raise WebhookLimitReached
             now, on = clock.utc_now(), wish.enabled is not False
             made = Webhook(ids.new_id(), tenant_id, url, wish.description or "", events, on, None, None, now, now)
-            store.add(connection, made)
+            store.insert_webhook(connection, made)
             return self._renewed(connection, made, now)
 
         return await self._db.write(add)
@@ -97,7 +97,7 @@ class WebhookService:
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
-            old = found(connection, tenant_id, webhook_id, lock=True)
+            old = get_webhook(connection, tenant_id, webhook_id, lock=True)
             new = replace(
                 old,
                 url=old.url if wish.url is None else wish.url,
@@ -107,9 +107,9 @@ class WebhookService:
             )
             if wish.enabled is not None:
                 new = replace(new, enabled=wish.enabled, disabled_reason=None, failing_since=None)
-                move = work.resume if wish.enabled else work.pause
+                move = work.resume_operations if wish.enabled else work.pause_operations
                 move(connection, DELIVER, operation_subject(webhook_id))
-            store.update(connection, new)
+            store.update_webhook(connection, new)
             return new
 
         return await self._db.write(change)
@@ -119,7 +119,7 @@ class WebhookService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.mark_deleted(connection, found(connection, tenant_id, webhook_id).id, clock.utc_now())
+            store.mark_deleted(connection, get_webhook(connection, tenant_id, webhook_id).id, clock.utc_now())
             work.discard_waiting(connection, operation_subject(webhook_id))
 
         await self._db.write(remove)
@@ -129,7 +129,7 @@ class WebhookService:
 
         def rotate(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
-            webhook, now = found(connection, tenant_id, webhook_id), clock.utc_now()
+            webhook, now = get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
             store.retire_secrets(connection, webhook_id, now, now + OVERLAP, SECRETS_LIMIT - 1)
             return self._renewed(connection, webhook, now)
 
@@ -143,8 +143,8 @@ class WebhookService:
         limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[WebhookDelivery]:
-            found(connection, tenant_id, webhook_id)
-            return store.page(connection, webhook_id, state, after, limit + 1)
+            get_webhook(connection, tenant_id, webhook_id)
+            return store.list_deliveries(connection, webhook_id, state, after, limit + 1)
 
         return page_cursor.split_page(await self._db.read(read), limit)
 
@@ -155,15 +155,15 @@ class WebhookService:
         """
 
         def restart(connection: Connection) -> WebhookDelivery:
-            found(connection, tenant_id, webhook_id)
-            delivery = store.delivery(connection, webhook_id, delivery_id)
+            get_webhook(connection, tenant_id, webhook_id)
+            delivery = store.find_delivery(connection, webhook_id, delivery_id)
             if delivery is None:
                 raise DeliveryNotFound
-            if work.discard(connection, delivery_id):
+            if work.discard_operation(connection, delivery_id):
                 store.restart_delivery(connection, delivery_id, clock.utc_now())
                 subject = operation_subject(webhook_id)
-                work.add(connection, DELIVER, subject, tenant_id=tenant_id, operation_id=delivery_id)
-            return store.delivery(connection, webhook_id, delivery_id) or delivery
+                work.add_operation(connection, DELIVER, subject, tenant_id=tenant_id, operation_id=delivery_id)
+            return store.find_delivery(connection, webhook_id, delivery_id) or delivery
 
         return await self._db.write(restart)
 
@@ -171,12 +171,12 @@ class WebhookService:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
         envelope = self._sealer.seal(secret.reveal(), store.PLACE.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
-        return WebhookWithNewSecret(webhook, message.written(secret))
+        return WebhookWithNewSecret(webhook, message.format_secret(secret))
 
 
-def found(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
+def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
     """Return a webhook of a tenant. Raises WebhookNotFound."""
-    webhook = store.get(connection, tenant_id, webhook_id, lock=lock)
+    webhook = store.find_webhook(connection, tenant_id, webhook_id, lock=lock)
     if webhook is None:
         raise WebhookNotFound
     return webhook
@@ -188,7 +188,7 @@ def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added
     store.add_deliveries(connection, added)
     for delivery in added:
         subject = operation_subject(delivery.webhook_id)
-        work.add(connection, kind, subject, tenant_id=event.tenant_id, operation_id=delivery.id)
+        work.add_operation(connection, kind, subject, tenant_id=event.tenant_id, operation_id=delivery.id)
 
 
 def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:

@@ -90,7 +90,7 @@ _DELIVERY = (*(column for column in _d), events.c.type.label("event_type"))
 _WITH_EVENT = deliveries.join(events, events.c.id == _d.event_id)
 
 
-def add(connection: Connection, webhook: Webhook) -> None:
+def insert_webhook(connection: Connection, webhook: Webhook) -> None:
     connection.execute(
         webhooks.insert().values(
             id=webhook.id, tenant_id=webhook.tenant_id, created_at=webhook.created_at, **_changeable(webhook)
@@ -98,11 +98,11 @@ def add(connection: Connection, webhook: Webhook) -> None:
     )
 
 
-def update(connection: Connection, webhook: Webhook) -> None:
+def update_webhook(connection: Connection, webhook: Webhook) -> None:
     connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(**_changeable(webhook)))
 
 
-def get(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
+def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
     """Return a webhook; with `lock` no other transaction changes it before this one ends."""
     query = _present(tenant_id).where(webhooks.c.id == webhook_id)
     row = connection.execute(query.with_for_update() if lock else query).first()
@@ -128,14 +128,14 @@ def add_secret(connection: Connection, webhook_id: str, secret_id: str, envelope
 
 def retire_secrets(connection: Connection, webhook_id: str, at: datetime, until: datetime, keep: int) -> None:
     """Make room for a new secret: the newest so many that count sign no longer than `until`, the others go."""
-    held = [row.id for row in secrets(connection, webhook_id, at)][:keep]
+    held = [row.id for row in list_secrets(connection, webhook_id, at)][:keep]
     mine = webhook_secrets.c.webhook_id == webhook_id
     connection.execute(webhook_secrets.delete().where(mine, webhook_secrets.c.id.not_in(held)))
     unlimited = webhook_secrets.c.expires_at.is_(None)
     connection.execute(webhook_secrets.update().where(mine, unlimited).values(expires_at=until))
 
 
-def secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[Any]:
+def list_secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[Any]:
     """Those that count, the newest first."""
     counts = sa.or_(webhook_secrets.c.expires_at.is_(None), webhook_secrets.c.expires_at > at)
     query = webhook_secrets.select().where(webhook_secrets.c.webhook_id == webhook_id, counts)
@@ -155,13 +155,13 @@ def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> 
     connection.execute(deliveries.insert(), [{name: getattr(one, name) for name in names} for one in added])
 
 
-def delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
+def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
     row = connection.execute(query).first()
     return None if row is None else _delivery(row)
 
 
-def page(
+def list_deliveries(
     connection: Connection, webhook_id: str, state: DeliveryState | None, after: PageCursor | None, limit: int
 ) -> Sequence[WebhookDelivery]:
     """List deliveries, newest first, after the cursor `after`."""
@@ -178,7 +178,7 @@ def restart_delivery(connection: Connection, delivery_id: str, at: datetime) -> 
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
 
 
-def receiver(connection: Connection, delivery_id: str, *, lock: bool = False) -> Webhook | None:
+def find_receiver(connection: Connection, delivery_id: str, *, lock: bool = False) -> Webhook | None:
     """Return the webhook of an unfinished delivery unless it was deleted."""
     mine = (_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
     query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id).where(*mine)
@@ -186,18 +186,18 @@ def receiver(connection: Connection, delivery_id: str, *, lock: bool = False) ->
     return None if row is None else _webhook(row)
 
 
-def begin(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:
+def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:
     """Note an attempt at a delivery, and return it with its message and the secrets of its webhook."""
     begun = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(begun))
-    held = [(row.id, row.sealed) for row in secrets(connection, webhook.id, at)]
+    held = [(row.id, row.sealed) for row in list_secrets(connection, webhook.id, at)]
     row = connection.execute(
         sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id == delivery_id)
     ).one()
     return DeliveryJob(_delivery(row), webhook, row.body, held)
 
 
-def record(
+def record_attempt(
     connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
 ) -> None:
     """Write the outcome of an attempt, for the delivery and for its webhook."""
@@ -219,7 +219,7 @@ def record(
         connection.execute(mine.where(webhooks.c.enabled).values(enabled=False, disabled_reason=verdict.disable))
 
 
-def sweep(connection: Connection, before: datetime, limit: int) -> int:
+def sweep_events(connection: Connection, before: datetime, limit: int) -> int:
     """Delete some events from before a moment and some rows of deleted webhooks; return the number of rows."""
     old = sa.select(events.c.id).where(events.c.created_at < before).limit(limit)
     gone = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount

@@ -115,7 +115,7 @@ class LifecycleEnv:
 
     async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
         """An operation, once it is over."""
-        added = await self.db.write(lambda c: work.add(c, kind, agent_id, payload))
+        added = await self.db.write(lambda c: work.add_operation(c, kind, agent_id, payload))
         self.queue.wake()
         return await self.queue.wait(added.id, DEADLINE)
 
@@ -134,7 +134,7 @@ class LifecycleEnv:
 
     async def quiet(self, agent: Agent) -> None:
         """Returns once the agent's scripts are neither run nor to be run."""
-        await until(lambda: self.db.read(lambda c: not work.busy(c, operation_subject(agent.id))))
+        await until(lambda: self.db.read(lambda c: not work.is_subject_busy(c, operation_subject(agent.id))))
 
     async def gateway_pid(self, agent: Agent) -> int | None:
         return (await self.services.details.process(agent))[1]

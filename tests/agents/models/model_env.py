@@ -43,7 +43,7 @@ class ModelEnv:
         self.app = FastAPI()
         self.app.state.services = rooms
         self.app.include_router(router)
-        errors.install(self.app)
+        errors.install_error_handlers(self.app)
 
     async def create_tenant(self) -> None:
         def create_tenant(connection: Connection) -> None:

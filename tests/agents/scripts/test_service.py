@@ -8,7 +8,7 @@ import pytest
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.scripts.errors import ScriptLaunchFailed
 from roost.agents.scripts.model import OPERATION_KIND, ScriptState, operation_subject
-from roost.work import OperationState, add
+from roost.work import OperationState, add_operation
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
 
 
@@ -72,7 +72,9 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(env: LifecycleEnv) 
     await until(lambda: _builds(env, agent.id))
     await env.services.delete.delete(agent.id)
     await env.quiet(agent)
-    run = await env.db.write(lambda connection: add(connection, OPERATION_KIND, operation_subject("nobody")).id)
+    run = await env.db.write(
+        lambda connection: add_operation(connection, OPERATION_KIND, operation_subject("nobody")).id
+    )
     env.queue.wake()
     assert (await env.queue.wait(run, 10)).state is OperationState.DONE
 

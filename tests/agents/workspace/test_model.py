@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from roost.agents.workspace.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
-from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decoded
+from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decode_content
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_bad_filenames(name: str) -> None:
 
 
 def test_base64_is_strict_and_bounded() -> None:
-    assert decoded("") == b""
-    assert decoded(base64.b64encode(b"hello").decode()) == b"hello"
+    assert decode_content("") == b""
+    assert decode_content(base64.b64encode(b"hello").decode()) == b"hello"
     for bad in ("data:text/plain;base64,aGk=", "aGk", "aG k=", "aGk=\n", "é", "a" + " " * 1000):
         with pytest.raises(InvalidFileContent):
-            decoded(bad)
-    assert len(decoded(base64.b64encode(bytes(FILE_LIMIT)).decode())) == FILE_LIMIT
+            decode_content(bad)
+    assert len(decode_content(base64.b64encode(bytes(FILE_LIMIT)).decode())) == FILE_LIMIT
     with pytest.raises(WorkspaceFileTooLarge):
-        decoded(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
+        decode_content(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
     with pytest.raises(WorkspaceFileTooLarge):
-        decoded("A" * (FILE_LIMIT * 2))
+        decode_content("A" * (FILE_LIMIT * 2))

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from roost.hosts.application import application
-from roost.hosts.routes import table
+from roost.hosts.application import create_application
+from roost.hosts.routes import route_table
 from roost.storage.compat.paths import HANDLED_PATHS, PATH_REWRITES, SupportedClient
 from roost.web.service_registry import ServiceRegistry
 
 ROOT = Path(__file__).parents[3]
 SERVED = {
     (row["method"], row["path"]): row["handler"]
-    for row in table(application(ServiceRegistry(), "", {}, CollectorRegistry()))
+    for row in route_table(create_application(ServiceRegistry(), "", {}, CollectorRegistry()))
 }
 
 

@@ -107,7 +107,7 @@ def test_a_part_of_a_name(database: Database, tenant: str, name: str, wanted: li
 
 def test_other_filters(database: Database, tenant: str) -> None:
     group = Group("g", tenant, PUBLIC, "g", False, NOW, NOW)
-    database.run(lambda connection: groups.add(connection, group))
+    database.run(lambda connection: groups.insert_group(connection, group))
     keep(
         database,
         a_file(tenant, 1, FileMetadata(group_id="g")),

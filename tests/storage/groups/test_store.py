@@ -22,20 +22,20 @@ def keep(
 ) -> Group:
     at = NOW + timedelta(seconds=number)
     group = Group(f"g{number}", env.tenant_id, network, name, is_public, at, at)
-    env.db.run(lambda connection: store.add(connection, group))
+    env.db.run(lambda connection: store.insert_group(connection, group))
     return group
 
 
 def found(env: StorageEnv, chosen: GroupFilter, after: PageCursor | None = None) -> list[str]:
-    page = env.db.run(lambda connection: store.page(connection, env.tenant_id, PUBLIC, chosen, after, 100))
+    page = env.db.run(lambda connection: store.list_groups(connection, env.tenant_id, PUBLIC, chosen, after, 100))
     return [group.id for group in page]
 
 
 def test_a_row_there_and_back(env: StorageEnv) -> None:
     group = keep(env, 1, "\u00fc\u6f22 '%_\\", is_public=True)
-    assert env.db.run(lambda connection: store.get(connection, env.tenant_id, PUBLIC, "g1")) == group
+    assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g1")) == group
     for tenant, network in ((env.other_id, PUBLIC), (env.tenant_id, PRIVATE)):
-        assert env.db.run(lambda connection, t=tenant, n=network: store.get(connection, t, n, "g1")) is None
+        assert env.db.run(lambda connection, t=tenant, n=network: store.find_group(connection, t, n, "g1")) is None
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_filters(env: StorageEnv, chosen: GroupFilter, wanted: list[str]) -> Non
         keep(env, number, name, is_public=number == 1)
     keep(env, 5, "photos", PRIVATE)
     assert found(env, chosen) == wanted
-    part = env.db.run(lambda connection: store.slice_of(connection, env.tenant_id, PUBLIC, chosen, 2, 1))
+    part = env.db.run(lambda connection: store.list_groups_from(connection, env.tenant_id, PUBLIC, chosen, 2, 1))
     assert [group.id for group in part] == wanted[1:3]
 
 
 def test_pages_of_groups_that_came_at_one_moment(env: StorageEnv) -> None:
     for number in range(1, 5):
         group = replace(keep(env, number + 10), id=f"g{number}", created_at=NOW)
-        env.db.run(lambda connection, group=group: store.add(connection, group))
+        env.db.run(lambda connection, group=group: store.insert_group(connection, group))
     assert found(env, GroupFilter(), PageCursor(NOW, "g3")) == ["g2", "g1"]
     assert found(env, GroupFilter(), PageCursor(NOW, "g1")) == []
 
@@ -73,18 +73,18 @@ def test_pages_of_groups_that_came_at_one_moment(env: StorageEnv) -> None:
 def test_another_name(env: StorageEnv) -> None:
     group, other = keep(env, 1), keep(env, 2)
     at = NOW + timedelta(hours=1)
-    env.db.run(lambda connection: store.update(connection, "g1", "m", at, is_public=True))
+    env.db.run(lambda connection: store.update_group(connection, "g1", "m", at, is_public=True))
     changed = replace(group, name="m", is_public=True, updated_at=at)
-    assert env.db.run(lambda connection: store.get(connection, env.tenant_id, PUBLIC, "g1")) == changed
-    assert env.db.run(lambda connection: store.get(connection, env.tenant_id, PUBLIC, "g2")) == other
+    assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g1")) == changed
+    assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g2")) == other
 
 
 def test_files_stay_in_no_group(env: StorageEnv) -> None:
     keep(env, 1)
     file = File("f", env.tenant_id, PUBLIC, "cid", 1, 1, "text/plain", FileMetadata(group_id="g1"), NOW, NOW)
     env.db.run(lambda connection: files.insert_file(connection, file))
-    env.db.run(lambda connection: store.remove(connection, "g1"))
+    env.db.run(lambda connection: store.delete_group(connection, "g1"))
     left = env.db.run(lambda connection: files.find_file(connection, env.tenant_id, PUBLIC, "f"))
     assert left is not None
     assert left.note.group_id is None
-    assert env.db.run(lambda connection: store.get(connection, env.tenant_id, PUBLIC, "g1")) is None
+    assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g1")) is None

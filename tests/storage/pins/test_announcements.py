@@ -79,16 +79,18 @@ class Market:
         self.queue.wake()
         async with asyncio.timeout(30):
             for file in files:
-                while await self.db.read(lambda connection, file=file: work.busy(connection, f"offer/{_v1(file)}")):
+                while await self.db.read(
+                    lambda connection, file=file: work.is_subject_busy(connection, f"offer/{_v1(file)}")
+                ):
                     await asyncio.sleep(0.02)
 
     async def survey(self) -> None:
         """Look after everything, once more."""
         await self.surveyed()
-        await self.db.write(lambda connection: work.add(connection, SURVEY, "again"))
+        await self.db.write(lambda connection: work.add_operation(connection, SURVEY, "again"))
         self.queue.wake()
         async with asyncio.timeout(30):
-            while await self.db.read(lambda connection: work.busy(connection, "again")):
+            while await self.db.read(lambda connection: work.is_subject_busy(connection, "again")):
                 await asyncio.sleep(0.02)
 
     async def surveyed(self) -> None:
@@ -164,7 +166,7 @@ async def test_an_operation_alone_gives_nothing_private_away(env: StorageEnv, da
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
         pin_env.town.given[_v1(private)] = b"as if somebody had"
         await database.write(
-            lambda connection: work.add(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
+            lambda connection: work.add_operation(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
         )
         await pin_env.settled(private)
         assert pin_env.town.given == {}
@@ -226,4 +228,4 @@ async def test_many_at_once_are_all_given(env: StorageEnv, database: Database, m
 
 
 def _is_over(connection: Connection) -> bool:
-    return any(one.run_after > clock.utc_now() for one in work.waiting(connection, SURVEY, "offers"))
+    return any(one.run_after > clock.utc_now() for one in work.list_waiting_operations(connection, SURVEY, "offers"))

@@ -96,6 +96,6 @@ async def test_a_history_has_an_end(env: StorageEnv, swaps: SwapService, monkeyp
 async def test_a_server_whose_clock_is_behind(env: StorageEnv, swaps: SwapService, database: Database) -> None:
     mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     ahead = HotSwap(ids.new_id(), mine, PUBLIC, str(one.v1()), str(two), clock.utc_now() + timedelta(hours=1))
-    await database.write(lambda connection: store.add(connection, ahead))
+    await database.write(lambda connection: store.insert_swap(connection, ahead))
     await swaps.delete(mine, PUBLIC, str(one))
     assert [line.mapped_cid for line in await swaps.history(mine, PUBLIC, str(one), None)] == [None, str(two)]

@@ -14,12 +14,12 @@ def keep(
     env: StorageEnv, number: int, mapped: str | None = "to", cid: str = "cid", network: ContentNetwork = PUBLIC
 ) -> HotSwap:
     swap = HotSwap(f"s{number}", env.tenant_id, network, cid, mapped, NOW + timedelta(seconds=number))
-    env.db.run(lambda connection: store.add(connection, swap))
+    env.db.run(lambda connection: store.insert_swap(connection, swap))
     return swap
 
 
 def history(env: StorageEnv, limit: int = 10, cid: str = "cid", network: ContentNetwork = PUBLIC) -> Sequence[HotSwap]:
-    return env.db.run(lambda connection: store.history(connection, env.tenant_id, network, cid, limit))
+    return env.db.run(lambda connection: store.list_swaps(connection, env.tenant_id, network, cid, limit))
 
 
 def test_the_newest_is_the_first(env: StorageEnv) -> None:
@@ -33,13 +33,13 @@ def test_every_cid_tenant_and_network_has_its_own(env: StorageEnv) -> None:
     assert history(env) == [one]
     assert history(env, cid="other") == [other]
     assert history(env, network=PRIVATE) == [private]
-    assert env.db.run(lambda connection: store.history(connection, env.other_id, PUBLIC, "cid", 10)) == []
+    assert env.db.run(lambda connection: store.list_swaps(connection, env.other_id, PUBLIC, "cid", 10)) == []
 
 
 def test_lines_are_removed_by_their_ids(env: StorageEnv) -> None:
     for number in range(4):
         keep(env, number)
-    env.db.run(lambda connection: store.remove(connection, ["s0", "s2", "unknown"]))
+    env.db.run(lambda connection: store.delete_swaps(connection, ["s0", "s2", "unknown"]))
     assert [swap.id for swap in history(env)] == ["s3", "s1"]
-    env.db.run(lambda connection: store.remove(connection, []))
+    env.db.run(lambda connection: store.delete_swaps(connection, []))
     assert len(history(env)) == 2

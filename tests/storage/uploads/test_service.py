@@ -181,7 +181,7 @@ async def test_a_group_that_goes_meanwhile(env: StorageEnv, uploads: UploadServi
 
     def remove(connection: Connection) -> "Future[File]":
         tenants.lock_tenant(connection, env.tenant_id)
-        store.remove(connection, group.id)
+        store.delete_group(connection, group.id)
         return meanwhile(database, loop, sent)
 
     waiting = await database.write(remove)

@@ -36,11 +36,11 @@ def read(body: str) -> dict[str, Any]:
 
 
 def signed(body: bytes, *secrets: Sensitive[bytes], at: datetime | None = None) -> dict[str, str]:
-    return dict(message.headers("e1", body, secrets, at or clock.utc_now()))
+    return dict(message.message_headers("e1", body, secrets, at or clock.utc_now()))
 
 
 def verify(secret: Sensitive[bytes], body: bytes, headers: dict[str, str]) -> Any:
-    return Webhook(message.written(secret).reveal()).verify(body, headers)
+    return Webhook(message.format_secret(secret).reveal()).verify(body, headers)
 
 
 def test_a_file_that_came() -> None:
@@ -97,7 +97,7 @@ def test_what_was_changed_on_the_way_is_noticed(name: str) -> None:
 def test_the_signature_of_the_specification_s_example() -> None:
     secret = Sensitive(base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
     at = datetime.fromtimestamp(1614265330, UTC)
-    headers = message.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', [secret], at)
+    headers = message.message_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', [secret], at)
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -108,6 +108,6 @@ def test_an_old_message_is_not_taken() -> None:
 
 
 def test_the_form_of_secrets() -> None:
-    written = message.written(NEW).reveal()
+    written = message.format_secret(NEW).reveal()
     assert written.startswith("whsec_")
-    assert "whsec" not in str(message.written(NEW))
+    assert "whsec" not in str(message.format_secret(NEW))

@@ -16,7 +16,7 @@ from roost.storage.webhooks.model import (
     Webhook,
     WebhookDelivery,
     checked_events,
-    judge,
+    judge_outcome,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_who_wants_what() -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_taken(status: int) -> None:
-    verdict = judge(after(3), DeliveryOutcome(status), NOW, 0.5)
+    verdict = judge_outcome(after(3), DeliveryOutcome(status), NOW, 0.5)
     assert (verdict.state, verdict.next_at, verdict.disable) == (DeliveryState.DELIVERED, None, None)
 
 
@@ -68,23 +68,23 @@ def test_taken(status: int) -> None:
 def test_it_is_tried_for_more_than_a_day(outcome: DeliveryOutcome) -> None:
     pauses: list[timedelta] = []
     for failures in range(ATTEMPTS - 1):
-        verdict = judge(after(failures), outcome, NOW, 0.0)
+        verdict = judge_outcome(after(failures), outcome, NOW, 0.0)
         assert verdict.state is DeliveryState.PENDING
         assert verdict.next_at is not None
         pauses.append(verdict.next_at - NOW)
     assert pauses[:3] == [timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)]
     assert pauses == sorted(pauses)
     assert timedelta(hours=28) < sum(pauses, timedelta(0)) < timedelta(hours=36)
-    assert judge(after(ATTEMPTS - 1), outcome, NOW, 0.0).state is DeliveryState.FAILED
+    assert judge_outcome(after(ATTEMPTS - 1), outcome, NOW, 0.0).state is DeliveryState.FAILED
 
 
 def test_those_that_failed_together_are_spread() -> None:
-    first, last = (judge(after(1), DeliveryOutcome(500), NOW, chance).next_at for chance in (0.0, 1.0))
+    first, last = (judge_outcome(after(1), DeliveryOutcome(500), NOW, chance).next_at for chance in (0.0, 1.0))
     assert (first, last) == (NOW + timedelta(minutes=5), NOW + timedelta(minutes=6))
 
 
 def test_one_that_is_gone_is_disabled_at_once() -> None:
-    verdict = judge(after(0), DeliveryOutcome(410), NOW, 0.0)
+    verdict = judge_outcome(after(0), DeliveryOutcome(410), NOW, 0.0)
     assert (verdict.state, verdict.next_at, verdict.disable) == (DeliveryState.FAILED, None, DisabledReason.GONE)
 
 
@@ -100,4 +100,4 @@ def test_one_that_is_gone_is_disabled_at_once() -> None:
 def test_one_that_fails_for_days_is_disabled(
     failures: int, since: timedelta | None, disable: DisabledReason | None
 ) -> None:
-    assert judge(after(failures, since), DeliveryOutcome(503), NOW, 0.0).disable == disable
+    assert judge_outcome(after(failures, since), DeliveryOutcome(503), NOW, 0.0).disable == disable

@@ -212,7 +212,7 @@ async def test_one_whose_sender_died_is_sent_again(webhook_env: WebhookEnv, rece
         """Claim the delivery and begin it, as a process that ends before it has sent."""
         until, slots = clock.utc_now() + lease, FreeSlots(LIMITS, ())
         (operation,) = work_store.claim_unordered(connection, DELIVER, slots, owner="dead", until=until)
-        store.begin(connection, webhook, operation.id, clock.utc_now())
+        store.begin_attempt(connection, webhook, operation.id, clock.utc_now())
         return operation
 
     dead = await webhook_env.db.write(die)
@@ -286,7 +286,7 @@ async def test_old_events_and_what_deleted_ones_left_are_swept(webhook_env: Webh
         return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
 
     async def sweep() -> int:
-        return await webhook_env.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 1))
+        return await webhook_env.db.write(lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, 1))
 
     assert await webhook_env.db.read(counts) == (2, 4, 2)
     while await sweep():
@@ -343,7 +343,9 @@ async def test_one_that_was_deleted_on_the_way(webhook_env: WebhookEnv) -> None:
         async with webhook_env.sending():
             await silent.wait()
             await webhook_env.webhooks.delete(webhook_env.tenant, webhook.id)
-            while await webhook_env.db.write(lambda connection: store.sweep(connection, clock.utc_now() - KEPT, 100)):
+            while await webhook_env.db.write(
+                lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, 100)
+            ):
                 pass
             other = (await webhook_env.make(silent.url)).webhook
             silent.status = 200
@@ -384,7 +386,7 @@ async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(
         assert again.state is DeliveryState.PENDING
 
         async def is_paused() -> bool:
-            operation = await webhook_env.db.read(lambda connection: work.get(connection, failed.id))
+            operation = await webhook_env.db.read(lambda connection: work.get_operation(connection, failed.id))
             return operation.state is OperationState.PAUSED
 
         await until(is_paused)

@@ -186,7 +186,7 @@ async def test_the_secret_before_goes_on_for_a_day(webhook_env: WebhookEnv, monk
     start = clock.utc_now()
 
     async def count() -> int:
-        return len(await webhook_env.db.read(lambda c: store.secrets(c, webhook.id, clock.utc_now())))
+        return len(await webhook_env.db.read(lambda c: store.list_secrets(c, webhook.id, clock.utc_now())))
 
     await webhook_env.webhooks.rotate_secret(webhook_env.tenant, webhook.id)
     assert await count() == 2
@@ -200,7 +200,7 @@ async def test_the_secret_before_goes_on_for_a_day(webhook_env: WebhookEnv, monk
 async def test_to_enable_one_forgives_it(webhook_env: WebhookEnv) -> None:
     webhook = (await webhook_env.make()).webhook
     failing = replace(webhook, enabled=False, disabled_reason=DisabledReason.FAILING, failing_since=clock.utc_now())
-    await webhook_env.db.write(lambda connection: store.update(connection, failing))
+    await webhook_env.db.write(lambda connection: store.update_webhook(connection, failing))
     assert (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).disabled_reason is DisabledReason.FAILING
     again = await webhook_env.webhooks.update(webhook_env.tenant, webhook.id, WebhookUpdate(enabled=True))
     assert (again.enabled, again.disabled_reason, again.failing_since) == (True, None, None)
@@ -216,7 +216,7 @@ async def test_a_change_forgets_nothing_that_an_attempt_found_out_meanwhile(webh
         return bool(connection.exec_driver_sql("SELECT count(*) FROM pg_locks WHERE NOT granted").scalar_one())
 
     with webhook_env.db.writer.begin() as attempt:
-        store.update(attempt, gone)
+        store.update_webhook(attempt, gone)
         changing = asyncio.create_task(
             webhook_env.webhooks.update(webhook_env.tenant, webhook.id, WebhookUpdate(description="new"))
         )
