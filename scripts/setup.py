@@ -44,7 +44,7 @@ def main() -> None:
 def one_at_a_time() -> Iterator[None]:
     """Two `make` at once: the second waits, then finds the work done.
 
-    The programs that a run starts inherit the lock, so it is held until the last of them is gone, whoever is killed.
+    The programs that a run starts inherit the lock, so it is held until the last of them ends.
     """
     with (ROOT / ".venv.lock").open("a") as lock:
         os.set_inheritable(lock.fileno(), True)

@@ -1,1 +1,1 @@
-"""The wing `/v0`: assistants and all that belongs to them, in ordered slices."""
+"""The agents API, `/v0`, in ordered slices."""

@@ -1,1 +1,1 @@
-"""Common ground without business words: imports nothing else of Roost."""
+"""General helpers without domain terms; imports nothing else of Roost."""

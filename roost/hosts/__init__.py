@@ -1,1 +1,1 @@
-"""The addresses that Roost serves; the only room that imports every `api.py`."""
+"""The HTTP stack and its hosts; the only package that imports every `api.py`."""

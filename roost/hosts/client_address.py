@@ -28,8 +28,8 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
 def forwarded_client_ip(address: str) -> str:
     """Return the client's address for a gateway.
 
-    What is loopback to us, or has no address, would mean the gateway's own box there, and a gateway trusts its own
-    box. It is told the dummy address instead.
+    What is loopback to us, or has no address, would mean the gateway's own container there, which it trusts.
+    It gets the dummy address instead.
     """
     parsed = parse_address(address)
     return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)

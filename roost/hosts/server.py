@@ -64,7 +64,7 @@ def open_listener(host: str, port: int) -> socket.socket:
 
 
 class HttpServer(Server):
-    """uvicorn's server without its signal handlers: whoever runs it decides when it stops."""
+    """uvicorn's server without its signal handlers; its caller decides when it stops."""
 
     def __init__(self, app: ASGIApp, protocol: type[HttpToolsProtocol]) -> None:
         super().__init__(

@@ -1,1 +1,1 @@
-"""The storage wing: files with CIDs."""
+"""The storage API: files with CIDs."""

@@ -31,9 +31,9 @@ Observe = Callable[[AccessRecord], None]
 
 
 def write_access_log(record: AccessRecord) -> None:
-    """One line of the access log."""
+    """Write one line of the access log."""
     _log.info(
-        "request",
+        "request.finished",
         method=record.method,
         path=record.path[:_LONGEST_PATH],
         status=record.status,

@@ -1,6 +1,6 @@
 """A WebSocket on which only the server speaks: it is refused before the upgrade, and what ends it has a code.
 
-Codes are those of RFC 6455 and its registry: 1001 what it was about is gone, 1008 whoever opened it may not any more,
+Codes are those of RFC 6455 and its registry: 1001 the subject is gone, 1008 the credential was revoked,
 1011 a failure here, 1013 the client was too slow and may try again.
 """
 

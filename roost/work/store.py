@@ -105,7 +105,7 @@ def is_subject_busy(connection: Connection, subject: str) -> bool:
 
 
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
-    """Operations that nobody has begun, oldest first; none of them begins before the transaction ends."""
+    """List operations that have not begun, oldest first; none begins before the transaction ends."""
     query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
     rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
     return [_operation(row) for row in rows]

@@ -3,32 +3,17 @@
 PENDING: dict[str, frozenset[str]] = {
     "metaphor": frozenset(
         {
-            "",
             "bench",
-            "docs/builders",
-            "docs/decisions",
-            "docs/guides",
-            "roost/agents",
             "roost/agents/lifecycle",
             "roost/agents/workspace",
             "roost/cli",
-            "roost/core",
             "roost/drivers/engine",
             "roost/drivers/runtime",
-            "roost/hosts",
-            "roost/hosts/edge",
             "roost/hosts/storage_gateway",
-            "roost/migrations",
-            "roost/storage",
             "roost/storage/analytics",
-            "roost/storage/files",
             "roost/storage/gateways",
             "roost/storage/pins",
-            "roost/storage/webhooks",
             "roost/warden",
-            "roost/web",
-            "roost/work",
-            "scripts",
             "tests",
             "tests/agents",
             "tests/conformance",
@@ -74,12 +59,5 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/warden",
         }
     ),
-    "log event": frozenset(
-        {
-            "roost/agents/lifecycle",
-            "roost/drivers/engine",
-            "roost/storage/webhooks",
-            "roost/web",
-        }
-    ),
+    "log event": frozenset({}),
 }

@@ -96,7 +96,7 @@ def test_names_that_no_server_takes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_folders_that_are_too_deep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder(tmp_path / "top", {"/".join("d" * 31): b""})
-    assert "32 deep" in refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path))
+    assert "at most 32" in refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path))
     assert upload_form.find_files(tmp_path / "top")
 
 

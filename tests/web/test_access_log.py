@@ -25,7 +25,7 @@ def line(monkeypatch: pytest.MonkeyPatch, passage: AccessRecord) -> dict[str, An
 
 def test_a_line_tells_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line(monkeypatch, PASSED) == {
-        "event": "request",
+        "event": "request.finished",
         "method": "GET",
         "path": "/v0/agents/{agentId}",
         "status": 200,

@@ -202,7 +202,7 @@ def test_the_access_line_is_short_and_flat() -> None:
     with structlog.testing.capture_logs() as lines:
         write_access_log(passage)
     (line,) = lines
-    assert line["event"] == "request"
+    assert line["event"] == "request.finished"
     assert len(line["path"]) == 256
     assert line["ms"] == 1.2
     assert logging.getLevelName(line["log_level"].upper()) == logging.INFO

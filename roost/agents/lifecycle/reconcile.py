@@ -59,7 +59,7 @@ class AgentReconciler:
         containers = {container.agent_id for container in await self._runtime.list()}
         agents = await self._roster.list_all()
         for stray in containers - {agent.id for agent in agents}:
-            _log.warning("ending a container that belongs to no agent", agent=stray)
+            _log.warning("container.orphan_stopped", agent=stray)
             await self._runtime.stop(stray)
         await asyncio.gather(*(self._take_up(agent, agent.id in containers) for agent in agents))
         self._watch.start(delay=self._every)
@@ -75,7 +75,7 @@ class AgentReconciler:
                 await self._enqueue(agent, model.DELETE)
             elif has_container and await self._answers_again(agent):
                 await self._db.write(lambda connection: self._adopt(connection, agent))
-                _log.info("agent adopted", agent=agent.id)
+                _log.info("agent.adopted", agent=agent.id)
             else:
                 await self._enqueue(agent, model.START)
 
@@ -84,7 +84,7 @@ class AgentReconciler:
         try:
             await self._relays.open(agent.id)
         except (Problem, OSError) as error:
-            _log.warning("an agent's sockets cannot be opened", agent=agent.id, reason=str(error))
+            _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
             return False
         return await self._gateways.is_up(agent)
 
@@ -97,7 +97,7 @@ class AgentReconciler:
             try:
                 await self._runtime.stop(agent.id)
             except Problem as problem:
-                _log.error("a container does not end", agent=agent.id, reason=problem.message)
+                _log.error("container.stop_failed", agent=agent.id, reason=problem.message)
                 return
             await self._relays.close(agent.id)
             await self._move(agent, AgentState.NOT_RUNNING)
@@ -116,7 +116,7 @@ class AgentReconciler:
         async with self._turns:
             if not has_container:
                 if agent.state is AgentState.RUNNING:
-                    _log.warning("the container of a running agent is gone; starting it again", agent=agent.id)
+                    _log.warning("container.lost", agent=agent.id)
                     await self._enqueue(agent, model.START)
                 return
             try:

@@ -59,13 +59,13 @@ class StartWorkflow:
             await self.bring_up(agent, fresh_container="box" in asked)
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
-            _log.warning("agent failed to start", agent=agent.id, engine=agent.engine, reason=reason)
+            _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, reason=reason)
             await operation.guard(
                 lambda connection: self._roster.set_state(connection, agent.id, AgentState.FAILED, reason)
             )
             raise
         await operation.guard(lambda connection: self.arrived(connection, agent.id))
-        _log.info("agent is running", agent=agent.id, engine=agent.engine, version=agent.engine_version)
+        _log.info("agent.started", agent=agent.id, engine=agent.engine, version=agent.engine_version)
         return {}
 
     async def bring_up(self, agent: Agent, *, fresh_container: bool) -> None:

@@ -135,10 +135,10 @@ class UpdateWorkflow:
             await until_healthy(engine, self._reach.port_dialer(agent.id), token, step.to)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old version is to run again
             reason = f"{step.to} did not hold: {_shown(error)}"
-            _log.warning("a new version does not hold", agent=agent.id, version=step.to, reason=reason)
+            _log.warning("agent.update_reverted", agent=agent.id, version=step.to, reason=reason)
             return await self._go_on(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
         await operation.guard(lambda connection: self._start.arrived(connection, agent.id))
-        _log.info("agent is updated", agent=agent.id, previous=step.previous, version=step.to)
+        _log.info("agent.updated", agent=agent.id, previous=step.previous, version=step.to)
         return step
 
     async def _return(self, operation: ClaimedOperation, step: _UpdateStep) -> UpdateResult:

@@ -30,7 +30,7 @@ class ProxyLimits:
     """Times in seconds, sizes in bytes."""
 
     head: int = 64 * 1024
-    first_head: float = 10.0  # until a head is complete, and for a body that nobody reads
+    first_head: float = 10.0  # until a head is complete, and for an unread body
     keep_alive: int = 75
     pipeline: int = 64  # requests that wait behind the current one of a connection
     leftover: int = 64 * 1024**2  # of a body that is discarded after the response, before the connection is closed

@@ -233,9 +233,9 @@ class LiveConnections:
         self._timer = loop.call_later(self.gate.bounds.tick, self._tick) if is_needed else None
 
 
-def _discard(shelf: dict[str, Any], agent_id: str, item: object) -> None:
-    items = shelf.get(agent_id)
+def _discard(pool: dict[str, Any], agent_id: str, item: object) -> None:
+    items = pool.get(agent_id)
     if items and item in items:
         items.remove(item)
         if not items:
-            del shelf[agent_id]
+            del pool[agent_id]

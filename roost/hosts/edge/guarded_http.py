@@ -99,7 +99,7 @@ class GuardedHttpProtocol(HttpToolsProtocol):
             idle = not self._is_busy() and self.timeout_keep_alive_task is None
             if not (self._in_head or idle):
                 self._set_timer(None)
-            elif self._timer is None:  # a head, or a body that nobody reads
+            elif self._timer is None:  # a head, or an unread body
                 self._set_timer(self.limits.first_head)
 
     def eof_received(self) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn narrows it

@@ -1,4 +1,4 @@
-"""The roster of agents."""
+"""The table of agents."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Files by their CID, whoever has them: what is offered to the public network."""
+"""An index of files by CID across tenants, for announcements to the public network."""
 
 from alembic import op
 

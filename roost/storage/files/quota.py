@@ -36,7 +36,7 @@ class StorageQuota:
         return None if most is None else most - content.stored_bytes(connection, tenant.id)
 
     def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
-        """Check room for `more` bytes; exact while the tenant is locked. Raises StorageQuotaExceeded."""
+        """Check that the quota allows `more` bytes; exact while the tenant is locked. Raises StorageQuotaExceeded."""
         remaining = self.remaining_bytes(connection, tenant)
         if remaining is not None and more > remaining:
             raise StorageQuotaExceeded

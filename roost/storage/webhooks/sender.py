@@ -45,11 +45,11 @@ _log = log.get_logger("webhooks")
 class WebhookSender:
     """Handler of the operations that deliver messages to webhooks."""
 
-    def __init__(self, db: Database, queue: work.OperationWorker, sealer: Sealer, courier: HttpSender) -> None:
+    def __init__(self, db: Database, queue: work.OperationWorker, sealer: Sealer, http_sender: HttpSender) -> None:
         self._db = db
         self._queue = queue
         self._sealer = sealer
-        self._courier = courier
+        self._http_sender = http_sender
         for kind in (DELIVER, SEND_TEST):
             queue.handle(kind, self.attempt, retries=RETRIES, limits=LIMITS)
 
@@ -82,7 +82,7 @@ class WebhookSender:
             secrets = [self._sealer.open(sealed, place) for place, sealed in places]
             headers = message.message_headers(job.delivery.event_id, body, secrets, clock.utc_now())
             outcome = DeliveryOutcome(
-                await self._courier.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
+                await self._http_sender.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
             )
         except DeliveryFailed as problem:
             outcome = DeliveryOutcome(error=problem.message[:_ERROR_LIMIT])
@@ -92,9 +92,15 @@ class WebhookSender:
         except Exception:  # noqa: BLE001 - the edge of an attempt: an unexpected failure counts like any other
             _log.exception("webhook.crashed", webhook=job.webhook.id, delivery=job.delivery.id)
             outcome = DeliveryOutcome(error="The attempt failed")
-        event = "webhook.delivered" if outcome.taken else "webhook.not_delivered"
-        fields = {"status": outcome.status, "error": outcome.error, "attempt": job.delivery.attempts}
-        _log.info(event, webhook=job.webhook.id, delivery=job.delivery.id, **fields)
+        _log.info(
+            "delivery.attempted",
+            webhook=job.webhook.id,
+            delivery=job.delivery.id,
+            delivered=outcome.taken,
+            status=outcome.status,
+            error=outcome.error,
+            attempt=job.delivery.attempts,
+        )
         return outcome
 
 

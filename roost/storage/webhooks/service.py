@@ -48,10 +48,10 @@ class WebhookUpdate:
 
 
 class WebhookService:
-    def __init__(self, db: Database, sealer: Sealer, courier: HttpSender) -> None:
+    def __init__(self, db: Database, sealer: Sealer, http_sender: HttpSender) -> None:
         self._db = db
         self._sealer = sealer
-        self._courier = courier
+        self._http_sender = http_sender
 
     def notice(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
         """Add an event of a file and its deliveries to every webhook that wants it, in the caller's transaction."""
@@ -73,7 +73,7 @@ class WebhookService:
 
     async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
         """Create a webhook. Raises UrlRefused, InvalidEvents, WebhookLimit."""
-        self._courier.check(url)
+        self._http_sender.check(url)
         events = checked_events(wish.events or ())
 
         def add(connection: Connection) -> WebhookWithNewSecret:
@@ -92,7 +92,7 @@ class WebhookService:
         if wish == WebhookUpdate():
             raise EmptyWebhookUpdate
         if wish.url is not None:
-            self._courier.check(wish.url)
+            self._http_sender.check(wish.url)
         events = None if wish.events is None else checked_events(wish.events)
 
         def change(connection: Connection) -> Webhook:

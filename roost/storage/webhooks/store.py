@@ -127,7 +127,7 @@ def add_secret(connection: Connection, webhook_id: str, secret_id: str, envelope
 
 
 def retire_secrets(connection: Connection, webhook_id: str, at: datetime, until: datetime, keep: int) -> None:
-    """Make room for a new secret: the newest so many that count sign no longer than `until`, the others go."""
+    """Limit the lifetime of the newest secrets to `until` and delete the others, before a new one is added."""
     held = [row.id for row in list_secrets(connection, webhook_id, at)][:keep]
     mine = webhook_secrets.c.webhook_id == webhook_id
     connection.execute(webhook_secrets.delete().where(mine, webhook_secrets.c.id.not_in(held)))

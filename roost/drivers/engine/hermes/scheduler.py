@@ -54,7 +54,7 @@ class SchedulerWakeup:
                 found = jobs.list_jobs(include_disabled=True) if changed else []
                 self._due = min((_due(self._settled(job)) for job in found), default=math.inf)
         except Exception:
-            logging.getLogger("cron.roost").warning("The jobs cannot be read", exc_info=True)
+            logging.getLogger("cron.roost").warning("jobs.read_failed", exc_info=True)
 
     def _settled(self, job: Job) -> Job:
         ours = (job.get("repeat") or {}).get("roost")
@@ -132,7 +132,7 @@ def _end_cut_off() -> None:
             if job.get("run_claim") and (job.get("repeat") or {}).get("roost"):
                 jobs.update_job(job["id"], ended | told)
     except Exception:
-        logging.getLogger("cron.roost").warning("The jobs cannot be read", exc_info=True)
+        logging.getLogger("cron.roost").warning("jobs.read_failed", exc_info=True)
 
 
 def _due(job: Job) -> float:
