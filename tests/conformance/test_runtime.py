@@ -297,8 +297,8 @@ async def test_a_handler_may_take_the_transport_over(env: RuntimeEnv) -> None:
 
 async def test_files_of_the_spec_are_in_the_container(env: RuntimeEnv) -> None:
     files = {"/run/trust/one.pem": b"first \0\xff", "/run/trust/two.pem": b"x" * 500_000}
-    env = {"ONE": "/run/trust/one.pem", "TWO": "/run/trust/two.pem"}
-    container = await env.container(ContainerSpec(AGENT, env=env, files=files))
+    variables = {"ONE": "/run/trust/one.pem", "TWO": "/run/trust/two.pem"}
+    container = await env.container(ContainerSpec(AGENT, env=variables, files=files))
     read = await container.exec(["sh", "-c", 'cat "$ONE" && cat "$TWO"'], output_limit=1 << 20)
     assert read.stdout == b"".join(files.values())
 
