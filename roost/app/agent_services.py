@@ -93,7 +93,7 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
         workspace=WorkspaceService(repository, runtimes, environment.get_values),
         tasks=TaskService(runtimes),
         devices=DeviceService(runtimes),
-        runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.setup, lifecycle.restart),
+        runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=LogService(repository, runtimes, _log_masks(core, repository, environment, channels)),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
     )

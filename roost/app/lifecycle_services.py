@@ -7,7 +7,7 @@ from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.delete import DeleteWorkflow
 from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.gateway import Equip, GatewayStarter, Origin
+from roost.agents.lifecycle.gateway import GatewayStarter, LoadStartupInputs, Origin
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities
 from roost.agents.lifecycle.reconcile import AgentReconciler
@@ -53,7 +53,7 @@ def build_lifecycle_services(
     channels: ChannelRepository,
     channel_validator: ChannelValidator,
     origin: Origin,
-    startup_inputs: Equip,
+    startup_inputs: LoadStartupInputs,
     prepare_version: Prepare,
     limits: ContainerLimits,
     trust: TrustedAuthorities,
@@ -63,12 +63,12 @@ def build_lifecycle_services(
     """Build the workflows and register their operations."""
     starter = GatewayStarter(repository, runtimes, origin, startup_inputs)
     versions = VersionService(repository, runtimes, prepare_version)
-    scripts = ScriptService(db, operations, repository, runtimes, origin, startup_inputs, build_seconds)
+    scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
     details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts)
     start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays)
-    operations.handle(model.START, start)
+    operations.handle(model.START, start.handle)
     operations.handle(model.UPDATE, update.handle)
     operations.handle(OPERATION_KIND, scripts.handle)
     operations.handle(model.DELETE, delete.handle, retries=10)
@@ -84,7 +84,5 @@ def build_lifecycle_services(
         start=start,
         update=update,
         delete=delete,
-        reconciler=AgentReconciler(
-            db, operations, repository, runtimes, runtime, relays, starter, every=reconcile_seconds
-        ),
+        reconciler=AgentReconciler(db, repository, runtimes, runtime, relays, starter, interval=reconcile_seconds),
     )

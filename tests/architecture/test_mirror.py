@@ -20,7 +20,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
-    "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # stories, told over HTTP
+    "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
     "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it
     "roost/agents/channels/*.py": "tests/contract/test_channels.py",

@@ -52,7 +52,7 @@ def test_rooms_import_lower_rooms() -> None:
 def test_slices_import_lower_ranks() -> None:
     fail_with(
         f"{found.place}: {here} (rank {RANKS.get(here)}) imports {there} (rank {RANKS.get(there)}); a slice imports "
-        "lower ranks only. A story that crosses slices belongs in agents/lifecycle, which calls down."
+        "lower ranks only. A workflow that crosses slices belongs in agents/lifecycle, which calls down."
         for found in ours()
         if (here := slice_of(found.module.name))
         and (there := slice_of(found.target))

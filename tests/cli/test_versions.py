@@ -48,9 +48,9 @@ def test_update(ada: FakeServer) -> None:
 
 
 def test_an_update_that_does_not_hold_ends_with_1(ada: FakeServer) -> None:
-    back = {"success": False, "previousVersion": "1.0.0", "newVersion": "1.0.0", "output": "1.1.0 did not hold"}
+    back = {"success": False, "previousVersion": "1.0.0", "newVersion": "1.0.0", "output": "1.1.0 did not work"}
     ada.answers[UPDATE] = (200, back)
     failed = ada.run("update", "Ada")
-    assert (failed.exit_code, failed.stderr.splitlines()[-1]) == (1, "Error: 1.1.0 did not hold")
+    assert (failed.exit_code, failed.stderr.splitlines()[-1]) == (1, "Error: 1.1.0 did not work")
     as_json = ada.run("update", "Ada", "-o", "json")
     assert (as_json.exit_code, json.loads(as_json.stdout)) == (1, back)

@@ -69,7 +69,7 @@ async def test_an_update_that_does_not_hold(agent: httpx.AsyncClient) -> None:
     await _remember(agent)
     told = (await agent.post("/v0/update", json={"tag": BROKEN})).json()
     assert (told["success"], told["previousVersion"], told["newVersion"]) == (False, "1.0.0", "1.0.0")
-    assert told["output"].startswith(f"{BROKEN} did not hold: The gateway exited with code 3")
+    assert told["output"].startswith(f"{BROKEN} did not work: The gateway exited with code 3")
     record = await _record(agent)
     assert (record["agentVersion"], record["status"], record["statusReason"]) == ("1.0.0", "running", None)
     assert await _remembered(agent) == "kept"

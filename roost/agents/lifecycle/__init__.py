@@ -1,1 +1,1 @@
-"""Stories that cross rooms: launch, restart, teardown, detail, and the reconciler that keeps them true."""
+"""Workflows that cross slices: launch, start, restart, update, delete, and the reconciler."""

@@ -1,4 +1,4 @@
-"""The agents' table of the contract, and the gateway token."""
+"""Agents and their gateway tokens over HTTP (contract, Agents)."""
 
 from typing import Annotated
 
@@ -17,19 +17,19 @@ from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, Read
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.web.service_registry import provide_service
 
-Detailing = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
-Launching = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
-Restarting = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
-Updating = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
-Deleting = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
+Details = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
+Launch = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
+Restart = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
+Update = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
+Delete = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
 Engines = Annotated[AgentRuntimes, Depends(provide_service(AgentRuntimes))]
 Tokens = Annotated[GatewayTokens, Depends(provide_service(GatewayTokens))]
 router = APIRouter(prefix="/v0/agents", tags=["agents"])
 
 
 @router.get("")
-async def list_agents(caller: ServiceCaller, details: Detailing) -> schemas.AgentList:
-    """The tenant's agents, newest first."""
+async def list_agents(caller: ServiceCaller, details: Details) -> schemas.AgentList:
+    """List the tenant's agents, newest first."""
     return await details.list(caller)
 
 
@@ -40,62 +40,63 @@ async def list_agents(caller: ServiceCaller, details: Detailing) -> schemas.Agen
     response_model=schemas.CreateAgentResponse,
 )
 async def create_agent(
-    caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launching, details: Detailing
+    caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launch, details: Details
 ) -> schemas.CreateAgentResponse | JSONResponse:
-    """Create an agent. Answers when its gateway answers; one that does not start is listed and can be restarted."""
+    """Create an agent and wait until its gateway answers; one that fails to start is listed and can be restarted."""
     try:
-        agent = await launch.create(caller, body.order())
+        agent = await launch.create(caller, body.to_create_agent())
     except AgentStartFailed as failure:
-        answer = schemas.StartFailureResponse(error=failure.message, agent=await details.record(caller, failure.agent))
-        return JSONResponse(answer.model_dump(mode="json", by_alias=True), 500)
-    return schemas.CreateAgentResponse(agent=await details.record(caller, agent))
+        agent_record = await details.get_record(caller, failure.agent)
+        response = schemas.StartFailureResponse(error=failure.message, agent=agent_record)
+        return JSONResponse(response.model_dump(mode="json", by_alias=True), 500)
+    return schemas.CreateAgentResponse(agent=await details.get_record(caller, agent))
 
 
 @router.get("/engines")
-async def list_engines(_: ServiceCaller, reach: Engines) -> schemas.EngineList:
-    """The engines that are installed here, the default first."""
+async def list_engines(_: ServiceCaller, runtimes: Engines) -> schemas.EngineList:
+    """List the installed engines, the default first."""
     return schemas.EngineList(
-        engines=[schemas.EngineRecord(id=engine.id, label=engine.label) for engine in reach.list_engines()]
+        engines=[schemas.EngineRecord(id=engine.id, label=engine.label) for engine in runtimes.list_engines()]
     )
 
 
 @router.get("/{agentId}")
-async def show_agent(caller: ReaderCaller, agent_id: AgentId, details: Detailing) -> schemas.AgentDetail:
-    """One agent, with what is true of its gateway process now."""
-    return await details.show(caller, agent_id)
+async def show_agent(caller: ReaderCaller, agent_id: AgentId, details: Details) -> schemas.AgentDetail:
+    """Return an agent and the current state of its gateway process."""
+    return await details.get_detail(caller, agent_id)
 
 
 @router.delete("/{agentId}")
-async def delete_agent(_: OwnerCaller, agent_id: AgentId, teardown: Deleting) -> schemas.ActionResponse:
+async def delete_agent(_: OwnerCaller, agent_id: AgentId, delete: Delete) -> schemas.ActionResponse:
     """Delete an agent with its container and files."""
-    await teardown.delete(agent_id)
+    await delete.delete(agent_id)
     return schemas.ActionResponse(message="Agent deleted")
 
 
 @router.post("/{agentId}/restart")
 async def restart_agent(
-    _: AgentCaller, agent_id: AgentId, restart: Restarting, body: schemas.RestartAgentRequest | None = None
+    _: AgentCaller, agent_id: AgentId, restart: Restart, body: schemas.RestartAgentRequest | None = None
 ) -> schemas.RestartAgentResponse:
-    """Restart the gateway, at another engine version if one is named."""
-    previous = await restart(agent_id, body.wanted if body else None)
+    """Restart the gateway, optionally at another engine version."""
+    previous = await restart(agent_id, body.requested_version if body else None)
     return schemas.RestartAgentResponse(message="Agent restarted", previous_process_id=previous)
 
 
 @router.post("/{agentId}/update")
 async def update_agent(
-    _: AgentCaller, agent_id: AgentId, update: Updating, body: schemas.UpdateAgentRequest | None = None
+    _: AgentCaller, agent_id: AgentId, update: Update, body: schemas.UpdateAgentRequest | None = None
 ) -> schemas.UpdateAgentResponse:
-    """Update the agent's engine. Without success the agent runs on as it was, and `output` says why."""
-    return schemas.updated(await update(agent_id, body.tag if body else None))
+    """Update the agent's engine. If that fails, the agent keeps its version and state, and `output` says why."""
+    return schemas.UpdateAgentResponse(**vars(await update(agent_id, body.tag if body else None)))
 
 
 @router.get("/{agentId}/gateway-token")
-async def read_token(_: OwnerCaller, agent_id: AgentId, gateways: Tokens) -> schemas.GatewayTokenRecord:
-    """The current gateway token."""
-    return schemas.token(await gateways.read(agent_id))
+async def read_token(_: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
+    """Return the current gateway token."""
+    return schemas.token_record(await tokens.read(agent_id))
 
 
 @router.post("/{agentId}/gateway-token/rotate")
-async def rotate_token(_: OwnerCaller, agent_id: AgentId, gateways: Tokens) -> schemas.GatewayTokenRecord:
-    """A new gateway token; the old one is refused at once and what it held open is closed."""
-    return schemas.token(await gateways.rotate(agent_id))
+async def rotate_token(_: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
+    """Replace the gateway token; the old one is rejected at once, and its open connections are closed."""
+    return schemas.token_record(await tokens.rotate(agent_id))

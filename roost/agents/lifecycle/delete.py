@@ -1,4 +1,4 @@
-"""Teardown: an agent is hidden and its token dead at once; container and files follow, whatever crashes in between."""
+"""Deletion: hides the agent and revokes its token at once; an operation removes container and files."""
 
 import contextlib
 from typing import Any
@@ -18,7 +18,7 @@ from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import ClaimedOperation, OperationState, OperationWorker
 
-_DEADLINE = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 class DeleteWorkflow:
@@ -26,43 +26,42 @@ class DeleteWorkflow:
         self,
         db: Database,
         queue: OperationWorker,
-        roster: AgentRepository,
-        gateways: GatewayTokens,
+        agents: AgentRepository,
+        tokens: GatewayTokens,
         runtime: Runtime,
         relays: AgentRelays,
     ) -> None:
         self._db = db
         self._queue = queue
-        self._roster = roster
-        self._gateways = gateways
+        self._agents = agents
+        self._tokens = tokens
         self._runtime = runtime
         self._relays = relays
 
     async def delete(self, agent_id: str) -> None:
-        """Returns when nothing is left of the agent. Raises AgentNotFound, DeleteFailed."""
+        """Delete an agent and return when nothing is left of it. Raises AgentNotFound, AgentDeleteFailed."""
 
-        def dismiss(connection: Connection) -> str:
-            self._roster.mark_deleted(connection, agent_id)
-            self._gateways.revoke(connection, agent_id)
+        def mark_deleted(connection: Connection) -> str:
+            self._agents.mark_deleted(connection, agent_id)
+            self._tokens.revoke(connection, agent_id)
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id).id
 
-        operation_id = await self._db.write(dismiss)
-        self._gateways.notify_changed(agent_id)
-        self._queue.wake()
-        with contextlib.suppress(Problem):  # what does not end is the operation's to deal with, and to tell of
-            await self._runtime.stop(agent_id, grace=0)  # a start under way gives up at once
-        operation = await self._queue.wait(operation_id, timeout=_DEADLINE)
+        operation_id = await self._db.write(mark_deleted)
+        self._tokens.notify_changed(agent_id)
+        with contextlib.suppress(Problem):  # the operation stops it again and reports a failure
+            await self._runtime.stop(agent_id, grace=0)  # aborts a running start at once
+        operation = await self._queue.wait(operation_id, timeout=_TIMEOUT_SECONDS)
         if operation.state is not OperationState.DONE:
             raise AgentDeleteFailed
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
-        """`agent.delete`, idempotent. What does not work now is tried again later."""
+        """Handle `agent.delete`, idempotently; raises ServiceUnavailable for another attempt."""
         await self._relays.close(operation.subject)
         try:
             await self._runtime.delete(operation.subject)
         except Problem as problem:
             raise ServiceUnavailable(problem.message) from problem
-        await operation.guard(lambda connection: self._roster.purge(connection, operation.subject))
+        await operation.guard(lambda connection: self._agents.purge(connection, operation.subject))
         return {}

@@ -1,7 +1,7 @@
-"""One agent as a caller may see it: its record, its address, and what is true of its gateway now."""
+"""Records of agents as a caller may see them, with their URLs and the current state of their gateways."""
 
 from roost.agents.lifecycle import schemas
-from roost.agents.lifecycle.gateway import PROCESS, Origin
+from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, Origin
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
@@ -18,44 +18,44 @@ from roost.identity.gateway_tokens import GatewayTokens
 class AgentDetails:
     def __init__(
         self,
-        roster: AgentRepository,
-        reach: AgentRuntimes,
-        gateways: GatewayTokens,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
+        tokens: GatewayTokens,
         secrets: SecretService,
         origin: Origin,
         scripts: ScriptService,
     ) -> None:
-        self._roster = roster
-        self._reach = reach
-        self._gateways = gateways
+        self._agents = agents
+        self._runtimes = runtimes
+        self._tokens = tokens
         self._secrets = secrets
         self._origin = origin
         self._scripts = scripts
 
     async def list(self, caller: Caller) -> schemas.AgentList:
-        agents = await self._roster.list(caller.tenant_id)
-        records = [schemas.record(agent, self._origin(agent.id)) for agent in agents]
-        return schemas.AgentList(agents=records, agent_limit=await self._roster.get_limit(caller.tenant_id))
+        agents = await self._agents.list(caller.tenant_id)
+        records = [schemas.agent_record(agent, self._origin(agent.id)) for agent in agents]
+        return schemas.AgentList(agents=records, agent_limit=await self._agents.get_limit(caller.tenant_id))
 
-    async def show(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
-        """Raises AgentNotFound."""
-        agent = await self._roster.get(agent_id)
-        status, pid = await self.process(agent)
+    async def get_detail(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
+        """Return all about an agent. Raises AgentNotFound."""
+        agent = await self._agents.get(agent_id)
+        status, pid = await self.get_process(agent)
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent_id))
-        record = schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
-        secrets = [AgentSecretRecord.from_attached(one) for one in await self._secrets.list_attached(agent_id)]
+        record = schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+        secrets = [AgentSecretRecord.from_attached(secret) for secret in await self._secrets.list_attached(agent_id)]
         return schemas.AgentDetail(
             agent=record, process_status=status, process_id=pid, lifecycle=lifecycle, secrets=secrets
         )
 
-    async def record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
+    async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent.id))
-        return schemas.record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+        return schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
-    async def process(self, agent: Agent) -> tuple[str, int | None]:
-        """Return the gateway's state by its warden (`running`, `starting`, `not_running`) and its pid inside."""
+    async def get_process(self, agent: Agent) -> tuple[str, int | None]:
+        """Return the gateway's state (`running`, `starting` or `not_running`) and its pid in the container."""
         try:
-            process = (await self._reach.get_warden(agent.id).processes()).get(PROCESS)
+            process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
         except Problem:
             return "not_running", None
         if process is None or process.state != "running":
@@ -63,7 +63,7 @@ class AgentDetails:
         return "starting" if agent.state is AgentState.STARTING else "running", process.pid
 
     async def _token(self, caller: Caller, agent_id: str) -> Sensitive[str] | None:
-        """The gateway token, for its holder and for an unrestricted service key: clients look for it in the record."""
+        """Return the gateway token for its holder and for unrestricted service keys."""
         if caller.kind is CallerKind.GATEWAY or (caller.kind is CallerKind.SERVICE and not caller.scopes):
-            return await self._gateways.read(agent_id)
+            return await self._tokens.read(agent_id)
         return None

@@ -1,11 +1,11 @@
-"""What can go wrong in an agent's life (contract, Errors)."""
+"""Errors of the workflows (contract, Errors)."""
 
 from roost.agents.registry.model import Agent
 from roost.core.problem import Problem, ProblemKind
 
 
 class AgentStartFailed(Problem):
-    """After create; the response carries the agent, which is listed and can be restarted."""
+    """Created, but not started; the response carries the agent, which is listed and can be restarted."""
 
     kind = ProblemKind.FAILED
     message = "Gateway failed to start"
@@ -26,7 +26,7 @@ class UnknownEngine(Problem):
 
 
 class AgentDeleteFailed(Problem):
-    """The agent is hidden already; what is left of it is removed in the background."""
+    """The agent is hidden, and its remains are removed in the background."""
 
     kind = ProblemKind.FAILED
     message = "Delete failed"

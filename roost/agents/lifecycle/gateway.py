@@ -1,6 +1,6 @@
-"""Brings up the gateway of an agent inside its container, and tells why when it does not come up."""
+"""Starts the gateway of an agent inside its container, and reports why it did not start."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.logs.service import sanitize_output
@@ -20,14 +20,14 @@ from roost.drivers.runtime.warden_client import (
     WardenNotAFile,
 )
 
-PROCESS = "gateway"
+GATEWAY_PROCESS = "gateway"
 _CONFIG_LIMIT = 4 * 1024**2
-_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.2
-_TAIL = 12
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+_LOG_LINES = 12
 
 Origin = Callable[[str], str]
-"""An agent's id to its public origin (`http://{agentId}.agents.localhost:8642`)."""
-Equip = Callable[[Agent], Awaitable[StartupInputs]]
+"""Returns the public origin (`http://{agentId}.agents.localhost:8642`) of an agent by its id."""
+LoadStartupInputs = Callable[[Agent], Awaitable[StartupInputs]]
 
 
 class GatewayFailed(Problem):
@@ -38,86 +38,91 @@ class GatewayFailed(Problem):
 
 
 class GatewayStarter:
-    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, origin: Origin, equip: Equip) -> None:
-        self._roster = roster
-        self._reach = reach
+    def __init__(
+        self, agents: AgentRepository, runtimes: AgentRuntimes, origin: Origin, load_inputs: LoadStartupInputs
+    ) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
         self._origin = origin
-        self._equip = equip
+        self._load_inputs = load_inputs
 
     async def start(self, agent: Agent) -> None:
-        """(Re)start the gateway and return once it answers. The container must be running. Raises GatewayFailed."""
-        engine, warden = self._reach.get_engine(agent.engine), self._reach.get_warden(agent.id)
-        await warden.stop(PROCESS)
-        equipment = await self._equip(agent)
-        setup = await self._setup(agent, equipment)
+        """(Re)start the gateway in the running container and return once it answers. Raises GatewayFailed."""
+        engine, warden = self._runtimes.get_engine(agent.engine), self._runtimes.get_warden(agent.id)
+        await warden.stop(GATEWAY_PROCESS)
+        inputs = await self._load_inputs(agent)
+        setup = await self._build_setup(agent, inputs)
         plan = engine.plan(agent.engine_version, setup)
         for path, content in plan.files.items():
             await warden.write(path, content, root="home", mode=0o600)
-        given = {name: value.reveal() for name, value in equipment.environment.items()}
-        await warden.start(PROCESS, plan.argv, env={**given, **plan.env})
-        await self._until_ready(engine, warden, _mask(equipment))
-        await equipment.taken()
+        environment = {name: value.reveal() for name, value in inputs.environment.items()}
+        await warden.start(GATEWAY_PROCESS, plan.argv, env={**environment, **plan.env})
+        await self._wait_until_ready(engine, warden, _secret_mask(inputs))
+        await inputs.on_ready()
 
-    async def setup(self, agent: Agent) -> GatewaySetup:
-        """What the gateway would be started with now. The container must be running."""
-        return await self._setup(agent, await self._equip(agent))
+    async def get_setup(self, agent: Agent) -> GatewaySetup:
+        """Return the setup that a start would use now. The container must be running."""
+        return await self._build_setup(agent, await self._load_inputs(agent))
 
     async def is_up(self, agent: Agent) -> bool:
-        """Whether the agent's gateway runs and answers now. Never raises for an agent that is down."""
-        warden = self._reach.get_warden(agent.id)
+        """Return whether the agent's gateway runs and answers now; never raises for an agent that is down."""
+        warden = self._runtimes.get_warden(agent.id)
         try:
-            process = (await warden.processes()).get(PROCESS)
-            return process is not None and await self._reach.get_engine(agent.engine).ready(warden.dial)
+            process = (await warden.processes()).get(GATEWAY_PROCESS)
+            return process is not None and await self._runtimes.get_engine(agent.engine).ready(warden.dial)
         except Problem:
             return False
 
-    async def _setup(self, agent: Agent, equipment: StartupInputs) -> GatewaySetup:
-        engine, warden = self._reach.get_engine(agent.engine), self._reach.get_warden(agent.id)
+    async def _build_setup(self, agent: Agent, inputs: StartupInputs) -> GatewaySetup:
+        engine, warden = self._runtimes.get_engine(agent.engine), self._runtimes.get_warden(agent.id)
         return GatewaySetup(
             agent_id=agent.id,
             name=agent.profile.name,
             origin=self._origin(agent.id),
-            token=await self._roster.get_internal_token(agent.id),
+            token=await self._agents.get_internal_token(agent.id),
             model_url=MODEL_URL,
-            models=equipment.models,
-            all_models=equipment.all_models,
+            models=inputs.models,
+            all_models=inputs.all_models,
             proxy_url=PROXY_URL,
-            channels=equipment.channels,
-            existing={path: content for path in engine.reads if (content := await _existing(warden, path)) is not None},
+            channels=inputs.channels,
+            existing={
+                path: content for path in engine.reads if (content := await _read_file(warden, path)) is not None
+            },
         )
 
-    async def _until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
-        deadline, backoff = clock.monotonic_seconds() + engine.start_deadline, Backoff(_FIRST_WAIT, _LONGEST_WAIT)
+    async def _wait_until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
+        deadline, backoff = clock.monotonic_seconds() + engine.start_deadline, Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while clock.monotonic_seconds() < deadline:
             if await engine.ready(warden.dial):
                 return
-            process = (await warden.processes()).get(PROCESS)
+            process = (await warden.processes()).get(GATEWAY_PROCESS)
             if process is None or process.restarts or process.state == "exited":
-                code = None if process is None else process.exit_code
-                await warden.stop(PROCESS)
-                raise GatewayFailed(await _with_logs(f"The gateway exited with code {code}", warden, mask))
+                message = f"The gateway exited with code {None if process is None else process.exit_code}"
+                break
             await backoff.pause()
-        await warden.stop(PROCESS)
-        raise GatewayFailed(
-            await _with_logs(f"The gateway did not answer within {engine.start_deadline:.0f} s", warden, mask)
-        )
+        else:
+            message = f"The gateway did not answer within {engine.start_deadline:.0f} s"
+        await warden.stop(GATEWAY_PROCESS)
+        raise GatewayFailed(await _append_logs(message, warden, mask))
 
 
-async def _existing(warden: WardenClient, path: str) -> bytes | None:
-    """A file that the last run left; whatever else an agent put in its place counts as absent."""
+async def _read_file(warden: WardenClient, path: str) -> bytes | None:
+    """Return a configuration file of the last run, or None if the agent put anything but a readable file there."""
     try:
         return await warden.read(path, root="home", limit=_CONFIG_LIMIT)
     except (WardenFileNotFound, WardenNotAFile, WardenFileTooLarge, PathRefused):
         return None
 
 
-def _mask(equipment: StartupInputs) -> SecretMask:
-    """What a gateway was given is for it alone, and it may print all of it."""
-    tokens = [token for one in equipment.channels.values() for token in (one.bot_token, one.app_token) if token]
-    return SecretMask([*equipment.environment.values(), *tokens])
+def _secret_mask(inputs: StartupInputs) -> SecretMask:
+    """Return a mask for all secret inputs, because the gateway may print any of them."""
+    tokens = [
+        token for channel in inputs.channels.values() for token in (channel.bot_token, channel.app_token) if token
+    ]
+    return SecretMask([*inputs.environment.values(), *tokens])
 
 
-async def _with_logs(what: str, warden: WardenClient, mask: SecretMask) -> str:
-    last = (await warden.logs(source=PROCESS, limit=_TAIL))[-_TAIL:]
-    lines: Sequence[str] = [sanitize_output(mask(line.text)) for line in last]
-    return "\n".join([f"{what}. Its last lines:", *lines]) if lines else f"{what}, and wrote nothing."
+async def _append_logs(message: str, warden: WardenClient, mask: SecretMask) -> str:
+    logs = (await warden.logs(source=GATEWAY_PROCESS, limit=_LOG_LINES))[-_LOG_LINES:]
+    lines = [sanitize_output(mask(line.text)) for line in logs]
+    return "\n".join([f"{message}. Its last lines:", *lines]) if lines else f"{message}, and wrote nothing."

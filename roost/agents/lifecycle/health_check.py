@@ -1,4 +1,4 @@
-"""Whether a new version holds: its gateway says of itself that it is that version, and well."""
+"""Health check of a new version: its gateway must report that version, and that it is healthy."""
 
 from roost.core import clock
 from roost.core.periodic import Backoff
@@ -6,18 +6,18 @@ from roost.core.problem import Problem, ProblemKind
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, Engine
 
-_SECONDS = 20.0
-_WAIT = 0.5
+_TIMEOUT_SECONDS = 20.0
+_PAUSE_SECONDS = 0.5
 
 
 class GatewayUnhealthy(Problem):
     kind = ProblemKind.FAILED
-    message = "The gateway does not say that it is well"
+    message = "The gateway did not report that it is healthy"
 
 
-async def until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
-    """Returns once the gateway tells its health as that version. Raises GatewayUnhealthy."""
-    deadline, backoff = clock.monotonic_seconds() + _SECONDS, Backoff(_WAIT)
+async def wait_until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
+    """Return once the gateway reports to be healthy at that version. Raises GatewayUnhealthy."""
+    deadline, backoff = clock.monotonic_seconds() + _TIMEOUT_SECONDS, Backoff(_PAUSE_SECONDS)
     while True:
         try:
             health = await engine.health(dial, token)
@@ -27,5 +27,5 @@ async def until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], versi
             await backoff.pause()
             continue
         if health.version != version:
-            raise GatewayUnhealthy(f"The gateway says that it is version {health.version[:64]!a}")
+            raise GatewayUnhealthy(f"The gateway reports version {health.version[:64]!a}")
         return

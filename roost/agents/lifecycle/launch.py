@@ -1,4 +1,4 @@
-"""Launch: a new agent's row, tokens and start in one transaction, answered when its gateway answers."""
+"""Launch: creates a new agent's row, tokens and start operation in one transaction, and waits for its gateway."""
 
 from sqlalchemy import Connection
 
@@ -6,10 +6,7 @@ from roost import work
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
-from roost.agents.lifecycle.errors import (
-    AgentStartFailed,
-    UnknownEngine,
-)
+from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
@@ -28,52 +25,51 @@ class LaunchWorkflow:
         self,
         db: Database,
         queue: OperationWorker,
-        roster: AgentRepository,
-        gateways: GatewayTokens,
-        reach: AgentRuntimes,
+        agents: AgentRepository,
+        tokens: GatewayTokens,
+        runtimes: AgentRuntimes,
         secrets: SecretService,
-        intake: ChannelValidator,
-        book: ChannelRepository,
+        channel_validator: ChannelValidator,
+        channels: ChannelRepository,
     ) -> None:
         self._db = db
         self._queue = queue
-        self._roster = roster
-        self._gateways = gateways
-        self._reach = reach
+        self._agents = agents
+        self._tokens = tokens
+        self._runtimes = runtimes
         self._secrets = secrets
-        self._intake = intake
-        self._book = book
+        self._channel_validator = channel_validator
+        self._channels = channels
 
-    async def create(self, caller: Caller, order: CreateAgent) -> Agent:
-        """The running agent.
+    async def create(self, caller: Caller, request: CreateAgent) -> Agent:
+        """Create an agent and return it once it runs.
 
-        Raises InvalidInput and its subclasses, AgentLimitReached, EngineNotInstalled, UnknownSecret,
-        ConflictingSecrets, TokenRejected, TokenInUse, and AgentStartFailed with the agent in `agent` when the gateway
-        did not start.
+        Raises UnknownEngine, EngineNotInstalled, AgentLimitReached, the errors of `ChannelValidator.validate_all`,
+        `SecretService.attach_in_transaction` and `ChannelRepository.save_in_transaction`, and AgentStartFailed with
+        the agent if the gateway did not start.
         """
-        engine = self._engine(order.engine)
+        engine = self._select_engine(request.engine)
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
-        channels = await self._intake.validate_all(order.channels, plan, engine, version)
+        channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
-            agent = self._roster.create(connection, caller.tenant_id, order.profile, engine.id, version)
-            self._gateways.mint(connection, agent.id, caller.tenant_id)
-            self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, order.secret_ids)
-            self._book.save_in_transaction(connection, agent.id, channels)
+            agent = self._agents.create(connection, caller.tenant_id, request.profile, engine.id, version)
+            self._tokens.mint(connection, agent.id, caller.tenant_id)
+            self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
+            self._channels.save_in_transaction(connection, agent.id, channels)
             return agent, work.add_operation(connection, model.START, agent.id).id
 
         agent, operation_id = await self._db.write(add)
-        self._queue.wake()
         operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
-        agent = await self._roster.get(agent.id)
+        agent = await self._agents.get(agent.id)
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
 
-    def _engine(self, engine_id: str | None) -> Engine:
-        offered = self._reach.list_engines()
+    def _select_engine(self, engine_id: str | None) -> Engine:
+        offered = self._runtimes.list_engines()
         if not offered:
             raise EngineNotInstalled
         if engine_id is None:

@@ -1,10 +1,10 @@
-"""What the stories pass around: the order for a new agent, its container, and the outside world that they need."""
+"""Data of the workflows: requests and results, an agent's container, and what leads out of it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from roost.agents.channels.model import ChannelRequest as ChannelOrder
+from roost.agents.channels.model import ChannelRequest
 from roost.agents.registry.model import AgentProfile
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
@@ -21,13 +21,12 @@ PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 START = "agent.start"
 DELETE = "agent.delete"
 UPDATE = "agent.update"
-FRESH_CONTAINER = {"box": True}
 START_GRACE = 30.0
-"""Seconds that a start may take beyond the engine's own deadline: for its turn, its container, its end."""
+"""Seconds that a start may take beyond the engine's deadline: time in the queue, and for the container."""
 
 
 class AgentRelays(Protocol):
-    """The sockets that lead out of a container: open before it starts, closed when it is gone."""
+    """Sockets that lead out of a container: opened before it starts, closed when it is gone."""
 
     async def open(self, agent_id: str) -> None: ...
     async def close(self, agent_id: str) -> None: ...
@@ -35,45 +34,46 @@ class AgentRelays(Protocol):
 
 @dataclass(frozen=True)
 class TrustedAuthorities:
-    """Certificate authorities that containers trust beside the system's: files by path, and variables."""
+    """Certificate authorities that containers trust in addition to the system's: files by path, and variables."""
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-async def _nothing() -> None:
-    """What most have to do when a gateway has come up."""
+async def _do_nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True)
 class StartupInputs:
-    """What an agent has, as its gateway gets it at a start.
+    """Models, secrets and channels that an agent's gateway is started with.
 
-    models: the ids that the model gateway serves to it, the default first; `all_models` unless a provider did not tell.
+    models: ids that the model gateway serves to the agent, the default first.
+    all_models: False if a provider did not list its models, so that `models` is incomplete.
     environment: secrets and variables by name.
-    taken: called when the gateway has come up with all this.
+    on_ready: called when the gateway runs with these inputs.
     """
 
     models: Sequence[str]
     all_models: bool = True
     environment: Mapping[str, Sensitive[str]] = field(default_factory=dict[str, Sensitive[str]])
     channels: Mapping[str, ChannelSetup] = field(default_factory=dict[str, ChannelSetup])
-    taken: Callable[[], Awaitable[None]] = _nothing
+    on_ready: Callable[[], Awaitable[None]] = _do_nothing
 
 
 @dataclass(frozen=True)
 class CreateAgent:
-    """What a person asks for when creating an agent."""
+    """Request to create an agent."""
 
     profile: AgentProfile
     engine: str | None = None
     secret_ids: Sequence[str] = ()
-    channels: Mapping[str, ChannelOrder] = field(default_factory=dict[str, ChannelOrder])
+    channels: Mapping[str, ChannelRequest] = field(default_factory=dict[str, ChannelRequest])
 
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """How an update ended: without success the agent runs at the version that it had, with the state that it had."""
+    """Result of an update; without success the agent runs with its previous version and state."""
 
     success: bool
     previous_version: str
@@ -82,8 +82,8 @@ class UpdateResult:
 
 
 def at_version(version: str) -> Mapping[str, object]:
-    """Payload of a start in a new container at that version."""
-    return {**FRESH_CONTAINER, "version": version}
+    """Return the payload of a start in a new container at that version."""
+    return {"version": version}
 
 
 def container_spec(
@@ -97,7 +97,7 @@ def container_spec(
     local = {"NO_PROXY": "127.0.0.1,localhost,::1"}
     both_cases = {name.lower(): value for name, value in (proxies | local).items()}
     base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NO_COLOR": "1"}
-    base["NODE_USE_ENV_PROXY"] = "1"  # Node looks at the variables only when it is told to
+    base["NODE_USE_ENV_PROXY"] = "1"  # Node ignores the proxy variables without it
     return ContainerSpec(
         agent_id=agent_id,
         engine=engine,

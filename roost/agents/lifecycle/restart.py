@@ -1,4 +1,4 @@
-"""Restart: the gateway anew in its container, or, for another engine version, the container as well."""
+"""Restart: a new gateway, and for another engine version a new container."""
 
 from sqlalchemy import Connection
 
@@ -20,57 +20,53 @@ class RestartWorkflow:
         self,
         db: Database,
         queue: OperationWorker,
-        roster: AgentRepository,
-        reach: AgentRuntimes,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         details: AgentDetails,
         versions: VersionService,
     ) -> None:
         self._db = db
         self._details = details
         self._queue = queue
-        self._roster = roster
-        self._reach = reach
+        self._agents = agents
+        self._runtimes = runtimes
         self._versions = versions
 
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
-        """Returns when the gateway answers again, with the pid (in its container) that the last one had.
+        """Restart the agent; return the previous gateway's pid in the container when the new one answers.
 
-        Whoever asks while a restart waits for its turn gets that one: they do not queue up.
+        Requests share a restart that waits in the queue. A missing version is installed first, which takes minutes. If
+        the version does not start, the agent is `failed` at that version.
 
-        A version that is missing here is installed first, which takes minutes. One that does not start leaves the agent
-        failed, at that version.
-
-        Raises AgentNotFound, InvalidVersionName and its kin, RestartFailed.
+        Raises AgentNotFound, AgentRestartFailed, and the errors of `VersionService.require`.
         """
-        agent = await self._roster.get(agent_id)
-        _, previous = await self._details.process(agent)
-        engine = self._reach.get_engine(agent.engine)
-        patience = engine.start_deadline + model.START_GRACE
+        agent = await self._agents.get(agent_id)
+        _, previous = await self._details.get_process(agent)
+        engine = self._runtimes.get_engine(agent.engine)
+        timeout = engine.start_deadline + model.START_GRACE
         if version is not None:
             await self._versions.require(engine, version)
         missing = version not in {None, *engine.installed()}
-        patience += INSTALL_SECONDS if missing else 0.0
+        timeout += INSTALL_SECONDS if missing else 0.0
 
         def enqueue(connection: Connection) -> str:
-            if not missing:  # else the gateway goes on until there is something to restart at
-                self._roster.set_state(connection, agent_id, AgentState.STARTING)
+            if not missing:  # otherwise the gateway keeps running during the install
+                self._agents.set_state(connection, agent_id, AgentState.STARTING)
             return _enqueue(connection, agent, version)
 
         operation_id = await self._db.write(enqueue)
-        self._queue.wake()
-        operation = await self._queue.wait(operation_id, timeout=patience)
-        await self._roster.get(agent_id)  # it may have been deleted meanwhile
+        operation = await self._queue.wait(operation_id, timeout)
+        await self._agents.get(agent_id)  # raises if it was deleted meanwhile
         if operation.state is not OperationState.DONE:
             raise AgentRestartFailed
         return previous
 
 
 def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
-    here = version == agent.engine_version and not work.is_subject_busy(
-        connection, agent.id
-    )  # what is under way may leave it
-    payload = None if version is None or here else model.at_version(version)
-    for other in work.list_waiting_operations(connection, model.START, agent.id):
-        if payload in (None, other.payload):
-            return other.id
+    # An unfinished operation may still change the version.
+    unchanged = version == agent.engine_version and not work.is_subject_busy(connection, agent.id)
+    payload = None if version is None or unchanged else model.at_version(version)
+    for waiting in work.list_waiting_operations(connection, model.START, agent.id):
+        if payload in (None, waiting.payload):
+            return waiting.id
     return work.add_operation(connection, model.START, agent.id, payload).id

@@ -1,4 +1,4 @@
-"""Shapes of the agents' table of the contract; what it leaves open follows the reference service's clients."""
+"""Requests and responses of agents (contract, Agents); details that it leaves open follow existing clients."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 from pydantic import Field, model_validator
 
 from roost.agents.channels.schemas import ChannelConfiguration
-from roost.agents.lifecycle.model import CreateAgent, UpdateResult
+from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
@@ -35,27 +35,27 @@ class CreateAgentRequest(ApiSchema):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_skills(cls, body: object) -> object:
-        """Refuse a field that is not built yet: ignoring it would create an agent without its skills."""
+    def _reject_skills(cls, body: object) -> object:
+        """Reject a field that is not supported yet: ignoring it would create an agent without its skills."""
         if isinstance(body, dict) and cast("dict[str, object]", body).get("skillCids"):
             raise ValueError("skillCids is not supported by this version")
         return cast("object", body)
 
-    def order(self) -> CreateAgent:
-        """Raises InvalidName."""
+    def to_create_agent(self) -> CreateAgent:
+        """Return the validated request. Raises InvalidAgentName."""
         profile = AgentProfile(validate_agent_name(self.name), self.description, self.vibe, self.emoji)
         channels = {name: channel.to_request() for name, channel in self.channels.items()}
         return CreateAgent(profile, self.engine, self.secret_ids, channels)
 
 
 class RestartAgentRequest(ApiSchema):
-    """The contract does not name the version's field: the record's own name and the short one are taken."""
+    """Request to restart; the contract does not name the version's field, so two names are accepted."""
 
     version: Annotated[Text, Field(max_length=64)] | None = None
     agent_version: Annotated[Text, Field(max_length=64)] | None = None
 
     @property
-    def wanted(self) -> str | None:
+    def requested_version(self) -> str | None:
         return self.version or self.agent_version
 
 
@@ -73,12 +73,12 @@ class UpdateAgentResponse(ApiSchema):
 
 
 class AgentRecord(AgentFields):
-    """`gatewayToken` is there only for callers who may read it anyway, and never in lists."""
+    """Record of an agent; lists have neither `gatewayToken`, which few callers may read, nor `lifecycleJson`."""
 
     status_reason: str | None
     gateway_token: str | None = None
     lifecycle_json: str | None = None
-    """The scripts as a text, as clients of the reference service look for it; never in lists."""
+    """The scripts as JSON text, for clients of the reference service."""
 
 
 class AgentList(ApiSchema):
@@ -93,7 +93,7 @@ class CreateAgentResponse(ApiSchema):
 
 
 class StartFailureResponse(ApiSchema):
-    """500 after create (contract: "response carries the agent body")."""
+    """Response 500 after create (contract: "response carries the agent body")."""
 
     error: str
     agent: AgentRecord
@@ -129,13 +129,13 @@ class EngineList(ApiSchema):
 
 
 class GatewayTokenRecord(ApiSchema):
-    """The same value twice: `token` as in the platform's answers, `gatewayToken` as in the agent record."""
+    """The token under two names: `token` as in the platform's responses, `gatewayToken` as in the agent record."""
 
     token: str
     gateway_token: str
 
 
-def record(
+def agent_record(
     agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: ScriptListRecord | None = None
 ) -> AgentRecord:
     return AgentRecord.from_agent(
@@ -147,9 +147,5 @@ def record(
     )
 
 
-def token(value: Sensitive[str]) -> GatewayTokenRecord:
-    return GatewayTokenRecord(token=value.reveal(), gateway_token=value.reveal())
-
-
-def updated(update: UpdateResult) -> UpdateAgentResponse:
-    return UpdateAgentResponse(**vars(update))
+def token_record(token: Sensitive[str]) -> GatewayTokenRecord:
+    return GatewayTokenRecord(token=token.reveal(), gateway_token=token.reveal())

@@ -23,87 +23,85 @@ _log = log.get_logger("lifecycle")
 
 
 class StartWorkflow:
-    """Handles `agent.start`; the payload is None or from `model.at_version`."""
-
     def __init__(
         self,
-        roster: AgentRepository,
-        reach: AgentRuntimes,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         runtime: Runtime,
         relays: AgentRelays,
-        gateways: GatewayStarter,
+        starter: GatewayStarter,
         versions: VersionService,
         scripts: ScriptService,
         limits: ContainerLimits,
         trust: TrustedAuthorities,
     ) -> None:
-        self._roster = roster
-        self._reach = reach
+        self._agents = agents
+        self._runtimes = runtimes
         self._runtime = runtime
         self._relays = relays
-        self._gateways = gateways
+        self._starter = starter
         self._versions = versions
         self._scripts = scripts
         self._limits = limits
         self._trust = trust
 
-    async def __call__(self, operation: ClaimedOperation) -> dict[str, Any]:
-        """Idempotent: can be cut off anywhere and run again."""
+    async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
+        """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
         try:
-            agent = await self._roster.get(operation.subject)
-        except AgentNotFound:  # it was deleted before its turn came
+            agent = await self._agents.get(operation.subject)
+        except AgentNotFound:  # deleted while the operation waited
             return {}
-        asked: dict[str, Any] = operation.payload or {}
-        agent = await self._at(operation, agent, asked.get("version", agent.engine_version))
+        payload: dict[str, Any] = operation.payload or {}
+        agent = await self._switch_version(operation, agent, payload.get("version", agent.engine_version))
         try:
-            await self.bring_up(agent, fresh_container="box" in asked)
+            await self.start_agent(agent, new_container=bool(payload))
         except Exception as error:
             reason = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, reason=reason)
             await operation.guard(
-                lambda connection: self._roster.set_state(connection, agent.id, AgentState.FAILED, reason)
+                lambda connection: self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
             )
             raise
-        await operation.guard(lambda connection: self.arrived(connection, agent.id))
+        await operation.guard(lambda connection: self.mark_running(connection, agent.id))
         _log.info("agent.started", agent=agent.id, engine=agent.engine, version=agent.engine_version)
         return {}
 
-    async def bring_up(self, agent: Agent, *, fresh_container: bool) -> None:
-        """Container and gateway, from whatever state they are in. Returns when the gateway answers."""
-        await self.open(agent, fresh=fresh_container)
-        await self._gateways.start(agent)
+    async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
+        """Start the container and the gateway from any state; return when the gateway answers."""
+        await self.start_container(agent, new_container=new_container)
+        await self._starter.start(agent)
 
-    async def open(self, agent: Agent, *, fresh: bool) -> None:
-        """The container alone; one that runs stays as it is unless it is to be fresh."""
-        engine = self._reach.get_engine(agent.engine).require(agent.engine_version)
-        if fresh:
+    async def start_container(self, agent: Agent, *, new_container: bool) -> None:
+        """Start the container without the gateway; keep a running one unless `new_container`."""
+        engine = self._runtimes.get_engine(agent.engine).require(agent.engine_version)
+        if new_container:
             await self._runtime.stop(agent.id)
         await self._relays.open(agent.id)
         await self._runtime.start(container_spec(agent.id, engine, self._limits, self._trust))
 
-    def arrived(self, connection: Connection, agent_id: str) -> None:
-        """The agent's gateway answers: it is running, and its scripts are next."""
-        if self._roster.set_state(connection, agent_id, AgentState.RUNNING):
+    def mark_running(self, connection: Connection, agent_id: str) -> None:
+        """Set the state `running` once the gateway answers, and enqueue the agent's scripts."""
+        if self._agents.set_state(connection, agent_id, AgentState.RUNNING):
             self._scripts.enqueue(connection, agent_id)
 
-    async def _at(self, operation: ClaimedOperation, agent: Agent, version: str) -> Agent:
-        """The agent at that version, which is installed when it is missing; until then nothing changes for the agent.
+    async def _switch_version(self, operation: ClaimedOperation, agent: Agent, version: str) -> Agent:
+        """Install the version if it is missing, then record it; return the agent at that version.
 
-        Raises NotInstalled.
+        Raises VersionInstallFailed; the agent keeps its version then.
         """
         if version == agent.engine_version:
             return agent
         try:
-            await self._versions.install(self._reach.get_engine(agent.engine), version)
+            await self._versions.install(self._runtimes.get_engine(agent.engine), version)
         except VersionInstallFailed as problem:
-            up, reason = await self._gateways.is_up(agent), problem.message
+            up, reason = await self._starter.is_up(agent), problem.message
             to = (AgentState.RUNNING, None) if up else (AgentState.FAILED, reason)
-            await operation.guard(lambda connection: self._roster.set_state(connection, agent.id, *to))
+            await operation.guard(lambda connection: self._agents.set_state(connection, agent.id, *to))
             raise
 
         def change(connection: Connection) -> None:
-            self._roster.set_version(connection, agent.id, version)
-            self._roster.set_state(connection, agent.id, AgentState.STARTING)
+            self._agents.set_version(connection, agent.id, version)
+            self._agents.set_state(connection, agent.id, AgentState.STARTING)
 
         await operation.guard(change)
         return replace(agent, engine_version=version)

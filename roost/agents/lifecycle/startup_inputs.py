@@ -1,4 +1,4 @@
-"""Equip: gathers from the rooms what belongs to an agent and has to reach its gateway at a start."""
+"""Collects the models, secrets and channels that an agent's gateway is started with."""
 
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.lifecycle.model import StartupInputs
@@ -15,11 +15,11 @@ class StartupInputCollector:
 
     async def __call__(self, agent: Agent) -> StartupInputs:
         offer = await self._models.get_offer(agent.id)
-        given = await self._secrets.get_environment(agent.id)
+        environment = await self._secrets.get_environment(agent.id)
         return StartupInputs(
             models=offer.ids,
             all_models=offer.complete,
-            environment=given.values,
+            environment=environment.values,
             channels=await self._channels.get_setups(agent.id),
-            taken=lambda: self._secrets.mark_synced(agent.id, given),
+            on_ready=lambda: self._secrets.mark_synced(agent.id, environment),
         )

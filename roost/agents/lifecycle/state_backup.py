@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.runtime.warden_client import WardenClient
 
-SECONDS = 600.0
+TIMEOUT_SECONDS = 600.0
 _NO_SPACE, _GONE = 3, 4
 
 _SAVE = f"""set -eu
@@ -48,33 +48,35 @@ done
 
 
 class StateBackupFailed(Problem):
-    """The state could not be put aside, or not be put back."""
+    """The state could not be saved or restored."""
 
     kind = ProblemKind.FAILED
-    message = "What the gateway remembers could not be copied"
+    message = "The gateway's state could not be copied"
 
 
-async def save(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Put `folders` of the home aside under a name; what was put aside before is dropped. Raises StateBackupFailed.
+async def save_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
+    """Copy `folders` of the home under a name, and delete earlier copies. Raises StateBackupFailed.
 
-    Can be done again after it was cut off, as long as the folders have not changed.
+    Can be repeated after an interruption, as long as the folders have not changed.
     """
     code = await _run(warden, _SAVE, name, folders)
     if code == _NO_SPACE:
-        raise StateBackupFailed("There is not enough space to copy what the gateway remembers")
+        raise StateBackupFailed("There is not enough space to copy the gateway's state")
     if code:
         raise StateBackupFailed
 
 
-async def restore(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Put back what was put aside; it stays aside as well, so this too can be done again. Raises StateBackupFailed."""
+async def restore_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
+    """Restore the folders and keep the copy, so that this can be repeated. Raises StateBackupFailed."""
     code = await _run(warden, _RESTORE, name, folders)
     if code == _GONE:
-        raise StateBackupFailed("The copy of what the gateway remembered is gone")
+        raise StateBackupFailed("The copy of the gateway's state is gone")
     if code:
         raise StateBackupFailed
 
 
 async def _run(warden: WardenClient, script: str, name: str, folders: Sequence[str]) -> int:
-    done = await warden.exec(["/bin/sh", "-c", script, "saved", name, *folders], timeout=SECONDS, output_limit=4096)
-    return done.exit_code
+    result = await warden.exec(
+        ["/bin/sh", "-c", script, "saved", name, *folders], timeout=TIMEOUT_SECONDS, output_limit=4096
+    )
+    return result.exit_code

@@ -1,4 +1,4 @@
-"""Certificate authorities that agents' programs trust: the system's, and those that the operator adds."""
+"""Certificate authorities that agents' programs trust: those of the system and those that the operator adds."""
 
 import re
 import ssl
@@ -17,7 +17,7 @@ _SYSTEM = (  # of Debian, Fedora, SUSE and Alpine; the same here and in containe
 )
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 _ENV = {
-    "NODE_EXTRA_CA_CERTS": _ADDED,  # beside those that Node brings; each one costs time at a start
+    "NODE_EXTRA_CA_CERTS": _ADDED,  # in addition to those of Node; each one costs time at a start
     **dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"), _ALL),
 }
 
@@ -27,7 +27,7 @@ class InvalidAuthorities(InvalidInput):
 
 
 def load_authorities(ca_file: Path | None, system: Sequence[Path] = _SYSTEM) -> TrustedAuthorities:
-    """Read the operator's and the system's authorities; none without a `ca_file`. Raises InvalidAuthorities."""
+    """Read the authorities of the operator and the system; none without a `ca_file`. Raises InvalidAuthorities."""
     if ca_file is None:
         return TrustedAuthorities()
     added = _certificates(ca_file)
@@ -40,7 +40,7 @@ def load_authorities(ca_file: Path | None, system: Sequence[Path] = _SYSTEM) -> 
 
 
 def _certificates(path: Path) -> bytes:
-    """Return the certificates alone, without anything else in the file, such as a private key."""
+    """Return only the certificates of the file, which may also hold a private key."""
     try:
         found = _CERTIFICATE.findall(path.read_bytes())
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=b"\n".join(found).decode("ascii"))

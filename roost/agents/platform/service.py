@@ -41,4 +41,4 @@ class AgentSelfService:
     async def get_status(self, agent_id: str) -> tuple[Agent, str, int | None]:
         """Return the agent, and the status and id of its gateway's process. Raises AgentNotFound."""
         agent = await self._agents.get(agent_id)
-        return agent, *await self._details.process(agent)
+        return agent, *await self._details.get_process(agent)

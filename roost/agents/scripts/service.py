@@ -24,7 +24,7 @@ from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import ProcessStatus
-from roost.work import ClaimedOperation, OperationWorker
+from roost.work import ClaimedOperation
 
 Origin = Callable[[str], str]
 
@@ -46,7 +46,6 @@ class ScriptService:
     def __init__(
         self,
         db: Database,
-        queue: OperationWorker,
         agents: AgentRepository,
         runtimes: AgentRuntimes,
         origin: Origin,
@@ -54,7 +53,6 @@ class ScriptService:
         build_seconds: float = model.BUILD_TIMEOUT_SECONDS,
     ) -> None:
         self._db = db
-        self._queue = queue
         self._agents = agents
         self._runtimes = runtimes
         self._origin = origin
@@ -77,7 +75,6 @@ class ScriptService:
         except Problem:
             raise ScriptLaunchFailed from None
         await self._db.write(lambda connection: self.enqueue(connection, agent_id, rebuild=True))
-        self._queue.wake()
 
     def enqueue(self, connection: Connection, agent_id: str, *, rebuild: bool = False) -> None:
         """Enqueue a run in the caller's transaction, unless an equivalent one is waiting."""

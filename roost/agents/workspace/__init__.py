@@ -1,1 +1,1 @@
-"""What a person does in an agent's container: run a command, read a file, upload one."""
+"""Commands, file reads and uploads in an agent's container."""

@@ -16,18 +16,19 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
 @router.post("/console/exec")
 async def run(_: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, workspace: Service) -> schemas.ExecResponse:
     """Run a shell command in the agent's container."""
-    return schemas.command_response(await workspace.run(agent_id, body.command, body.cwd, body.timeout_seconds))
+    result = await workspace.run_command(agent_id, body.command, body.cwd, body.timeout_seconds)
+    return schemas.ExecResponse(**vars(result))
 
 
 @router.get("/files", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
 async def read(_: AgentCaller, agent_id: AgentId, path: Annotated[str, Query()], workspace: Service) -> Response:
     """Return the bytes of a file in the agent's workspace."""
-    return Response(await workspace.read(agent_id, path), media_type="application/octet-stream")
+    return Response(await workspace.read_file(agent_id, path), media_type="application/octet-stream")
 
 
 @router.post("/files/upload")
 async def upload(
     _: AgentCaller, agent_id: AgentId, body: schemas.UploadRequest, workspace: Service
 ) -> schemas.UploadResponse:
-    """Put a file into the `uploads/` folder of the workspace."""
-    return schemas.upload_response(await workspace.upload(agent_id, body.filename, body.content_base64))
+    """Write a file to the `uploads/` folder of the workspace."""
+    return schemas.UploadResponse(**vars(await workspace.upload_file(agent_id, body.filename, body.content_base64)))

@@ -1,4 +1,4 @@
-"""What can go wrong with commands and files (contract, Errors)."""
+"""Errors of commands and files (contract, Errors)."""
 
 from roost.core.problem import Problem, ProblemKind
 

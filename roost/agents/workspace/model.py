@@ -1,4 +1,4 @@
-"""Limits, and what counts as a path, a file name and base64."""
+"""Results and limits of commands and files, and validation of paths, file names and base64."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 @dataclass(frozen=True)
 class CommandResult:
-    """A command that ran. Exit code 124 means that its time was up; `truncated`, that it wrote more than 1 MiB."""
+    """Result of a command. Exit code 124 means that it timed out, `truncated` that an output exceeded 1 MiB."""
 
     stdout: str
     stderr: str
@@ -40,32 +40,32 @@ class UploadedFile:
     size: int
 
 
-def checked_path(path: str) -> str:
-    """Check a path relative to the workspace. Raises InvalidPath.
+def validate_path(path: str) -> str:
+    """Return the path relative to the workspace. Raises InvalidFilePath.
 
-    A leading `/workspace/` is taken off, since that is what an agent calls the place.
+    A leading `/workspace/` is removed, because agents see the workspace at that path.
     """
     path = path.removeprefix("/workspace/")
     parts = path.split("/")
     if not path or len(path.encode("utf-8", "replace")) > _PATH_BYTES or path.startswith("/") or ".." in parts:
         raise InvalidFilePath
-    if any(sign in path for sign in "\\\0") or not path.isprintable():
+    if any(char in path for char in "\\\0") or not path.isprintable():
         raise InvalidFilePath
     return path
 
 
-def checked_filename(name: str) -> str:
-    """One name without folders that every system can keep. Raises InvalidFilename."""
+def validate_filename(name: str) -> str:
+    """Return a file name without folders that is valid on every operating system. Raises InvalidFilename."""
     too_long = len(name.encode("utf-8", "replace")) > _NAME_BYTES
     if not name or too_long or name != name.strip() or name.endswith(".") or not name.isprintable():
         raise InvalidFilename
-    if any(sign in name for sign in '/\\<>:"|?*') or name.lower() == ".git" or _WINDOWS_DEVICES.fullmatch(name):
+    if any(char in name for char in '/\\<>:"|?*') or name.lower() == ".git" or _WINDOWS_DEVICES.fullmatch(name):
         raise InvalidFilename
     return name
 
 
 def decode_content(content: str) -> bytes:
-    """Decode strict base64 (RFC 4648 section 4, no white space). Raises InvalidContent, FileTooLarge."""
+    """Decode strict base64 (RFC 4648 section 4, no white space). Raises InvalidFileContent, WorkspaceFileTooLarge."""
     if len(content) > FILE_LIMIT * 4 // 3 + 4:
         raise WorkspaceFileTooLarge
     try:

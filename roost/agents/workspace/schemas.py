@@ -1,10 +1,10 @@
-"""Shapes of console and files (contract: Console exec, File upload)."""
+"""Requests and responses of console and files (contract: Console exec, File upload)."""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from roost.agents.workspace.model import EXEC_TIMEOUT_LIMIT, CommandResult, UploadedFile
+from roost.agents.workspace.model import EXEC_TIMEOUT_LIMIT
 from roost.web.schemas import ApiSchema, Moment
 
 
@@ -33,11 +33,3 @@ class UploadResponse(ApiSchema):
     path: str
     filename: str
     size: int
-
-
-def command_response(result: CommandResult) -> ExecResponse:
-    return ExecResponse(**vars(result))
-
-
-def upload_response(result: UploadedFile) -> UploadResponse:
-    return UploadResponse(**vars(result))

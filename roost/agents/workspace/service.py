@@ -20,34 +20,34 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime import warden_client
 from roost.drivers.runtime.contract import ContainerNotRunning
 
-Variables = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
-"""An agent's id to what its commands get into their environment."""
+LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""Returns the environment variables of an agent's commands by the agent's id."""
 
 
 class WorkspaceService:
-    def __init__(self, roster: AgentRepository, reach: AgentRuntimes, variables: Variables) -> None:
-        self._roster = roster
-        self._reach = reach
-        self._variables = variables
+    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, load_environment: LoadEnvironment) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
+        self._load_environment = load_environment
 
-    async def run(
+    async def run_command(
         self,
         agent_id: str,
         command: str,
         cwd: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - enforced in the container
     ) -> CommandResult:
-        """Run a shell command in the container; `cwd` is a folder of the workspace, the time-out is in seconds.
+        """Run a shell command in the container; `cwd` is a folder of the workspace, `timeout` is in seconds.
 
-        Raises InvalidCommand, ExecutionFailed, AgentNotRunning.
+        Raises AgentNotFound, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
         """
         if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
             raise InvalidCommand
-        await self._roster.get(agent_id)
-        env = {name: value.reveal() for name, value in (await self._variables(agent_id)).items()}
+        await self._agents.get(agent_id)
+        env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
         limit = min(timeout or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
         try:
-            result = await self._reach.get_warden(agent_id).exec(
+            result = await self._runtimes.get_warden(agent_id).exec(
                 ["/bin/sh", "-c", command], cwd=cwd, env=env, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
         except (warden_client.ExecRefused, warden_client.PathRefused, warden_client.WardenFileNotFound):
@@ -66,16 +66,17 @@ class WorkspaceService:
             timed_out=result.timed_out,
         )
 
-    async def read(self, agent_id: str, path: str) -> bytes:
-        """Read a file of the workspace. Raises InvalidPath, NoSuchFile, NotReadable, FileTooLarge, AgentNotRunning."""
-        path = model.checked_path(path)
-        await self._roster.get(agent_id)
+    async def read_file(self, agent_id: str, path: str) -> bytes:
+        """Return the content of a file of the workspace.
+
+        Raises AgentNotFound, AgentNotRunning, InvalidFilePath, and WorkspaceFileNotFound, WorkspaceFileUnreadable,
+        WorkspaceFileTooLarge. A link that leads out of the workspace is a missing file.
+        """
+        path = model.validate_path(path)
+        await self._agents.get(agent_id)
         try:
-            return await self._reach.get_warden(agent_id).read(path, limit=model.FILE_LIMIT)
-        except (
-            warden_client.WardenFileNotFound,
-            warden_client.PathRefused,
-        ):  # a link that leads out is told apart from nothing by nobody
+            return await self._runtimes.get_warden(agent_id).read(path, limit=model.FILE_LIMIT)
+        except (warden_client.WardenFileNotFound, warden_client.PathRefused):
             raise WorkspaceFileNotFound from None
         except warden_client.WardenNotAFile:
             raise WorkspaceFileUnreadable from None
@@ -84,20 +85,18 @@ class WorkspaceService:
         except ContainerNotRunning:
             raise AgentNotRunning from None
 
-    async def upload(self, agent_id: str, filename: str, content: str) -> UploadedFile:
-        """Put a base64 file into `uploads/`; one of the same name is replaced.
+    async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
+        """Write a base64 file to `uploads/`, replacing one of the same name.
 
-        Raises InvalidFilename, InvalidContent, FileTooLarge, InvalidPath, AgentNotRunning.
+        Raises AgentNotFound, AgentNotRunning, InvalidFilename, InvalidFileContent, WorkspaceFileTooLarge, and
+        InvalidFilePath if the agent replaced `uploads` with something that is not a folder.
         """
-        path = f"{model.UPLOADS}/{model.checked_filename(filename)}"
+        path = f"{model.UPLOADS}/{model.validate_filename(filename)}"
         data = model.decode_content(content)
-        await self._roster.get(agent_id)
+        await self._agents.get(agent_id)
         try:
-            await self._reach.get_warden(agent_id).write(path, data)
-        except (
-            warden_client.PathRefused,
-            warden_client.WardenNotAFile,
-        ):  # the agent made `uploads` something else than a folder
+            await self._runtimes.get_warden(agent_id).write(path, data)
+        except (warden_client.PathRefused, warden_client.WardenNotAFile):
             raise InvalidFilePath from None
         except ContainerNotRunning:
             raise AgentNotRunning from None

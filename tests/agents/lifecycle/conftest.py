@@ -1,4 +1,4 @@
-"""A server for each story, and an end to every container that it leaves."""
+"""A server for each test; the containers that it leaves are stopped."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_en
 
 @pytest.fixture
 def dialect() -> str:
-    """What differs between databases is tried where the SQL stands."""
+    """SQLite is enough here: the tests of the stores run against both databases."""
     return "sqlite"
 
 
@@ -21,11 +21,11 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     yield tmp_path / "data"
     runtime = FakeRuntime(tmp_path / "data")
     await runtime.list()
-    for place in (tmp_path / "data").glob("agents/*"):
-        await runtime.delete(place.name)
+    for path in (tmp_path / "data").glob("agents/*"):
+        await runtime.delete(path.name)
 
 
 @pytest.fixture
 async def env(database: Database, folder: Path) -> AsyncIterator[LifecycleEnv]:
-    async with open_lifecycle_env(database, folder) as made:
-        yield made
+    async with open_lifecycle_env(database, folder) as opened:
+        yield opened

@@ -1,4 +1,4 @@
-"""The lifecycle over real parts: a database, containers without isolation, and the fake engine's real gateway."""
+"""Lifecycle services over a database, containers without isolation, and the gateway of the fake engine."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ SEALER = Sealer(Sensitive(bytes(32)))
 
 
 class OpenRelays:
-    """Which agents have their sockets; opens none."""
+    """Relays without sockets, which record the agents whose relays are open."""
 
     def __init__(self) -> None:
         self.open_now: set[str] = set()
@@ -52,7 +52,7 @@ class OpenRelays:
 
 
 class Engine(FakeEngine):
-    """The fake engine, whose gateway is ready only when it is let."""
+    """Fake engine whose gateway is never ready while `let` is False."""
 
     start_deadline = 5.0
 
@@ -65,13 +65,13 @@ class Engine(FakeEngine):
         return self.let and await super().ready(dial)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
-        """A version that is unfit ends at once."""
+        """Plan a gateway that exits at once for a version in `unfit`."""
         planned = super().plan(version, setup)
         return replace(planned, argv=["false"]) if version in self.unfit else planned
 
 
 class LifecycleEnv:
-    """What one process of the server holds; several can stand on one folder and database, one after the other."""
+    """Services of one server process; several can use one folder and database, one after the other."""
 
     def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float, build: float) -> None:
         self.db, self.runtime = db, runtime
@@ -105,39 +105,38 @@ class LifecycleEnv:
     def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
         return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure_tenant(c, tenant, plan)).id)
 
-    async def create(self, name: str = "Ada", **order: Any) -> Agent:
-        return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **order))
+    async def create(self, name: str = "Ada", **fields: Any) -> Agent:
+        return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **fields))
 
     async def admitted(self, name: str = "Ada") -> Agent:
-        """An agent of which there is only the row."""
+        """Create only the row of an agent."""
         tenant = self.caller().tenant_id
         return await self.db.write(lambda c: self.roster.create(c, tenant, AgentProfile(name), "fake", "1.0.0"))
 
     async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
-        """An operation, once it is over."""
+        """Run an operation and return it once it has finished."""
         added = await self.db.write(lambda c: work.add_operation(c, kind, agent_id, payload))
-        self.queue.wake()
         return await self.queue.wait(added.id, DEADLINE)
 
     def warden(self, agent_id: str) -> WardenClient:
         return self.reach.get_warden(agent_id)
 
     async def containers(self) -> dict[str, int | None]:
-        """Agent to the pid of its warden."""
+        """Return the pids of the wardens by agent."""
         return {container.agent_id: container.pid for container in await self.runtime.list()}
 
     async def settled(self) -> Agent:
-        """A new agent whose start is over with all that follows it."""
+        """Create an agent and wait until its start and its scripts have finished."""
         agent = await self.create()
         await self.quiet(agent)
         return agent
 
     async def quiet(self, agent: Agent) -> None:
-        """Returns once the agent's scripts are neither run nor to be run."""
+        """Wait until no run of the agent's scripts is unfinished."""
         await until(lambda: self.db.read(lambda c: not work.is_subject_busy(c, operation_subject(agent.id))))
 
     async def gateway_pid(self, agent: Agent) -> int | None:
-        return (await self.services.details.process(agent))[1]
+        return (await self.services.details.get_process(agent))[1]
 
 
 @asynccontextmanager
@@ -151,22 +150,22 @@ async def open_lifecycle_env(
     every: float = 0.05,
     build: float = 60.0,
 ) -> AsyncIterator[LifecycleEnv]:
-    """A server's services at work. At the end they vanish as in a crash: containers go on."""
-    made = LifecycleEnv(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
+    """Run the services of a server; at the end they stop as in a crash, and containers keep running."""
+    env = LifecycleEnv(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
     if reconcile:
-        await made.services.reconciler.start()
-    await made.queue.start()
+        await env.services.reconciler.start()
+    await env.queue.start()
     try:
-        yield made
+        yield env
     finally:
-        await made.services.reconciler._watch.stop()
-        await made.queue.stop(grace=0)
+        await env.services.reconciler._watch.stop()
+        await env.queue.stop(grace=0)
 
 
 async def until(condition: Callable[[], Awaitable[object]]) -> None:
     last = time.monotonic() + DEADLINE
     while not await condition():
-        assert time.monotonic() < last, "it did not come true"
+        assert time.monotonic() < last, "the condition did not become true"
         await asyncio.sleep(0.01)
 
 
@@ -179,4 +178,4 @@ async def _equip(_agent: Agent) -> StartupInputs:
 
 
 async def _prepare(*_: object) -> None:
-    """The fake engine needs nothing after an install."""
+    """Do nothing: the fake engine needs no preparation."""

@@ -1,4 +1,4 @@
-"""Teardown: hidden at once, gone soon, and whatever does not work is tried until it does."""
+"""Deletion hides an agent at once, removes it soon, and retries until that works."""
 
 import asyncio
 from pathlib import Path
@@ -15,8 +15,8 @@ from roost.work import OperationState
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 
-class Stubborn(FakeRuntime):
-    """Does not end a container before it is asked often enough."""
+class FailingRuntime(FakeRuntime):
+    """Fails to stop containers `refusals` times."""
 
     refusals = 0
 
@@ -27,7 +27,7 @@ class Stubborn(FakeRuntime):
         await super().stop(agent_id, grace)
 
 
-async def test_nothing_is_left(env: LifecycleEnv, folder: Path) -> None:
+async def test_delete_removes_everything(env: LifecycleEnv, folder: Path) -> None:
     agent = await env.create()
     await env.warden(agent.id).write("mine.txt", b"x")
     await env.services.delete.delete(agent.id)
@@ -47,15 +47,15 @@ async def test_the_token_dies_and_the_agent_is_hidden_at_once(env: LifecycleEnv)
     await deleting
 
 
-async def test_twice_is_once(env: LifecycleEnv) -> None:
+async def test_concurrent_deletes_succeed_once(env: LifecycleEnv) -> None:
     agent = await env.create()
-    ends = await asyncio.gather(*(env.services.delete.delete(agent.id) for _ in range(5)), return_exceptions=True)
-    assert ends.count(None) == 1
-    assert {type(end) for end in ends if end is not None} == {AgentNotFound}
+    results = await asyncio.gather(*(env.services.delete.delete(agent.id) for _ in range(5)), return_exceptions=True)
+    assert results.count(None) == 1
+    assert {type(result) for result in results if result is not None} == {AgentNotFound}
 
 
-async def test_what_does_not_end_is_tried_again(database: Database, folder: Path) -> None:
-    runtime = Stubborn(folder)
+async def test_a_failed_stop_is_retried(database: Database, folder: Path) -> None:
+    runtime = FailingRuntime(folder)
     async with open_lifecycle_env(database, folder, runtime=runtime) as env:
         agent = await env.create()
         runtime.refusals = 2  # one for the delete itself, one for its first try
@@ -65,13 +65,13 @@ async def test_what_does_not_end_is_tried_again(database: Database, folder: Path
         assert await env.roster.list_all() == []
 
 
-async def test_the_operation_can_be_done_twice(env: LifecycleEnv) -> None:
+async def test_the_operation_is_idempotent(env: LifecycleEnv) -> None:
     agent = await env.create()
     await env.services.delete.delete(agent.id)
     assert (await env.run(DELETE, agent.id)).state is OperationState.DONE
 
 
-async def test_a_place_becomes_free(env: LifecycleEnv) -> None:
+async def test_a_deleted_agent_frees_its_quota(env: LifecycleEnv) -> None:
     for name in ("one", "two"):
         agent = await env.create(name)
         await env.services.delete.delete(agent.id)

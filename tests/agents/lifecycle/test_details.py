@@ -1,4 +1,4 @@
-"""What callers see of an agent: its token is for those who may have it, its process is what the warden says now."""
+"""Details of agents: who may read the token, and the current state of the gateway process."""
 
 from roost.agents.registry.model import Agent
 from roost.drivers.runtime.contract import ContainerSpec
@@ -12,9 +12,9 @@ async def test_the_token_is_for_its_holder_and_for_unlimited_keys(env: Lifecycle
     owner = env.caller()
     limited = Caller(CallerKind.SERVICE, owner.tenant_id, scopes=frozenset({"agents:read"}))
     holder = Caller(CallerKind.GATEWAY, owner.tenant_id, agent_id=agent.id, scopes=frozenset({"agents:read"}))
-    assert (await env.services.details.show(owner, agent.id)).agent.gateway_token == token
-    assert (await env.services.details.show(holder, agent.id)).agent.gateway_token == token
-    assert (await env.services.details.show(limited, agent.id)).agent.gateway_token is None
+    assert (await env.services.details.get_detail(owner, agent.id)).agent.gateway_token == token
+    assert (await env.services.details.get_detail(holder, agent.id)).agent.gateway_token == token
+    assert (await env.services.details.get_detail(limited, agent.id)).agent.gateway_token is None
 
 
 async def test_a_list_has_the_tenants_own_and_no_token(env: LifecycleEnv) -> None:
@@ -26,27 +26,27 @@ async def test_a_list_has_the_tenants_own_and_no_token(env: LifecycleEnv) -> Non
     assert (await env.services.details.list(env.caller("other"))).agents == []
 
 
-async def test_the_process_as_it_is_now(env: LifecycleEnv) -> None:
+async def test_the_process_state_is_current(env: LifecycleEnv) -> None:
     agent = await env.create()
-    status, pid = await env.services.details.process(agent)
+    status, pid = await env.services.details.get_process(agent)
     assert status == "running"
     assert pid in {process.pid for process in (await env.warden(agent.id).processes()).values()}
     await env.warden(agent.id).stop("gateway")
-    assert await env.services.details.process(agent) == ("not_running", None)
+    assert await env.services.details.get_process(agent) == ("not_running", None)
     await env.runtime.stop(agent.id, grace=0)
-    assert await env.services.details.process(agent) == ("not_running", None)
+    assert await env.services.details.get_process(agent) == ("not_running", None)
 
 
 async def test_a_process_that_does_not_answer_yet_is_starting(env: LifecycleEnv) -> None:
     agent = await env.admitted()
     await env.runtime.start(ContainerSpec(agent.id))
-    assert await env.services.details.process(agent) == ("not_running", None)
+    assert await env.services.details.get_process(agent) == ("not_running", None)
     await env.warden(agent.id).start("gateway", ["sleep", "1000"], env={})
-    status, pid = await env.services.details.process(agent)
+    status, pid = await env.services.details.get_process(agent)
     assert (status, pid is None) == ("starting", False)
 
 
-async def test_one_that_crashed_a_moment_ago_does_not_run(env: LifecycleEnv) -> None:
+async def test_a_gateway_that_just_crashed_is_not_running(env: LifecycleEnv) -> None:
     agent = await env.create()
     await env.warden(agent.id).stop("gateway")
     await env.warden(agent.id).start("gateway", ["false"], env={})
@@ -54,4 +54,4 @@ async def test_one_that_crashed_a_moment_ago_does_not_run(env: LifecycleEnv) -> 
 
 
 async def _is(env: LifecycleEnv, agent: Agent, wanted: tuple[str, int | None]) -> bool:
-    return await env.services.details.process(agent) == wanted
+    return await env.services.details.get_process(agent) == wanted

@@ -1,4 +1,4 @@
-"""The gateway's start: what the last run left is read with care, and what goes wrong is told in its own words."""
+"""Start of the gateway: existing settings are merged if they are readable, and errors include its log."""
 
 import json
 
@@ -12,8 +12,8 @@ from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 SETTINGS = ".roost/fake/settings.json"
 
 
-async def boxed(env: LifecycleEnv, name: str = "Ada") -> Agent:
-    """An agent with a container, whose gateway was not started yet."""
+async def with_container(env: LifecycleEnv, name: str = "Ada") -> Agent:
+    """Create an agent with a container but without a gateway."""
     agent = await env.admitted(name)
     await env.runtime.start(ContainerSpec(agent.id))
     return agent
@@ -23,8 +23,8 @@ async def settings(env: LifecycleEnv, agent: Agent) -> dict:
     return json.loads(await env.warden(agent.id).read(SETTINGS, root="home", limit=10_000))
 
 
-async def test_it_answers_to_the_internal_token(env: LifecycleEnv) -> None:
-    agent = await boxed(env)
+async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None:
+    agent = await with_container(env)
     await env.services.starter.start(agent)
     assert await env.services.starter.is_up(agent)
     assert (
@@ -34,8 +34,8 @@ async def test_it_answers_to_the_internal_token(env: LifecycleEnv) -> None:
     assert entry.mode & 0o777 == 0o600
 
 
-async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(env: LifecycleEnv) -> None:
-    agent = await boxed(env)
+async def test_settings_of_users_are_kept_and_ours_are_restored(env: LifecycleEnv) -> None:
+    agent = await with_container(env)
     await env.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
     await env.services.starter.start(agent)
     found = await settings(env, agent)
@@ -53,16 +53,16 @@ async def test_what_a_person_added_survives_and_what_is_ours_is_set_again(env: L
         "truncate -s 5M settings.json",
     ],
 )
-async def test_whatever_stands_there_instead_counts_as_nothing(env: LifecycleEnv, trick: str) -> None:
-    agent = await boxed(env)
-    place = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
-    assert (await env.warden(agent.id).exec(["sh", "-c", place])).exit_code == 0
+async def test_unreadable_settings_are_replaced(env: LifecycleEnv, trick: str) -> None:
+    agent = await with_container(env)
+    command = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
+    assert (await env.warden(agent.id).exec(["sh", "-c", command])).exit_code == 0
     await env.services.starter.start(agent)
     assert (await settings(env, agent))["version"] == "1.0.0"
 
 
-async def test_one_that_exits_tells_its_last_lines(env: LifecycleEnv) -> None:
-    agent = await boxed(env, "fail-start")
+async def test_a_gateway_that_exits_reports_its_last_log_lines(env: LifecycleEnv) -> None:
+    agent = await with_container(env, "fail-start")
     with pytest.raises(GatewayFailed) as failure:
         await env.services.starter.start(agent)
     first, *lines = failure.value.message.splitlines()
@@ -73,15 +73,17 @@ async def test_one_that_exits_tells_its_last_lines(env: LifecycleEnv) -> None:
     assert not await env.services.starter.is_up(agent)
 
 
-async def test_one_that_does_not_answer_is_ended_in_time(env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gateway_that_does_not_answer_is_stopped_at_the_deadline(
+    env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(env.engine, "start_deadline", 0.3)
-    agent = await boxed(env, "never-ready")
+    agent = await with_container(env, "never-ready")
     with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
         await env.services.starter.start(agent)
     assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
 
 
-async def test_without_a_box_there_is_no_gateway(env: LifecycleEnv) -> None:
+async def test_a_gateway_needs_a_container(env: LifecycleEnv) -> None:
     agent = await env.admitted()
     assert not await env.services.starter.is_up(agent)
     with pytest.raises(ContainerNotRunning):

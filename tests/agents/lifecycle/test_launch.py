@@ -1,15 +1,12 @@
-"""Launch: an agent is there when it answers, and an order that cannot be met leaves nothing."""
+"""Launch: an agent exists once it answers, and a rejected request leaves no trace."""
 
 import asyncio
 
 import pytest
 
 from roost.agents.channels.errors import ChannelPlanTooSmall, InvalidChannelToken, MissingBotToken, UnsupportedChannel
-from roost.agents.channels.model import ChannelRequest as ChannelOrder
-from roost.agents.lifecycle.errors import (
-    AgentStartFailed,
-    UnknownEngine,
-)
+from roost.agents.channels.model import ChannelRequest
+from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import AgentProfile, AgentState
@@ -20,10 +17,10 @@ from roost.drivers.engine.contract import EngineNotInstalled
 from roost.identity.caller import Plan
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 
-BOT = ChannelOrder(Sensitive("123456:" + "x" * 35))
+BOT = ChannelRequest(Sensitive("123456:" + "x" * 35))
 
 
-async def test_a_created_agent_answers_and_has_all_that_is_its_own(env: LifecycleEnv) -> None:
+async def test_a_created_agent_answers_and_has_its_container_relays_and_tokens(env: LifecycleEnv) -> None:
     agent = await env.create("Ada", engine="fake")
     assert (agent.state, agent.engine, agent.engine_version) == (AgentState.RUNNING, "fake", "1.0.0")
     assert await env.services.starter.is_up(agent)
@@ -33,13 +30,13 @@ async def test_a_created_agent_answers_and_has_all_that_is_its_own(env: Lifecycl
     assert token != await env.roster.get_internal_token(agent.id)
 
 
-async def test_several_at_once_are_several(env: LifecycleEnv) -> None:
+async def test_concurrent_launches_create_several_agents(env: LifecycleEnv) -> None:
     agents = await asyncio.gather(*(env.create(f"n{number}") for number in range(3)))
     assert {agent.state for agent in agents} == {AgentState.RUNNING}
     assert set(await env.containers()) == {agent.id for agent in agents}
 
 
-async def test_a_gateway_that_exits_leaves_a_failed_agent_with_its_box(env: LifecycleEnv) -> None:
+async def test_a_gateway_that_exits_leaves_a_failed_agent_with_its_container(env: LifecycleEnv) -> None:
     with pytest.raises(AgentStartFailed) as failure:
         await env.create("fail-start")
     agent = failure.value.agent
@@ -66,7 +63,7 @@ async def test_an_engine_has_to_be_installed(env: LifecycleEnv) -> None:
     assert await env.roster.list_all() == []
 
 
-async def test_the_plans_limit_is_told_before_anything_starts(env: LifecycleEnv) -> None:
+async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) -> None:
     caller = env.caller("small", Plan.FREE)
     await env.services.launch.create(caller, CreateAgent(AgentProfile("one")))
     with pytest.raises(AgentLimitReached):
@@ -75,23 +72,23 @@ async def test_the_plans_limit_is_told_before_anything_starts(env: LifecycleEnv)
 
 
 @pytest.mark.parametrize(
-    ("order", "problem"),
+    ("fields", "problem"),
     [
         ({"secret_ids": ["x"]}, SecretNotFound),
         ({"channels": {"sms": BOT}}, UnsupportedChannel),
-        ({"channels": {"telegram": ChannelOrder()}}, MissingBotToken),
+        ({"channels": {"telegram": ChannelRequest()}}, MissingBotToken),
         ({"channels": {"telegram": BOT, "sms": BOT}}, UnsupportedChannel),
-        ({"channels": {"telegram": ChannelOrder(Sensitive("1:x"))}}, InvalidChannelToken),
+        ({"channels": {"telegram": ChannelRequest(Sensitive("1:x"))}}, InvalidChannelToken),
         ({"channels": {"whatsapp": BOT}}, UnsupportedChannel),
     ],
 )
-async def test_what_cannot_be_met_is_refused(env: LifecycleEnv, order: dict, problem: type[Problem]) -> None:
+async def test_invalid_requests_are_rejected(env: LifecycleEnv, fields: dict, problem: type[Problem]) -> None:
     with pytest.raises(problem):
-        await env.create(**order)
+        await env.create(**fields)
     assert await env.roster.list_all() == []
 
 
 async def test_channels_are_for_paid_plans(env: LifecycleEnv) -> None:
-    order = CreateAgent(AgentProfile("a"), channels={"telegram": BOT})
+    request = CreateAgent(AgentProfile("a"), channels={"telegram": BOT})
     with pytest.raises(ChannelPlanTooSmall):
-        await env.services.launch.create(env.caller("small", Plan.FREE), order)
+        await env.services.launch.create(env.caller("small", Plan.FREE), request)

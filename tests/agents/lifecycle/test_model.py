@@ -1,4 +1,4 @@
-"""The container of an agent: two relays lead out, and every program in it knows the proxy."""
+"""Containers of agents have two relays, and the proxy variables for every program."""
 
 from roost.agents.lifecycle.model import API_PORT, PROXY_PORT, PROXY_URL, TrustedAuthorities, container_spec
 from roost.drivers.runtime.contract import ContainerLimits, EngineVersion
@@ -10,7 +10,7 @@ def test_the_relays_and_the_egress_by_name() -> None:
     assert spec.egress == "proxy"
 
 
-def test_programs_find_the_proxy_however_they_spell_it() -> None:
+def test_proxy_variables_exist_in_both_cases() -> None:
     env = container_spec("ada", None, ContainerLimits()).env
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         assert env[name] == env[name.lower()] == PROXY_URL
@@ -19,17 +19,17 @@ def test_programs_find_the_proxy_however_they_spell_it() -> None:
     assert env["NODE_USE_ENV_PROXY"] == "1"
 
 
-def test_what_is_given_is_passed_on() -> None:
+def test_engine_and_limits_are_passed_on() -> None:
     engine, limits = EngineVersion("e", "1.0"), ContainerLimits(pids=7)
     spec = container_spec("ada", engine, limits)
     assert (spec.agent_id, spec.engine, spec.limits) == ("ada", engine, limits)
     assert spec.env["AGENT_ID"] == "ada"
 
 
-def test_what_is_trusted_is_added_and_nothing_when_nothing_is() -> None:
+def test_trusted_authorities_are_added() -> None:
     bundle = "/run/trust/bundle.pem"
     trust = TrustedAuthorities({bundle: b"authorities"}, {"SSL_CERT_FILE": bundle})
-    bare, spec = (container_spec("ada", None, ContainerLimits(), one) for one in (TrustedAuthorities(), trust))
+    bare, spec = (container_spec("ada", None, ContainerLimits(), each) for each in (TrustedAuthorities(), trust))
     assert (bare.files, spec.files) == ({}, trust.files)
     assert spec.env == {**bare.env, **trust.env}
     assert not {"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} & bare.env.keys()

@@ -1,4 +1,4 @@
-"""The reconciler: whatever happened to the server or to a container, rows and processes agree again soon after."""
+"""The reconciler makes rows and processes agree after any failure of the server or of a container."""
 
 import asyncio
 import os
@@ -22,13 +22,13 @@ async def state(env: LifecycleEnv, agent: Agent) -> AgentState:
 
 
 async def reaches(env: LifecycleEnv, agent: Agent, wanted: AgentState) -> None:
-    async def there() -> bool:
+    async def has_state() -> bool:
         return await state(env, agent) is wanted
 
-    await until(there)
+    await until(has_state)
 
 
-async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Database, folder: Path) -> None:
+async def test_a_container_whose_server_crashed_is_adopted_unchanged(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
         containers = await first.containers()
@@ -40,7 +40,7 @@ async def test_a_box_whose_server_vanished_is_adopted_untouched(database: Databa
         assert second.relays.open_now == {agent.id for agent in agents}
 
 
-async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, folder: Path) -> None:
+async def test_an_agent_that_lost_its_container_is_started(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agent = await first.create()
         await first.warden(agent.id).write("kept.txt", b"kept")
@@ -51,7 +51,7 @@ async def test_one_that_lost_its_box_meanwhile_is_started(database: Database, fo
         assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
-async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folder: Path) -> None:
+async def test_an_agent_whose_gateway_died_keeps_its_container(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
         agent = await first.create()
         containers = await first.containers()
@@ -62,17 +62,17 @@ async def test_one_whose_gateway_is_dead_keeps_its_box(database: Database, folde
         assert await second.containers() == containers
 
 
-async def test_strays_are_ended_and_their_files_kept(database: Database, folder: Path) -> None:
+async def test_orphan_containers_are_stopped_and_their_files_kept(database: Database, folder: Path) -> None:
     runtime = FakeRuntime(folder)
-    await runtime.start(ContainerSpec("stray"))
-    file = folder / "agents" / "stray" / "workspace" / "kept.txt"
+    await runtime.start(ContainerSpec("orphan"))
+    file = folder / "agents" / "orphan" / "workspace" / "kept.txt"
     file.write_text("kept")
     async with open_lifecycle_env(database, folder, reconcile=True) as env:
         assert await env.containers() == {}
     assert file.read_text() == "kept"
 
 
-async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) -> None:
+async def test_a_lost_container_is_noticed(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as env:
         agent = await env.create()
         pid = (await env.containers())[agent.id]
@@ -80,7 +80,7 @@ async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) 
         gateway = (await env.warden(agent.id).processes())["gateway"].pid
         assert gateway is not None
         os.kill(pid, signal.SIGKILL)
-        os.killpg(gateway, signal.SIGKILL)  # a real container takes all that is in it along
+        os.killpg(gateway, signal.SIGKILL)  # a real container ends with all its processes
 
         async def back() -> bool:
             return (await env.containers()).get(agent.id) not in {None, pid} and await env.services.starter.is_up(agent)
@@ -89,9 +89,7 @@ async def test_a_box_that_vanishes_is_noticed(database: Database, folder: Path) 
         await reaches(env, agent, AgentState.RUNNING)
 
 
-async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_up(
-    database: Database, folder: Path
-) -> None:
+async def test_a_crashing_gateway_is_failed_until_it_recovers(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as env:
         agent = await env.create()
         warden = env.warden(agent.id)
@@ -105,19 +103,19 @@ async def test_a_gateway_that_crashes_again_and_again_has_failed_until_it_comes_
         assert (await env.roster.get(agent.id)).reason is None
 
 
-async def test_one_that_failed_to_start_is_left_alone_while_the_server_runs(database: Database, folder: Path) -> None:
+async def test_an_agent_that_failed_to_start_is_not_started_again(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as env:
         with pytest.raises(AgentStartFailed) as failure:
             await env.create("fail-start")
         agent = failure.value.agent
-        beside = await env.create("beside")
-        await env.runtime.stop(beside.id, grace=0)
-        await reaches(env, beside, AgentState.RUNNING)  # it has looked
+        other = await env.create("other")
+        await env.runtime.stop(other.id, grace=0)
+        await reaches(env, other, AgentState.RUNNING)  # a check has run
         assert await state(env, agent) is AgentState.FAILED
         assert agent.id in await env.containers()
 
 
-async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
+async def test_a_stop_ends_all_containers_and_the_next_start_brings_them_back(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agents = [await first.create(name) for name in ("one", "two")]
         with pytest.raises(AgentStartFailed):
@@ -132,7 +130,7 @@ async def test_a_stop_ends_all_boxes_and_the_next_start_brings_them_back(databas
             await reaches(second, agent, AgentState.RUNNING)
 
 
-async def test_a_start_under_way_is_not_started_twice(database: Database, folder: Path) -> None:
+async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
         first.engine.let = False
         starting = asyncio.create_task(first.create())
@@ -146,22 +144,21 @@ async def test_a_start_under_way_is_not_started_twice(database: Database, folder
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
 
 
-async def test_what_is_left_of_a_deleted_agent_is_removed(database: Database, folder: Path) -> None:
-    """Also when whoever deleted it gave up long ago."""
+async def test_remains_of_a_deleted_agent_are_removed(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
         agent = await first.create()
         await first.db.write(lambda c: first.roster.mark_deleted(c, agent.id))
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
 
-        async def erased() -> bool:
+        async def purged() -> bool:
             return not await second.roster.list_all()
 
-        await until(erased)
+        await until(purged)
         assert await second.containers() == {}
         assert not (folder / "agents" / agent.id).exists()
 
 
-async def test_trouble_with_one_agent_is_none_for_the_others(database: Database, folder: Path) -> None:
+async def test_a_failure_of_one_agent_does_not_affect_others(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as first:
         bad, good = await first.create("bad"), await first.create("good")
     async with open_lifecycle_env(database, folder) as second:
@@ -171,8 +168,8 @@ async def test_trouble_with_one_agent_is_none_for_the_others(database: Database,
         assert await state(second, good) is AgentState.RUNNING
 
 
-async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database: Database, folder: Path) -> None:
-    class Stuck(FakeRuntime):
+async def test_a_container_that_does_not_stop_does_not_keep_others_running(database: Database, folder: Path) -> None:
+    class StuckRuntime(FakeRuntime):
         async def stop(self, agent_id: str, grace: float = 5.0) -> None:
             if agent_id == bad.id:
                 raise RuntimeFailed("it does not end")
@@ -180,7 +177,7 @@ async def test_a_box_that_does_not_end_does_not_keep_the_others_running(database
 
     async with open_lifecycle_env(database, folder) as first:
         bad, good = await first.create("bad"), await first.create("good")
-    async with open_lifecycle_env(database, folder, runtime=Stuck(folder), reconcile=True) as second:
+    async with open_lifecycle_env(database, folder, runtime=StuckRuntime(folder), reconcile=True) as second:
         await second.services.reconciler.stop()
         assert set(await second.containers()) == {bad.id}
         assert await state(second, good) is AgentState.NOT_RUNNING

@@ -1,4 +1,4 @@
-"""Restart: a new gateway, and only for another version a new container."""
+"""Restart: a new gateway, and a new container only for another version."""
 
 import asyncio
 
@@ -13,25 +13,25 @@ from roost.drivers.engine.fake import BROKEN
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 
 
-async def test_the_gateway_is_new_and_what_runs_beside_it_goes_on(env: LifecycleEnv) -> None:
+async def test_a_restart_replaces_the_gateway_and_keeps_other_processes(env: LifecycleEnv) -> None:
     agent = await env.create()
     container, gateway = await env.containers(), await env.gateway_pid(agent)
     await env.warden(agent.id).start("script", ["sleep", "1000"], env={})
-    beside = (await env.warden(agent.id).processes())["script"].pid
+    script = (await env.warden(agent.id).processes())["script"].pid
     assert await env.services.restart(agent.id) == gateway
     assert await env.gateway_pid(agent) not in {gateway, None}
     assert await env.containers() == container
-    assert (await env.warden(agent.id).processes())["script"].pid == beside
+    assert (await env.warden(agent.id).processes())["script"].pid == script
 
 
-async def test_the_same_version_is_no_change(env: LifecycleEnv) -> None:
+async def test_the_same_version_keeps_the_container(env: LifecycleEnv) -> None:
     agent = await env.create()
     container = await env.containers()
     await env.services.restart(agent.id, "1.0.0")
     assert await env.containers() == container
 
 
-async def test_another_version_is_a_new_box(env: LifecycleEnv) -> None:
+async def test_another_version_gets_a_new_container(env: LifecycleEnv) -> None:
     agent = await env.create()
     container = await env.containers()
     env.engine.install("1.1.0", lambda *_: None)
@@ -63,7 +63,7 @@ async def test_an_install_that_fails_changes_nothing(env: LifecycleEnv, monkeypa
     assert await env.gateway_pid(agent) == gateway
 
 
-async def test_a_version_that_does_not_start_is_told(env: LifecycleEnv) -> None:
+async def test_a_version_that_does_not_start_is_reported(env: LifecycleEnv) -> None:
     agent = await env.create()
     with pytest.raises(AgentRestartFailed):
         await env.services.restart(agent.id, BROKEN)
@@ -75,7 +75,7 @@ async def test_a_version_that_does_not_start_is_told(env: LifecycleEnv) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "0", "../1.0.0", "1.0.0\n", "", "--help"])
-async def test_only_what_exists_is_a_version(env: LifecycleEnv, version: str) -> None:
+async def test_unknown_versions_are_rejected(env: LifecycleEnv, version: str) -> None:
     agent = await env.create()
     gateway = await env.gateway_pid(agent)
     with pytest.raises(InvalidEngineVersion):
@@ -84,7 +84,7 @@ async def test_only_what_exists_is_a_version(env: LifecycleEnv, version: str) ->
     assert (await env.roster.get(agent.id)).engine_version == "1.0.0"
 
 
-async def test_one_that_does_not_come_up_again(env: LifecycleEnv) -> None:
+async def test_a_restart_that_fails_can_be_repeated(env: LifecycleEnv) -> None:
     agent = await env.create()
     env.engine.remove("1.0.0")
     with pytest.raises(AgentRestartFailed):
@@ -95,20 +95,20 @@ async def test_one_that_does_not_come_up_again(env: LifecycleEnv) -> None:
     assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
 
 
-async def test_a_lost_box_is_made_again(env: LifecycleEnv) -> None:
+async def test_a_lost_container_is_created_again(env: LifecycleEnv) -> None:
     agent = await env.create()
     await env.runtime.stop(agent.id, grace=0)
     assert await env.services.restart(agent.id) is None
     assert await env.services.starter.is_up(agent)
 
 
-async def test_several_at_once_end_with_one_gateway(env: LifecycleEnv) -> None:
+async def test_concurrent_restarts_end_with_one_gateway(env: LifecycleEnv) -> None:
     agent = await env.create()
     await asyncio.gather(*(env.services.restart(agent.id) for _ in range(3)))
     assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
     assert await env.services.starter.is_up(agent)
 
 
-async def test_nobody_cannot_be_restarted(env: LifecycleEnv) -> None:
+async def test_a_missing_agent_cannot_be_restarted(env: LifecycleEnv) -> None:
     with pytest.raises(AgentNotFound):
         await env.services.restart("nobody")

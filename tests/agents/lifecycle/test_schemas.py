@@ -1,4 +1,4 @@
-"""Shapes: what a body may leave out, what is never printed, what the outside calls things."""
+"""Requests and records: optional fields, hidden values, and the names that clients read."""
 
 from datetime import UTC, datetime
 
@@ -15,8 +15,8 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 AGENT = Agent("a1", "t1", AgentProfile("Ada"), "fake", "1.0.0", AgentState.FAILED, "because", False, AT, AT)
 
 
-def test_an_order_from_the_least_and_from_the_most() -> None:
-    least = CreateAgentRequest.model_validate({"name": " Ada ", "unknown": 1}).order()
+def test_a_create_request_with_the_fewest_and_the_most_fields() -> None:
+    least = CreateAgentRequest.model_validate({"name": " Ada ", "unknown": 1}).to_create_agent()
     assert least.profile == AgentProfile("Ada")
     assert (least.engine, least.secret_ids, least.channels) == (None, (), {})
     most = CreateAgentRequest.model_validate(
@@ -29,7 +29,7 @@ def test_an_order_from_the_least_and_from_the_most() -> None:
             "secretIds": ["s"],
             "channels": {"telegram": {"botToken": "1:very-secret", "other": []}, "slack": {}},
         }
-    ).order()
+    ).to_create_agent()
     assert most.profile == AgentProfile("Ada", "counts", "calm", "🦉")
     assert (most.engine, most.secret_ids) == ("hermes", ["s"])
     assert most.channels["telegram"].bot_token == Sensitive("1:very-secret")
@@ -38,9 +38,9 @@ def test_an_order_from_the_least_and_from_the_most() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "<b>"}])
-def test_a_name_is_needed(body: dict) -> None:
+def test_a_name_is_required(body: dict) -> None:
     with pytest.raises(InvalidAgentName):
-        CreateAgentRequest.model_validate(body).order()
+        CreateAgentRequest.model_validate(body).to_create_agent()
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_a_name_is_needed(body: dict) -> None:
         {"channels": {"telegram": "1:x"}},
     ],
 )
-def test_what_is_no_order(body: dict) -> None:
+def test_invalid_create_requests_are_rejected(body: dict) -> None:
     with pytest.raises(ValidationError):
         CreateAgentRequest.model_validate({"name": "Ada", **body})
 
 
 @pytest.mark.parametrize(
-    ("body", "wanted"), [({}, None), ({"version": "2"}, "2"), ({"agentVersion": "3"}, "3"), ({"version": ""}, None)]
+    ("body", "version"), [({}, None), ({"version": "2"}, "2"), ({"agentVersion": "3"}, "3"), ({"version": ""}, None)]
 )
-def test_a_version_by_either_name(body: dict, wanted: str | None) -> None:
-    assert RestartAgentRequest.model_validate(body).wanted == wanted
+def test_both_names_of_the_version_are_accepted(body: dict, version: str | None) -> None:
+    assert RestartAgentRequest.model_validate(body).requested_version == version
 
 
 def test_a_record_as_clients_read_it() -> None:
-    shown = schemas.record(AGENT, "http://a1.agents.localhost").model_dump(mode="json", by_alias=True)
+    shown = schemas.agent_record(AGENT, "http://a1.agents.localhost").model_dump(mode="json", by_alias=True)
     assert shown == {
         "agentId": "a1",
         "userId": "t1",
@@ -87,8 +87,11 @@ def test_a_record_as_clients_read_it() -> None:
         "gatewayToken": None,
         "lifecycleJson": None,
     }
-    assert schemas.record(AGENT, "", Sensitive("rst_x")).gateway_token == "rst_x"
+    assert schemas.agent_record(AGENT, "", Sensitive("rst_x")).gateway_token == "rst_x"
 
 
-def test_a_token_goes_by_both_names() -> None:
-    assert schemas.token(Sensitive("rst_x")).model_dump(by_alias=True) == {"token": "rst_x", "gatewayToken": "rst_x"}
+def test_a_token_has_both_names() -> None:
+    assert schemas.token_record(Sensitive("rst_x")).model_dump(by_alias=True) == {
+        "token": "rst_x",
+        "gatewayToken": "rst_x",
+    }

@@ -1,11 +1,11 @@
-"""The operation behind every start: from whatever state, as often as it is asked, to a running agent or a reason."""
+"""The start operation: from any state to a running agent or a reason, and idempotent."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.model import FRESH_CONTAINER, START
+from roost.agents.lifecycle.model import START, at_version
 from roost.agents.registry.model import AgentState
 from roost.core.db import Database
 from roost.work import OperationState
@@ -19,7 +19,7 @@ async def test_from_a_row_to_a_running_agent(env: LifecycleEnv) -> None:
     assert await env.services.starter.is_up(agent)
 
 
-async def test_again_is_a_new_gateway_in_the_same_box(env: LifecycleEnv) -> None:
+async def test_a_second_start_replaces_the_gateway_in_the_same_container(env: LifecycleEnv) -> None:
     agent = await env.create()
     container, gateway = await env.containers(), await env.gateway_pid(agent)
     await env.run(START, agent.id)
@@ -27,21 +27,21 @@ async def test_again_is_a_new_gateway_in_the_same_box(env: LifecycleEnv) -> None
     assert await env.gateway_pid(agent) not in {gateway, None}
 
 
-async def test_a_new_box_keeps_the_files(env: LifecycleEnv) -> None:
+async def test_a_new_container_keeps_the_files(env: LifecycleEnv) -> None:
     agent = await env.create()
     container = await env.containers()
     await env.warden(agent.id).write("kept.txt", b"kept")
-    await env.run(START, agent.id, FRESH_CONTAINER)
+    await env.run(START, agent.id, at_version("1.0.0"))
     assert (await env.containers())[agent.id] != container[agent.id]
     assert await env.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
-async def test_an_agent_that_is_gone_is_nothing_to_do(env: LifecycleEnv) -> None:
+async def test_a_missing_agent_is_ignored(env: LifecycleEnv) -> None:
     assert (await env.run(START, "nobody")).state is OperationState.DONE
     assert await env.containers() == {}
 
 
-async def test_a_missing_engine_is_the_reason(env: LifecycleEnv) -> None:
+async def test_a_missing_engine_is_reported(env: LifecycleEnv) -> None:
     agent = await env.admitted()
     env.engine.remove("1.0.0")
     assert (await env.run(START, agent.id)).state is OperationState.FAILED
@@ -49,7 +49,7 @@ async def test_a_missing_engine_is_the_reason(env: LifecycleEnv) -> None:
     assert (failed.state, failed.reason) == (AgentState.FAILED, "fake 1.0.0 is not installed")
 
 
-async def test_what_nobody_expected_shows_nothing_of_the_inside(env: LifecycleEnv) -> None:
+async def test_unexpected_errors_are_not_shown(env: LifecycleEnv) -> None:
     agent = await env.admitted()
     env.relays.broken.add(agent.id)
     assert (await env.run(START, agent.id)).state is OperationState.FAILED
@@ -74,7 +74,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: Lifecy
 async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
     database: Database, folder: Path, clean: bool
 ) -> None:
-    """Whether the first gave its work back or lives on as a zombie: the second finishes, the first changes nothing."""
+    """The second process finishes, whether the first gave its work back or lives on without its lease."""
     async with open_lifecycle_env(database, folder, lease=1.5) as first:
         first.engine.let = False
         agent = await first.admitted()

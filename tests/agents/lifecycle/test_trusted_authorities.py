@@ -1,4 +1,4 @@
-"""Containers trust exactly the system's authorities and the operator's, and never see a key."""
+"""Containers trust exactly the authorities of the system and the operator, and never see a key."""
 
 import ssl
 from pathlib import Path
@@ -20,11 +20,11 @@ def system(tmp_path: Path) -> Path:
     return path
 
 
-def test_nothing_to_add_changes_nothing(system: Path) -> None:
+def test_without_a_file_nothing_changes(system: Path) -> None:
     assert trusted_authorities.load_authorities(None, [system]) == TrustedAuthorities()
 
 
-def test_the_bundle_is_both_and_the_addition_is_alone(tmp_path: Path, system: Path) -> None:
+def test_one_bundle_has_all_and_one_only_the_added_authorities(tmp_path: Path, system: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(b"# Our company\n" + OURS.key + OURS.certificate)
     loaded = trusted_authorities.load_authorities(tmp_path / "ca.pem", [tmp_path / "none", system])
     assert names(loaded.files[loaded.env["SSL_CERT_FILE"]]) == {"our company", "the system"}
@@ -35,14 +35,14 @@ def test_the_bundle_is_both_and_the_addition_is_alone(tmp_path: Path, system: Pa
 @pytest.mark.parametrize(
     "content", [b"", b"no certificate", OURS.key, b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
 )
-def test_what_is_no_certificate_is_refused_by_name(tmp_path: Path, system: Path, content: bytes) -> None:
+def test_files_without_certificates_are_rejected_by_name(tmp_path: Path, system: Path, content: bytes) -> None:
     (tmp_path / "ca.pem").write_bytes(content)
     with pytest.raises(trusted_authorities.InvalidAuthorities, match=r"ca_file: .*ca\.pem") as caught:
         trusted_authorities.load_authorities(tmp_path / "ca.pem", [system])
     assert "PRIVATE" not in caught.value.message
 
 
-def test_a_missing_file_and_a_bare_system_are_refused(tmp_path: Path, system: Path) -> None:
+def test_a_missing_file_and_a_system_without_authorities_are_rejected(tmp_path: Path, system: Path) -> None:
     with pytest.raises(trusted_authorities.InvalidAuthorities, match="No such file"):
         trusted_authorities.load_authorities(tmp_path / "none", [system])
     (tmp_path / "ca.pem").write_bytes(OURS.certificate)

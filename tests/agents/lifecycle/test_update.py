@@ -1,4 +1,4 @@
-"""Update: to a version that holds, and back from one that does not, wherever the server is cut off meanwhile."""
+"""Update to a working version, and rollback from a broken one, also when the server is interrupted."""
 
 import asyncio
 from pathlib import Path
@@ -32,13 +32,13 @@ async def memory(env: LifecycleEnv, agent: Agent) -> bytes:
 
 
 async def version(env: LifecycleEnv, agent: Agent) -> str:
-    """As the running gateway says."""
+    """Return the version that the running gateway reports."""
     token = await env.roster.get_internal_token(agent.id)
     return (await env.engine.health(env.reach.port_dialer(agent.id), token)).version
 
 
 @pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])
-async def test_to_the_newest(env: LifecycleEnv, tag: str | None) -> None:
+async def test_update_to_the_newest_version(env: LifecycleEnv, tag: str | None) -> None:
     agent = await with_memory(env)
     updated = await env.services.update(agent.id, tag)
     assert updated == UpdateResult(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
@@ -48,7 +48,7 @@ async def test_to_the_newest(env: LifecycleEnv, tag: str | None) -> None:
     assert await memory(env, agent) == b"remembered"
 
 
-async def test_again_is_nothing_to_do(env: LifecycleEnv) -> None:
+async def test_a_second_update_changes_nothing(env: LifecycleEnv) -> None:
     agent = await env.create()
     await env.services.update(agent.id)
     gateway = await env.gateway_pid(agent)
@@ -56,7 +56,7 @@ async def test_again_is_nothing_to_do(env: LifecycleEnv) -> None:
     assert await env.gateway_pid(agent) == gateway
 
 
-async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_state(env: LifecycleEnv) -> None:
+async def test_a_broken_version_is_rolled_back_with_its_state(env: LifecycleEnv) -> None:
     agent = await with_memory(env)
     updated = await env.services.update(agent.id, BROKEN)
     assert (updated.success, updated.previous_version, updated.new_version) == (False, "1.0.0", "1.0.0")
@@ -67,7 +67,7 @@ async def test_one_that_does_not_hold_ends_with_the_old_version_and_the_old_stat
     assert await memory(env, agent) == b"remembered"
 
 
-async def test_one_state_is_kept_and_no_more(env: LifecycleEnv) -> None:
+async def test_only_one_state_backup_is_kept(env: LifecycleEnv) -> None:
     agent = await with_memory(env)
     for tag in (BROKEN, "1.1.0"):
         await env.services.update(agent.id, tag)
@@ -89,12 +89,12 @@ async def test_an_install_that_fails_leaves_the_gateway_as_it_is(
     assert await env.gateway_pid(agent) == gateway
 
 
-async def test_a_state_that_cannot_be_put_aside_is_not_risked(env: LifecycleEnv) -> None:
+async def test_a_link_in_place_of_the_backup_is_replaced(env: LifecycleEnv) -> None:
     agent = await with_memory(env)
     made = ["sh", "-c", "cd $HOME/.roost && rm -rf saved && mkfifo fake/pipe && ln -s /proc saved"]
     assert (await env.warden(agent.id).exec(made)).exit_code == 0
     updated = await env.services.update(agent.id, "1.1.0")
-    assert updated.success is True  # a link in its place is removed, what it leads to is not
+    assert updated.success is True  # removes the link, not its target
     assert await memory(env, agent) == b"remembered"
 
 
@@ -106,20 +106,20 @@ async def test_a_failed_agent_can_be_updated(env: LifecycleEnv) -> None:
 
 
 @pytest.mark.parametrize("tag", ["1.2.0", "newest", "../1.1.0"])
-async def test_only_what_exists_is_a_version(env: LifecycleEnv, tag: str) -> None:
+async def test_unknown_versions_are_rejected(env: LifecycleEnv, tag: str) -> None:
     agent = await env.create()
     with pytest.raises(InvalidEngineVersion):
         await env.services.update(agent.id, tag)
 
 
-async def test_several_at_once_end_at_that_version(env: LifecycleEnv) -> None:
+async def test_concurrent_updates_end_at_that_version(env: LifecycleEnv) -> None:
     agent = await env.create()
     done = await asyncio.gather(*(env.services.update(agent.id) for _ in range(5)))
     assert {update.new_version for update in done} == {"1.1.0"}
     assert await version(env, agent) == "1.1.0"
 
 
-async def test_nobody_cannot_be_updated(env: LifecycleEnv) -> None:
+async def test_a_missing_agent_cannot_be_updated(env: LifecycleEnv) -> None:
     with pytest.raises(AgentNotFound):
         await env.services.update("nobody")
     assert (await env.run(UPDATE, "nobody", {"to": "1.1.0"})).state is OperationState.DONE
@@ -137,8 +137,8 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: Lifecy
 
 
 @pytest.mark.parametrize("holds", [True, False])
-async def test_the_next_process_finishes_what_was_cut_off(database: Database, folder: Path, holds: bool) -> None:
-    """Killed while the new version comes up: the next process goes on, or leads back if it does not come up there."""
+async def test_the_next_process_finishes_an_interrupted_update(database: Database, folder: Path, holds: bool) -> None:
+    """After a kill during the start of the new version, the next process continues, or rolls back if that fails."""
     async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
@@ -158,7 +158,7 @@ async def test_the_next_process_finishes_what_was_cut_off(database: Database, fo
             assert len(await second.containers()) == 1
 
 
-async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None:
+async def test_the_next_process_finishes_an_interrupted_rollback(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
         first.engine.let = False
@@ -174,7 +174,7 @@ async def test_cut_off_on_the_way_back(database: Database, folder: Path) -> None
             assert await memory(second, agent) == b"remembered"
 
 
-async def test_where_nothing_comes_up_again_the_agent_has_failed(env: LifecycleEnv) -> None:
+async def test_a_failed_rollback_leaves_a_failed_agent(env: LifecycleEnv) -> None:
     agent = await env.create()
     env.engine.install(BROKEN, lambda *_: None)
     done = asyncio.create_task(env.run(UPDATE, agent.id, {"to": BROKEN}))
@@ -182,12 +182,12 @@ async def test_where_nothing_comes_up_again_the_agent_has_failed(env: LifecycleE
     assert (await done).state is OperationState.FAILED
     failed = await env.roster.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, "1.0.0")
-    assert "did not hold" in (failed.reason or "")
+    assert "did not work" in (failed.reason or "")
     assert "failed too" in (failed.reason or "")
 
 
 async def _runs_at(env: LifecycleEnv, agent: Agent, wanted: str) -> bool:
-    """Whether the agent's gateway answers at that version, whatever the server makes of it."""
+    """Return whether the agent's gateway answers at that version, even if the server does not know it yet."""
     if (await env.roster.get(agent.id)).engine_version != wanted:
         return False
     try:

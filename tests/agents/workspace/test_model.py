@@ -1,19 +1,19 @@
-"""Paths, file names and base64, judged before an agent is asked (cases D1, D4, D5, D7)."""
+"""Validation of paths, file names and base64 (cases D1, D4, D5, D7)."""
 
 import base64
 
 import pytest
 
 from roost.agents.workspace.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
-from roost.agents.workspace.model import FILE_LIMIT, checked_filename, checked_path, decode_content
+from roost.agents.workspace.model import FILE_LIMIT, decode_content, validate_filename, validate_path
 
 
 @pytest.mark.parametrize(
     ("path", "relative"),
     [("a", "a"), ("a/b.txt", "a/b.txt"), ("/workspace/a", "a"), (".env", ".env"), ("ü/ñ", "ü/ñ"), ("a..b", "a..b")],
 )
-def test_good_paths(path: str, relative: str) -> None:
-    assert checked_path(path) == relative
+def test_valid_paths(path: str, relative: str) -> None:
+    assert validate_path(path) == relative
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_good_paths(path: str, relative: str) -> None:
         "\ud800",
     ],
 )
-def test_bad_paths(path: str) -> None:
+def test_invalid_paths(path: str) -> None:
     with pytest.raises(InvalidFilePath):
-        checked_path(path)
+        validate_path(path)
 
 
 @pytest.mark.parametrize("name", ["a", "report.pdf", ".env", "ü.txt", "x" * 255, "a b", "console.log", "com.txt"])
-def test_good_filenames(name: str) -> None:
-    assert checked_filename(name) == name
+def test_valid_filenames(name: str) -> None:
+    assert validate_filename(name) == name
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_good_filenames(name: str) -> None:
         "a\nb",
     ],
 )
-def test_bad_filenames(name: str) -> None:
+def test_invalid_filenames(name: str) -> None:
     with pytest.raises(InvalidFilename):
-        checked_filename(name)
+        validate_filename(name)
 
 
 def test_base64_is_strict_and_bounded() -> None:
