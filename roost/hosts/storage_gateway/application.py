@@ -96,7 +96,9 @@ class StorageGatewayApp:
 
     def _count(self, asked: GatewayRequest, found: ResolvedContent, status: int, sent: int) -> None:
         gateway, network = found.gateway, found.scope.network
-        self._counter.served(gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent)
+        self._counter.record_response(
+            gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent
+        )
 
 
 def _told(problem: Problem, asked: GatewayRequest | None) -> GatewayResponse:

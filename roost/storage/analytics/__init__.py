@@ -1,1 +1,1 @@
-"""How often and how much storage gateways served: counted by day, asked by CID, file name, user agent or referer."""
+"""Analytics of storage gateways: requests and bytes per day, by CID, file name, user agent or referer."""

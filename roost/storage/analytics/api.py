@@ -1,4 +1,4 @@
-"""What gateways served, over HTTP, under the paths of old clients and new ones."""
+"""Endpoints of gateway analytics."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -16,18 +16,18 @@ router = APIRouter(prefix="/v3", tags=["analytics"])
 
 
 @router.get("/analytics/gateways/top")
-async def top_of_gateways(
-    caller: AnalyticsReader, asked: Annotated[schemas.TopParameters, Query()], analytics: Service
+async def list_top_values(
+    caller: AnalyticsReader, parameters: Annotated[schemas.TopParameters, Query()], analytics: Service
 ) -> DataEnvelope[Sequence[schemas.TopItem]]:
-    """What the tenant's gateways were asked for most, by CID, file name, user agent or referer."""
-    found = await analytics.top(caller.tenant_id, asked.chosen(), asked.by, asked.order())
-    return DataEnvelope(data=schemas.top(found))
+    """List the most requested CIDs, file names, user agents or referers of the tenant's gateways."""
+    counts = await analytics.list_top_values(caller.tenant_id, parameters.to_query(), parameters.by)
+    return DataEnvelope(data=schemas.top_items(counts))
 
 
 @router.get("/analytics/gateways/time_series")
-async def series_of_gateways(
-    caller: AnalyticsReader, asked: Annotated[schemas.SeriesParameters, Query()], analytics: Service
+async def list_periods(
+    caller: AnalyticsReader, parameters: Annotated[schemas.SeriesParameters, Query()], analytics: Service
 ) -> DataEnvelope[schemas.SeriesRecord]:
-    """How much the tenant's gateways served each day or week, the newest first."""
-    found = await analytics.series(caller.tenant_id, asked.chosen(), asked.interval, asked.order())
-    return DataEnvelope(data=schemas.series(*found))
+    """List the requests and bytes of the tenant's gateways by day or week, newest first."""
+    counts = await analytics.list_periods(caller.tenant_id, parameters.to_query(), parameters.interval)
+    return DataEnvelope(data=schemas.series_record(*counts))

@@ -1,4 +1,4 @@
-"""What can go wrong with questions about what gateways served."""
+"""Errors of analytics queries."""
 
 from roost.core.problem import Problem, ProblemKind
 

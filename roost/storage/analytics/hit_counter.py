@@ -1,11 +1,10 @@
-"""Counts answers in memory; they are written down every two seconds.
+"""Count gateway responses in memory and add them to the database every two seconds.
 
-Several servers of one database add up. There are only so many things that are told apart between two writes, of one
-tenant and of all.
+The counts of several servers add up. Memory is bounded, for each tenant and for all.
 """
 
-from collections.abc import Iterable, Mapping
-from datetime import date
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from itertools import groupby
 
 from sqlalchemy import Connection
@@ -14,29 +13,26 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.periodic_flusher import PeriodicFlusher
 from roost.storage.analytics import model, store
-from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, Hit, HitAggregate, HitCount
+from roost.storage.analytics.model import MAX_FILE_NAME, MAX_USER_AGENT, UNKNOWN, Hit, HitCount
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import service as files
 from roost.storage.unixfs.cid import Cid
 
-MOST, MOST_OF_A_TENANT = 10_000, 2_000
-"""Different visits in memory, and those of one tenant."""
-_INTERVAL = 2.0
-
-Names = Mapping[tuple[str, ContentNetwork, Cid], str]
-"""How tenants call their files, by the version 1 of their CIDs."""
+MAX_PENDING, MAX_PENDING_OF_TENANT = 10_000, 2_000
+"""Different hits in memory, of all tenants and of one."""
+_INTERVAL_SECONDS = 2.0
 
 
 class GatewayHitCounter(PeriodicFlusher):
-    def __init__(self, db: Database, days: int) -> None:
-        """days: for how many what is counted is kept; with none, nothing is counted."""
-        super().__init__("gateway hits", _INTERVAL)
+    def __init__(self, db: Database, retention_days: int) -> None:
+        """With a retention of 0 days nothing is counted."""
+        super().__init__("gateway hits", _INTERVAL_SECONDS)
         self._db = db
-        self._days = days
+        self._is_enabled = retention_days > 0
         self._pending: dict[Hit, HitCount] = {}
-        self._of_tenant: dict[str, int] = {}
+        self._pending_of_tenant: Counter[str] = Counter()
 
-    def served(
+    def record_response(
         self,
         tenant_id: str,
         gateway_id: str,
@@ -47,81 +43,67 @@ class GatewayHitCounter(PeriodicFlusher):
         headers: Mapping[str, str],
         sent: int,
     ) -> None:
-        """Count an answer of which `sent` bytes went out."""
-        if not self._days:
+        """Count a response to a request with these `headers`, after `sent` bytes of body."""
+        if not self._is_enabled:
             return
-        agent, referer = headers.get("user-agent", ""), headers.get("referer")
-        visit = Hit(
-            day=clock.utc_now().toordinal(),
+        hit = Hit(
             tenant_id=tenant_id,
+            day=clock.utc_now().date().isoformat(),
             gateway_id=gateway_id,
-            network=network,
-            cid=cid,
-            name=name[:LONGEST_NAME],
+            cid=str(cid),
+            file_name=model.clean_text(name, MAX_FILE_NAME),
             status=status,
-            user_agent=agent[:LONGEST_AGENT],
-            referer=model.origin(referer) if referer else "",
+            user_agent=model.clean_text(headers.get("user-agent", ""), MAX_USER_AGENT),
+            referer=model.referer_origin(headers.get("referer", "")) or UNKNOWN,
+            network=None if name else network,
         )
-        self._add(visit, HitCount(1, sent))
+        self._add(hit, HitCount(1, sent))
 
-    def _add(self, visit: Hit, tally: HitCount) -> None:
-        known = self._pending.get(visit)
-        if known is not None:
-            known.add(tally)
-            return
-        number = self._of_tenant.get(visit.tenant_id, 0)
-        if visit.cid is not None and (number >= MOST_OF_A_TENANT or len(self._pending) >= MOST):
-            self._add(visit.plainer(), tally)
-            return
-        self._of_tenant[visit.tenant_id] = number + 1
-        self._pending[visit] = tally
+    def _add(self, hit: Hit, count: HitCount) -> None:
+        tenant_is_full = self._pending_of_tenant[hit.tenant_id] >= MAX_PENDING_OF_TENANT
+        if hit not in self._pending and (tenant_is_full or len(self._pending) >= MAX_PENDING):
+            hit = hit.with_gateway_only()
+        if hit not in self._pending:
+            self._pending_of_tenant[hit.tenant_id] += 1
+            self._pending[hit] = HitCount()
+        self._pending[hit].add(count)
 
     async def _write(self) -> None:
         if not self._pending:
             return
-        batch, self._pending, self._of_tenant = self._pending, {}, {}
+        batch, self._pending, self._pending_of_tenant = self._pending, {}, Counter()
         try:
-            names = await self._db.read_long(lambda connection: _names(connection, batch))
-            await self._db.write(lambda connection: _keep(connection, batch, names))
+            counts = await self._db.read_long(lambda connection: _add_file_names(connection, batch))
+            await self._db.write(lambda connection: _store_counts(connection, counts))
         except Exception:
-            for visit, tally in batch.items():
-                self._add(visit, tally)
+            for hit, count in batch.items():
+                self._add(hit, count)
             raise
 
 
-def _keep(connection: Connection, batch: Mapping[Hit, HitCount], names: Names) -> None:
-    lines: dict[HitAggregate, HitCount] = {}
-    for visit, tally in batch.items():
-        name = None if visit.cid is None else names.get((visit.tenant_id, visit.network, visit.cid.v1()))
-        line = model.line(visit, name)
-        lines.setdefault(line, HitCount()).add(tally)
-    kept: dict[HitAggregate, HitCount] = {}
-    for (tenant_id, day), group in groupby(sorted(lines, key=_place), key=_place):
-        of_day = {line: lines[line] for line in group}
-        kept |= _within_bounds(connection, tenant_id, day, of_day)
-    store.add(connection, kept)
+def _add_file_names(connection: Connection, batch: Mapping[Hit, HitCount]) -> Mapping[Hit, HitCount]:
+    """Use the names of the tenants' own files for URLs that had none."""
+    unnamed: dict[tuple[str, ContentNetwork], set[str]] = defaultdict(set)
+    for hit in batch:
+        if hit.network is not None:
+            unnamed[hit.tenant_id, hit.network].add(hit.cid)
+    names = {key: files.file_names(connection, *key, cids) for key, cids in unnamed.items()}
+    counts: dict[Hit, HitCount] = {}
+    for hit, count in batch.items():
+        if hit.network is None:
+            named = hit
+        else:
+            name = names[hit.tenant_id, hit.network].get(hit.cid, "")
+            named = hit._replace(file_name=model.clean_text(name, MAX_FILE_NAME), network=None)
+        counts.setdefault(named, HitCount()).add(count)
+    return counts
 
 
-def _within_bounds(
-    connection: Connection, tenant_id: str, day: date, lines: Mapping[HitAggregate, HitCount]
-) -> Mapping[HitAggregate, HitCount]:
-    if store.count(connection, tenant_id, day) + len(lines) <= model.DETAILED:
-        return lines
-    return model.fitted(lines, store.digests(connection, tenant_id, day))
-
-
-def _place(line: HitAggregate) -> tuple[str, date]:
-    return line.tenant_id, line.day
-
-
-def _names(connection: Connection, batch: Iterable[Hit]) -> Names:
-    """The names of the tenants' own files, where the address had none."""
-    asked: dict[tuple[str, ContentNetwork], set[Cid]] = {}
-    for visit in batch:
-        if visit.cid is not None and not visit.name:
-            asked.setdefault((visit.tenant_id, visit.network), set()).add(visit.cid)
-    return {
-        (tenant_id, network, cid): name
-        for (tenant_id, network), cids in asked.items()
-        for cid, name in files.file_names(connection, tenant_id, network, list(cids)).items()
-    }
+def _store_counts(connection: Connection, counts: Mapping[Hit, HitCount]) -> None:
+    rows: dict[Hit, HitCount] = {}
+    for (tenant_id, day), hits in groupby(sorted(counts), key=lambda hit: (hit.tenant_id, hit.day)):
+        of_day: Mapping[Hit, HitCount] = {hit: counts[hit] for hit in hits}
+        if store.count_rows(connection, tenant_id, day) + len(of_day) > model.DETAILED_ROWS:
+            of_day = model.limit_rows(of_day, store.list_digests(connection, tenant_id, day))
+        rows |= of_day
+    store.add_counts(connection, rows)

@@ -1,52 +1,62 @@
-"""What is counted of what gateways serve, in lines of a day. Pure.
+"""Daily counts of gateway responses, and queries over them. Pure.
 
-What visitors send is hostile: it is cut, cleaned, and there are only so many lines. Addresses of visitors are not kept,
-and of a referer only its origin: the rest may hold tokens.
+Visitors send hostile input, so texts are cut and cleaned and the number of rows is bounded. Addresses of visitors are
+not kept, and of a referer only the origin, because the rest may hold tokens.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
 from typing import NamedTuple, Self
 
+from roost.storage.analytics.errors import InvalidAnalyticsPeriod
 from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs.cid import Cid
 
 UNKNOWN, OTHER = "unknown", "other"
-"""What was not said, and what is not told apart any more."""
-DETAILED, PLAIN = 5_000, 5_000
-"""Lines of a tenant and a day that tell everything, and after these, lines that tell no more than the CID."""
-LONGEST_NAME, LONGEST_AGENT, LONGEST_REFERER = 255, 200, 255
+"""The value of a missing attribute, and of an attribute beyond the row limits."""
+DETAILED_ROWS, CID_ROWS = 5_000, 5_000
+"""Rows of a tenant and a day with all attributes, and after these, rows with the CID alone."""
+MAX_FILE_NAME, MAX_USER_AGENT, MAX_REFERER = 255, 200, 255
+_DEFAULT_DAYS = 30
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,19}://[a-z0-9._~:\[\]-]{1,230}", re.ASCII)
 
 
 class Hit(NamedTuple):
-    """An answer with content, as it is counted in memory; equal ones are one.
+    """Attributes of a gateway response; equal hits are counted together.
 
-    cid: None where there are too many to tell them apart. name: what the address calls the content.
+    `day` is an ISO date in UTC. If the URL had no file name, `network` is where the tenant's own file may have one.
     """
 
-    day: int
     tenant_id: str
+    day: str
     gateway_id: str
-    network: ContentNetwork
-    cid: Cid | None
-    name: str
+    cid: str
+    file_name: str
     status: int
     user_agent: str
     referer: str
+    network: ContentNetwork | None = None
 
-    def plainer(self) -> Self:
-        return self._replace(cid=None, name="", user_agent="", referer="")
+    @property
+    def digest(self) -> bytes:
+        """Key of the row within its tenant and day."""
+        attributes = (self.gateway_id, self.cid, self.file_name, str(self.status), self.user_agent, self.referer)
+        return hashlib.sha256("\0".join(attributes).encode()).digest()[:16]
+
+    def with_cid_only(self) -> Self:
+        return self._replace(file_name=OTHER, user_agent=OTHER, referer=OTHER, network=None)
+
+    def with_gateway_only(self) -> Self:
+        return self.with_cid_only()._replace(cid=OTHER)
 
 
 @dataclass(slots=True)
 class HitCount:
-    """bandwidth: bytes of bodies that went out."""
+    """Number of responses and `bandwidth`, the bytes of body that were sent."""
 
     requests: int = 0
     bandwidth: int = 0
@@ -56,67 +66,78 @@ class HitCount:
         self.bandwidth += other.bandwidth
 
 
+class AnalyticsDimension(StrEnum):
+    """Attribute by which requests are grouped. Countries and regions are always `unknown`."""
+
+    CID = "cid"
+    FILE_NAME = "file_name"
+    USER_AGENT = "user_agent"
+    REFERER = "referer"
+    COUNTRY = "country"
+    REGION = "region"
+
+
+class AnalyticsMetric(StrEnum):
+    REQUESTS = "requests"
+    BANDWIDTH = "bandwidth"
+
+
+class AnalyticsInterval(StrEnum):
+    """Length of a period; weeks start on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+
+    def start_of(self, day: date) -> date:
+        return day if self is AnalyticsInterval.DAY else day - timedelta(days=day.weekday())
+
+
 @dataclass(frozen=True)
-class HitAggregate:
-    """What is kept of equal visits."""
+class AnalyticsQuery:
+    """Days (both included), filters and order of a result.
 
-    tenant_id: str
-    day: date
-    gateway_id: str
-    cid: str
-    file_name: str
-    status: int
-    user_agent: str
-    referer: str
-
-    @cached_property
-    def digest(self) -> bytes:
-        """What tells the line from all others of its tenant and day."""
-        said = (self.gateway_id, self.cid, self.file_name, str(self.status), self.user_agent, self.referer)
-        return hashlib.sha256("\0".join(said).encode()).digest()[:16]
-
-    def of_cid(self) -> Self:
-        return replace(self, file_name=OTHER, user_agent=OTHER, referer=OTHER)
-
-    def of_gateway(self) -> Self:
-        return replace(self.of_cid(), cid=OTHER)
-
-
-def origin(referer: str) -> str:
-    """Scheme and host of an address, as much as is kept of it; nothing where there is none."""
-    found = "/".join(referer[: LONGEST_REFERER * 2].split("/", 3)[:3]).lower()
-    return found if _ORIGIN.fullmatch(found) else ""
-
-
-def cleaned(text: str, longest: int) -> str:
-    """A text that any database and any terminal takes, `unknown` for none."""
-    return "".join(sign for sign in text if sign.isprintable())[:longest].strip() or UNKNOWN
-
-
-def line(visit: Hit, name: str | None) -> HitAggregate:
-    """name: of the tenant's own file, where the address has none."""
-    return HitAggregate(
-        tenant_id=visit.tenant_id,
-        day=date.fromordinal(visit.day),
-        gateway_id=visit.gateway_id,
-        cid=OTHER if visit.cid is None else str(visit.cid),
-        file_name=OTHER if visit.cid is None else cleaned(visit.name or name or "", LONGEST_NAME),
-        status=visit.status,
-        user_agent=OTHER if visit.cid is None else cleaned(visit.user_agent, LONGEST_AGENT),
-        referer=OTHER if visit.cid is None else visit.referer or UNKNOWN,
-    )
-
-
-def fitted(lines: Mapping[HitAggregate, HitCount], there: set[bytes]) -> Mapping[HitAggregate, HitCount]:
-    """The lines of a tenant and a day, those beyond the bounds made to tell less; those asked for most come first.
-
-    there: the digests of the lines that are kept already; gets those of the new ones.
+    `gateway` is a name or an address, `filters` are the accepted values by column.
     """
-    found: dict[HitAggregate, HitCount] = {}
-    for wanted, tally in sorted(lines.items(), key=lambda item: -item[1].requests):
-        bounds = {wanted: DETAILED, wanted.of_cid(): DETAILED + PLAIN}
-        kept = next((one for one, bound in bounds.items() if one.digest in there or len(there) < bound), None)
-        kept = wanted.of_gateway() if kept is None else kept
-        there.add(kept.digest)
-        found.setdefault(kept, HitCount()).add(tally)
-    return found
+
+    first_day: date
+    last_day: date
+    gateway: str | None
+    filters: Mapping[str, Sequence[str | int]]
+    sort_by: AnalyticsMetric | None
+    ascending: bool
+    limit: int
+
+
+def query_days(start: date | None, end: date | None, today: date) -> tuple[date, date]:
+    """Return the first and the last day of a query, by default the last 30 days. Raises InvalidAnalyticsPeriod."""
+    last = end or max(today, start or today)
+    first = start or last - timedelta(days=min(_DEFAULT_DAYS - 1, (last - date.min).days))
+    if first > last:
+        raise InvalidAnalyticsPeriod
+    return first, last
+
+
+def referer_origin(referer: str) -> str:
+    """Return scheme and host of a referer, or an empty text if it has none."""
+    origin = "/".join(referer[: MAX_REFERER * 2].split("/", 3)[:3]).lower()
+    return origin if _ORIGIN.fullmatch(origin) else ""
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Cut a text and remove what a database or a terminal may not take; return `unknown` if nothing is left."""
+    return "".join(filter(str.isprintable, text[:limit])).strip() or UNKNOWN
+
+
+def limit_rows(counts: Mapping[Hit, HitCount], stored: set[bytes]) -> Mapping[Hit, HitCount]:
+    """Merge hits of a tenant and a day that are beyond the row limits, those with the fewest requests first.
+
+    `stored` has the digests of the stored rows; those of new rows are added.
+    """
+    limited: dict[Hit, HitCount] = {}
+    for hit, count in sorted(counts.items(), key=lambda item: -item[1].requests):
+        limits = {hit: DETAILED_ROWS, hit.with_cid_only(): DETAILED_ROWS + CID_ROWS}
+        row = next((row for row, limit in limits.items() if row.digest in stored or len(stored) < limit), None)
+        row = row or hit.with_gateway_only()
+        stored.add(row.digest)
+        limited.setdefault(row, HitCount()).add(count)
+    return limited

@@ -1,49 +1,43 @@
-"""Shapes of questions about gateways and of their answers; what clients of either spelling send is taken."""
+"""Parameters and responses of the analytics API."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from roost.storage.analytics import model, query
-from roost.storage.analytics.model import LONGEST_AGENT, LONGEST_NAME, OTHER, UNKNOWN, HitCount
-from roost.storage.analytics.query import (
-    LIMIT,
-    LIMIT_DEFAULT,
+from roost.core import clock
+from roost.storage.analytics import model
+from roost.storage.analytics.model import (
     AnalyticsDimension,
     AnalyticsInterval,
     AnalyticsMetric,
-    AnalyticsOrder,
-    DimensionCount,
-    PeriodCount,
+    AnalyticsQuery,
+    HitCount,
 )
 from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import StorageSchema, Text
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_Value = Annotated[Text, Field(max_length=1024)]
-_Status = Literal["200", "206", "301", "302", "304", "307", "308", "404", "499"]
-_By = Annotated[AnalyticsDimension, BeforeValidator(lambda text: "referer" if text == "referrer" else text)]
 
-
-def _day(text: object) -> object:
-    """The day of a date or of a moment in UTC."""
+def _parse_day(text: object) -> object:
+    """Parse a date, or a time, whose day in UTC counts."""
     try:
-        if isinstance(text, str) and _DATE.fullmatch(text):
-            return date.fromisoformat(text)
         moment = datetime.fromisoformat(str(text))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).date()
     except (ValueError, OverflowError):
         raise ValueError("must be a date like 2026-01-31") from None
 
 
-_Day = Annotated[date, BeforeValidator(_day)]
+_Day = Annotated[date, BeforeValidator(_parse_day)]
+_Value = Annotated[Text, Field(max_length=1024)]
+_Status = Literal["200", "206", "301", "302", "304", "307", "308", "404", "499"]
+# Some clients send `referrer`, as a parameter and as a value of `by`.
+_Dimension = Annotated[AnalyticsDimension, BeforeValidator(lambda text: "referer" if text == "referrer" else text)]
 
 
 class AnalyticsParameters(StorageSchema):
-    """Which answers are meant, and how the result is ordered."""
+    """Filters and order of a query."""
 
     gateway_domain: Annotated[Text, Field(max_length=253)] | None = None
     start_date: _Day | None = None
@@ -58,42 +52,38 @@ class AnalyticsParameters(StorageSchema):
     http_status_code: _Status | None = None
     sort_by: AnalyticsMetric | None = None
     sort_order: Literal["asc", "desc"] = "desc"
-    limit: Annotated[int, Field(ge=1, le=LIMIT)] = LIMIT_DEFAULT
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
-    def chosen(self) -> query.AnalyticsFilter:
-        """Raises InvalidCid."""
-        return query.AnalyticsFilter(
-            gateway=self.gateway_domain or None,
-            since=self.start_date,
-            until=self.end_date,
-            values=dict(self._values()),
-            status=None if self.http_status_code is None else int(self.http_status_code),
-        )
+    def to_query(self) -> AnalyticsQuery:
+        """Return the query. Raises InvalidCid, InvalidAnalyticsPeriod."""
+        first, last = model.query_days(self.start_date, self.end_date, clock.utc_now().date())
+        filters, ascending = dict(self._filters()), self.sort_order == "asc"
+        return AnalyticsQuery(first, last, self.gateway_domain or None, filters, self.sort_by, ascending, self.limit)
 
-    def order(self) -> AnalyticsOrder:
-        return AnalyticsOrder(self.sort_by, self.sort_order == "asc", self.limit)
-
-    def _values(self) -> Iterator[tuple[AnalyticsDimension, Sequence[str]]]:
+    def _filters(self) -> Iterator[tuple[str, Sequence[str | int]]]:
+        """Yield the columns to filter and their accepted values, spelled as they are stored."""
         if self.cid:
-            yield AnalyticsDimension.CID, [OTHER] if self.cid == OTHER else Cid.parse_spellings(self.cid)
+            yield "cid", [self.cid] if self.cid == model.OTHER else Cid.parse_spellings(self.cid)
         if self.file_name:
-            yield AnalyticsDimension.FILE_NAME, [model.cleaned(self.file_name, LONGEST_NAME)]
+            yield "file_name", [model.clean_text(self.file_name, model.MAX_FILE_NAME)]
         if self.user_agent:
-            yield AnalyticsDimension.USER_AGENT, [model.cleaned(self.user_agent, LONGEST_AGENT)]
+            yield "user_agent", [model.clean_text(self.user_agent, model.MAX_USER_AGENT)]
         if referer := self.referer or self.referrer:
-            yield AnalyticsDimension.REFERER, _referers(referer)
+            yield "referer", _possible_origins(referer)
         if self.country:
-            yield AnalyticsDimension.COUNTRY, [self.country]
+            yield "country", [self.country]
         if self.region:
-            yield AnalyticsDimension.REGION, [self.region]
+            yield "region", [self.region]
+        if self.http_status_code:
+            yield "status", [int(self.http_status_code)]
 
 
 class TopParameters(AnalyticsParameters):
-    by: _By = AnalyticsDimension.CID
+    by: _Dimension = AnalyticsDimension.CID
 
 
 class SeriesParameters(AnalyticsParameters):
-    """`by` is how clients say `date_interval`."""
+    """`by` is another name of `date_interval`, which some clients use."""
 
     by: AnalyticsInterval | None = None
     date_interval: AnalyticsInterval | None = None
@@ -104,7 +94,7 @@ class SeriesParameters(AnalyticsParameters):
 
 
 class TopItem(StorageSchema):
-    """`bandwidth` in bytes. `value` is `unknown` for what was not said, `other` for what is not told apart."""
+    """`bandwidth` is in bytes. `value` is `unknown` for a missing attribute, `other` beyond the limits of rows."""
 
     value: str
     requests: int
@@ -112,7 +102,7 @@ class TopItem(StorageSchema):
 
 
 class PeriodRecord(StorageSchema):
-    """`period_start_time` is a date (UTC), of a week its Monday."""
+    """`period_start_time` is a date in UTC, for a week its Monday."""
 
     period_start_time: date
     requests: int
@@ -120,32 +110,29 @@ class PeriodRecord(StorageSchema):
 
 
 class SeriesRecord(StorageSchema):
-    """The totals are of all periods, also of those beyond `limit`."""
+    """The totals include the periods beyond `limit`."""
 
     total_requests: int
     total_bandwidth: int
     time_periods: Sequence[PeriodRecord]
 
 
-def top(shares: Sequence[DimensionCount]) -> Sequence[TopItem]:
-    return [TopItem(value=one.value, requests=one.tally.requests, bandwidth=one.tally.bandwidth) for one in shares]
+def top_items(counts: Mapping[str, HitCount]) -> Sequence[TopItem]:
+    return [TopItem(value=value, **asdict(count)) for value, count in counts.items()]
 
 
-def series(total: HitCount, periods: Sequence[PeriodCount]) -> SeriesRecord:
+def series_record(total: HitCount, periods: Mapping[date, HitCount]) -> SeriesRecord:
     return SeriesRecord(
         total_requests=total.requests,
         total_bandwidth=total.bandwidth,
-        time_periods=[
-            PeriodRecord(
-                period_start_time=period.begin, requests=period.tally.requests, bandwidth=period.tally.bandwidth
-            )
-            for period in periods
-        ],
+        time_periods=[PeriodRecord(period_start_time=start, **asdict(count)) for start, count in periods.items()],
     )
 
 
-def _referers(text: str) -> Sequence[str]:
-    """An address means its origin; a host, both that it may be."""
-    if text in {UNKNOWN, OTHER}:
-        return [text]
-    return [model.origin(text)] if "://" in text else [f"https://{text.lower()}", f"http://{text.lower()}"]
+def _possible_origins(referer: str) -> Sequence[str]:
+    """Return the origin of an address, or the origins that a bare host may have."""
+    if referer in {model.UNKNOWN, model.OTHER}:
+        return [referer]
+    if "://" in referer:
+        return [model.referer_origin(referer)]
+    return [f"https://{referer.lower()}", f"http://{referer.lower()}"]

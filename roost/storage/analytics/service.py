@@ -1,7 +1,8 @@
-"""Answers what a tenant's gateways served, as far back as it is kept. What this server counted counts at once."""
+"""Answer queries about the hits of a tenant's gateways, including those that this server still has in memory."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TypeVar
 
@@ -9,96 +10,78 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.analytics import query, store
+from roost.storage.analytics import store
 from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import UNKNOWN, HitCount
-from roost.storage.analytics.query import (
-    AnalyticsDimension,
-    AnalyticsFilter,
-    AnalyticsInterval,
-    AnalyticsMetric,
-    AnalyticsOrder,
-    AnalyticsQuery,
-    DayRange,
-    DimensionCount,
-    PeriodCount,
-)
+from roost.storage.analytics.model import AnalyticsDimension, AnalyticsInterval, AnalyticsQuery, HitCount
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.service import StorageGatewayService
 
 T = TypeVar("T")
 
-_AT_ONCE = 2
-"""Questions that are answered at once: each goes over many lines."""
-_FORGOTTEN_AT_ONCE = 1000
-_ELSEWHERE = frozenset({AnalyticsDimension.COUNTRY, AnalyticsDimension.REGION})
+_MAX_CONCURRENT = 2
+"""Queries that run at once; each reads many rows."""
+_EXPIRE_BATCH = 1000
 
 
 class AnalyticsService:
-    def __init__(self, db: Database, gateways: StorageGatewayService, counter: GatewayHitCounter, kept: int) -> None:
-        """kept: for how many days."""
+    def __init__(
+        self, db: Database, gateways: StorageGatewayService, counter: GatewayHitCounter, retention_days: int
+    ) -> None:
         self._db = db
         self._gateways = gateways
         self._counter = counter
-        self._kept = kept
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._retention_days = retention_days
+        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def top(
-        self, tenant_id: str, chosen: AnalyticsFilter, attribute: AnalyticsDimension, order: AnalyticsOrder
-    ) -> Sequence[DimensionCount]:
-        """What was asked for most, told apart by an attribute. Raises GatewayMissing, InvalidPeriod."""
-        if attribute in _ELSEWHERE:
-            total = _sum(list((await self._by_day(tenant_id, chosen))[1].values()))
-            return [DimensionCount(UNKNOWN, total)] if total.requests else []
-        meant = await self._meant(tenant_id, chosen)
-        return await self._survey(lambda connection: store.top(connection, meant, attribute, order))
+    async def list_top_values(
+        self, tenant_id: str, query: AnalyticsQuery, dimension: AnalyticsDimension
+    ) -> Mapping[str, HitCount]:
+        """Return the largest counts by value, in the order of the query. Raises GatewayNotFound."""
+        resolved = await self._resolve(tenant_id, query)
+        return await self._read(lambda connection: store.sum_top_values(connection, tenant_id, resolved, dimension))
 
-    async def series(
-        self, tenant_id: str, chosen: AnalyticsFilter, interval: AnalyticsInterval, order: AnalyticsOrder
-    ) -> tuple[HitCount, Sequence[PeriodCount]]:
-        """The sum of all, and some of the periods. Raises GatewayMissing, InvalidPeriod."""
-        days, found = await self._by_day(tenant_id, chosen)
-        tallies = {begin: HitCount() for begin in days.begins(interval)}
-        for day, tally in found.items():
-            tallies[interval.begin(day)].add(tally)
-        periods = [PeriodCount(begin, tally) for begin, tally in tallies.items()]
-        periods.sort(key=lambda period: period.begin, reverse=not order.ascending or order.measure is not None)
-        if order.measure is not None:
-            measure = order.measure
-            periods.sort(key=lambda period: _measured(period.tally, measure), reverse=not order.ascending)
-        return _sum(list(tallies.values())), periods[: order.limit]
+    async def list_periods(
+        self, tenant_id: str, query: AnalyticsQuery, interval: AnalyticsInterval
+    ) -> tuple[HitCount, Mapping[date, HitCount]]:
+        """Return the total, and the counts by the first day of the period, in the order of the query.
+
+        The total includes the periods beyond the limit. Raises GatewayNotFound.
+        """
+        resolved = await self._resolve(tenant_id, query)
+        counts = await self._read(lambda connection: store.sum_days(connection, tenant_id, resolved))
+        days = range((resolved.last_day - resolved.first_day).days + 1)
+        periods = {interval.start_of(resolved.first_day + timedelta(days=day)): HitCount() for day in days}
+        total = HitCount()
+        for day, count in counts.items():
+            periods[interval.start_of(date.fromisoformat(day))].add(count)
+            total.add(count)
+        newest_first = query.sort_by is not None or not query.ascending
+        ordered = sorted(periods.items(), key=lambda period: period[0], reverse=newest_first)
+        if (metric := query.sort_by) is not None:
+            ordered.sort(key=lambda period: getattr(period[1], metric), reverse=not query.ascending)
+        return total, dict(ordered[: query.limit])
 
     async def expire(self) -> int:
-        """Delete some of what is kept no longer; how many lines."""
-        first = clock.utc_now().date() - timedelta(days=self._kept - 1)
-        return await self._db.write(lambda connection: store.forget(connection, first, _FORGOTTEN_AT_ONCE))
+        """Delete a batch of rows that are older than the retention; return their number."""
+        oldest = self._oldest_day()
+        return await self._db.write(lambda connection: store.delete_days_before(connection, oldest, _EXPIRE_BATCH))
 
-    async def _by_day(self, tenant_id: str, chosen: AnalyticsFilter) -> tuple[DayRange, dict[date, HitCount]]:
-        meant = await self._meant(tenant_id, chosen)
-        return meant.days, dict(await self._survey(lambda connection: store.by_day(connection, meant)))
+    async def _resolve(self, tenant_id: str, query: AnalyticsQuery) -> AnalyticsQuery:
+        """Limit the days to the retention and filter by the id of the gateway."""
+        first, last = max(query.first_day, self._oldest_day()), min(query.last_day, clock.utc_now().date())
+        filters = dict(query.filters)
+        if query.gateway is not None:
+            address = query.gateway.partition("://")[2] or query.gateway
+            gateway = await self._gateways.by_domain(address.partition(".")[0].lower())
+            if gateway.tenant_id != tenant_id:
+                raise GatewayNotFound
+            filters["gateway_id"] = [gateway.id]
+        return replace(query, first_day=first, last_day=last, filters=filters)
 
-    async def _meant(self, tenant_id: str, chosen: AnalyticsFilter) -> AnalyticsQuery:
-        days = query.days(chosen, clock.utc_now().date(), self._kept)
-        if chosen.gateway is None:
-            return AnalyticsQuery(tenant_id, None, days, chosen)
-        label = chosen.gateway.partition("://")[2] or chosen.gateway
-        gateway = await self._gateways.by_domain(label.partition(".")[0].lower())
-        if gateway.tenant_id != tenant_id:
-            raise GatewayNotFound
-        return AnalyticsQuery(tenant_id, gateway.id, days, chosen)
-
-    async def _survey(self, look: Callable[[Connection], T]) -> T:
+    async def _read(self, read: Callable[[Connection], T]) -> T:
         await self._counter.flush()
-        async with self._turns:
-            return await self._db.read_long(look)
+        async with self._slots:
+            return await self._db.read_long(read)
 
-
-def _sum(tallies: Sequence[HitCount]) -> HitCount:
-    total = HitCount()
-    for tally in tallies:
-        total.add(tally)
-    return total
-
-
-def _measured(tally: HitCount, measure: AnalyticsMetric) -> int:
-    return tally.requests if measure is AnalyticsMetric.REQUESTS else tally.bandwidth
+    def _oldest_day(self) -> date:
+        return clock.utc_now().date() - timedelta(days=self._retention_days - 1)

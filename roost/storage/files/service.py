@@ -1,6 +1,6 @@
 """Add, find, list, update and delete files. A file holds its pack until it is deleted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -192,16 +192,15 @@ class FileService:
 
 
 def file_names(
-    connection: Connection, tenant_id: str, network: ContentNetwork, cids: Sequence[Cid]
-) -> Mapping[Cid, str]:
-    """Return the names of the tenant's files of these CIDs, in any spelling, by CID version 1."""
-    spelled = {str(spelling): cid.v1() for cid in cids for spelling in cid.spellings()}
-    every = list(spelled)
-    known: dict[Cid, str] = {}
+    connection: Connection, tenant_id: str, network: ContentNetwork, cids: Iterable[str]
+) -> Mapping[str, str]:
+    """Return the names of the tenant's files of these CIDs; a file may have another spelling of its CID."""
+    spellings = {cid: Cid.parse_spellings(cid) for cid in cids}
+    every = list({spelling for spelled in spellings.values() for spelling in spelled})
+    known: dict[str, str] = {}
     for at in range(0, len(every), _NAME_BATCH):
-        some = store.file_names(connection, tenant_id, network, every[at : at + _NAME_BATCH])
-        known |= {spelled[cid]: name for cid, name in some.items()}
-    return known
+        known |= store.file_names(connection, tenant_id, network, every[at : at + _NAME_BATCH])
+    return {cid: known[spelling] for cid, spelled in spellings.items() for spelling in spelled if spelling in known}
 
 
 def find_by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: Cid) -> File | None:

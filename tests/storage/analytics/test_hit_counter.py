@@ -1,4 +1,4 @@
-"""Counting in memory and writing down: servers add up, nothing is lost by failures, nothing grows without bound."""
+"""Counting in memory and in the database: servers add up, failures lose nothing, memory and rows are bounded."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,11 +9,10 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.storage.analytics import hit_counter as counting
-from roost.storage.analytics import model
+from roost.storage.analytics import hit_counter, model
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.analytics.model import OTHER, UNKNOWN
-from roost.storage.analytics.store import served
+from roost.storage.analytics.store import hits
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
@@ -22,24 +21,24 @@ from roost.storage.unixfs.profile import V0, V1
 from tests.storage.storage_env import StorageEnv
 
 CID = Cid.for_block(0x55, b"content")
-AGENT: Mapping[str, str] = {"user-agent": "curl", "referer": "https://a.example/page?token=secret"}
+HEADERS: Mapping[str, str] = {"user-agent": "curl", "referer": "https://a.example/page?token=secret"}
 
 
 def count(
     counter: GatewayHitCounter, tenant: str = "t", cid: Cid = CID, name: str = "n", sent: int = 10, agent: str = "curl"
 ) -> None:
-    counter.served(tenant, "g", ContentNetwork.PUBLIC, cid, name, 200, {**AGENT, "user-agent": agent}, sent)
+    counter.record_response(tenant, "g", ContentNetwork.PUBLIC, cid, name, 200, {**HEADERS, "user-agent": agent}, sent)
 
 
 async def rows(database: Database, *columns: str) -> list[tuple[object, ...]]:
-    def look(connection: Connection) -> list[tuple[object, ...]]:
-        query = sa.select(*(served.c[name] for name in columns)).order_by(*(served.c[name] for name in columns))
+    def read(connection: Connection) -> list[tuple[object, ...]]:
+        query = sa.select(*(hits.c[name] for name in columns)).order_by(*(hits.c[name] for name in columns))
         return [tuple(row) for row in connection.execute(query)]
 
-    return await database.read(look)
+    return await database.read(read)
 
 
-async def test_equal_answers_are_one_line(database: Database) -> None:
+async def test_equal_responses_are_one_row(database: Database) -> None:
     counter = GatewayHitCounter(database, 90)
     for sent in (1, 2, 0):
         count(counter, sent=sent)
@@ -74,14 +73,14 @@ async def test_a_stop_loses_nothing(database: Database) -> None:
     assert await rows(database, "requests") == [(1,)]
 
 
-async def test_what_cannot_be_written_is_kept(database: Database) -> None:
+async def test_counts_survive_a_failed_write(database: Database) -> None:
     counter = GatewayHitCounter(database, 90)
     count(counter)
-    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE {served.name} RENAME TO away")))
+    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE {hits.name} RENAME TO renamed")))
     with pytest.raises(sa.exc.DBAPIError):
         await counter.flush()
     count(counter)
-    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE away RENAME TO {served.name}")))
+    await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE renamed RENAME TO {hits.name}")))
     await counter.flush()
     assert await rows(database, "requests", "bandwidth") == [(2, 20)]
 
@@ -89,8 +88,8 @@ async def test_what_cannot_be_written_is_kept(database: Database) -> None:
 async def test_memory_is_bounded_for_each_tenant_and_for_all(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_OF_A_TENANT", 3)
-    monkeypatch.setattr(counting, "MOST", 6)
+    monkeypatch.setattr(hit_counter, "MAX_PENDING_OF_TENANT", 3)
+    monkeypatch.setattr(hit_counter, "MAX_PENDING", 6)
     counter = GatewayHitCounter(database, 90)
     for number in range(20):
         count(counter, "hostile", agent=f"agent {number}")
@@ -112,9 +111,9 @@ async def test_memory_is_bounded_for_each_tenant_and_for_all(
     }
 
 
-async def test_lines_of_a_day_are_bounded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "DETAILED", 4)
-    monkeypatch.setattr(model, "PLAIN", 2)
+async def test_rows_of_a_day_are_bounded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "DETAILED_ROWS", 4)
+    monkeypatch.setattr(model, "CID_ROWS", 2)
     counter = GatewayHitCounter(database, 90)
     for flush in range(10):
         for number in range(5):
@@ -127,11 +126,11 @@ async def test_lines_of_a_day_are_bounded(database: Database, monkeypatch: pytes
     assert ("other", 10) in found
 
 
-async def test_hostile_texts_are_kept_cleaned(database: Database) -> None:
+async def test_hostile_texts_are_cleaned(database: Database) -> None:
     counter = GatewayHitCounter(database, 90)
     headers = {"user-agent": "\x00\x1b[2J" + "\xff" * 100_000, "referer": "https://" + "\x00" * 100_000}
-    counter.served("t", "g", ContentNetwork.PUBLIC, CID, "\x00\ud800" + "n" * 100_000, 200, headers, 1)
-    counter.served("t", "g", ContentNetwork.PUBLIC, Cid(1, 0x55, 0x13, b"x" * 128), "", 200, {}, 1)
+    counter.record_response("t", "g", ContentNetwork.PUBLIC, CID, "\x00\ud800" + "n" * 100_000, 200, headers, 1)
+    counter.record_response("t", "g", ContentNetwork.PUBLIC, Cid(1, 0x55, 0x13, b"x" * 128), "", 200, {}, 1)
     await counter.flush()
     found = await rows(database, "file_name", "user_agent", "referer")
     assert found == [("n" * 253, "[2J" + "\xff" * 195, UNKNOWN), (UNKNOWN, UNKNOWN, UNKNOWN)]
@@ -141,8 +140,8 @@ async def test_a_file_has_the_name_that_its_tenant_gave_it(env: StorageEnv, data
     async with env.content.receive(V0) as pack:
         await pack.write(b"named")
         cid = (await pack.end_file()).cid
-        arrival = NewFile(env.tenant_id, ContentNetwork.PUBLIC, str(cid), 5, "text/plain", FileMetadata("mine.txt"))
-        await pack.commit(lambda connection: FileService(database).add(connection, arrival, pack.pack_id))
+        new_file = NewFile(env.tenant_id, ContentNetwork.PUBLIC, str(cid), 5, "text/plain", FileMetadata("mine.txt"))
+        await pack.commit(lambda connection: FileService(database).add(connection, new_file, pack.pack_id))
     assert cid.version == 0
     counter = GatewayHitCounter(database, 90)
     for tenant, network in (
@@ -151,8 +150,8 @@ async def test_a_file_has_the_name_that_its_tenant_gave_it(env: StorageEnv, data
         (env.other_id, ContentNetwork.PUBLIC),
     ):
         for spelling in (cid, cid.v1()):
-            counter.served(tenant, "g", network, spelling, "", 200, {}, 1)
-    counter.served(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "asked.txt", 200, {}, 1)
+            counter.record_response(tenant, "g", network, spelling, "", 200, {}, 1)
+    counter.record_response(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "asked.txt", 200, {}, 1)
     await counter.flush()
     found = await rows(database, "tenant_id", "file_name", "requests")
     mine = [(name, requests) for tenant, name, requests in found if tenant == env.tenant_id]
@@ -166,14 +165,16 @@ async def test_names_of_many_files_are_found(env: StorageEnv, database: Database
         async with env.content.receive(V1) as pack:
             await pack.write(b"%d" % number)
             cid = (await pack.end_file()).cid
-            arrival = NewFile(
+            new_file = NewFile(
                 env.tenant_id, ContentNetwork.PUBLIC, str(cid), 1, "text/plain", FileMetadata(f"{number}.txt")
             )
-            await pack.commit(lambda connection, a=arrival, p=pack.pack_id: FileService(database).add(connection, a, p))
+            await pack.commit(
+                lambda connection, a=new_file, p=pack.pack_id: FileService(database).add(connection, a, p)
+            )
         cids.append(cid)
     counter = GatewayHitCounter(database, 90)
     for cid in (*cids, *(Cid.for_block(0x55, b"not here %d" % number) for number in range(1200))):
-        counter.served(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
+        counter.record_response(env.tenant_id, "g", ContentNetwork.PUBLIC, cid, "", 200, {}, 1)
     await counter.flush()
     names = [name for (name,) in await rows(database, "file_name") if name != UNKNOWN]
     assert names == ["0.txt", "1.txt", "2.txt"]
@@ -188,7 +189,7 @@ async def test_midnight_begins_another_day(database: Database, monkeypatch: pyte
     assert await rows(database, "day") == [(date(2026, 1, 1).isoformat(),), (date(2026, 1, 2).isoformat(),)]
 
 
-async def test_nothing_is_counted_where_nothing_is_kept(database: Database) -> None:
+async def test_nothing_is_counted_without_retention(database: Database) -> None:
     counter = GatewayHitCounter(database, 0)
     count(counter)
     await counter.flush()

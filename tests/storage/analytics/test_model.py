@@ -1,16 +1,15 @@
-"""What is counted: cut, cleaned and bounded."""
+"""Counted attributes are cut, cleaned and bounded; a query has a default period."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
 from roost.storage.analytics import model
-from roost.storage.analytics.model import OTHER, UNKNOWN, Hit, HitAggregate, HitCount
-from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs.cid import Cid
+from roost.storage.analytics.errors import InvalidAnalyticsPeriod
+from roost.storage.analytics.model import OTHER, UNKNOWN, AnalyticsInterval, Hit, HitCount
 
 TODAY = date(2026, 3, 4)
-CID = Cid.for_block(0x55, b"content")
+HIT = Hit("tenant", "2026-03-04", "gateway", "cid", "a.txt", 200, "curl", "https://a.example")
 
 
 @pytest.mark.parametrize(
@@ -29,8 +28,8 @@ CID = Cid.for_block(0x55, b"content")
         ("", ""),
     ],
 )
-def test_of_a_referer_the_origin_is_kept(sent: str, kept: str) -> None:
-    assert model.origin(sent) == kept
+def test_only_the_origin_of_a_referer_is_kept(sent: str, kept: str) -> None:
+    assert model.referer_origin(sent) == kept
 
 
 @pytest.mark.parametrize(
@@ -44,40 +43,21 @@ def test_of_a_referer_the_origin_is_kept(sent: str, kept: str) -> None:
         ("Grüße", "Grüße"),
     ],
 )
-def test_what_visitors_say_is_cleaned(sent: str, kept: str) -> None:
-    assert model.cleaned(sent, 200) == kept
+def test_texts_of_visitors_are_cleaned(sent: str, kept: str) -> None:
+    assert model.clean_text(sent, 200) == kept
 
 
-def visit(cid: Cid | None = CID, name: str = "a.txt") -> Hit:
-    return Hit(
-        TODAY.toordinal(), "tenant", "gateway", ContentNetwork.PUBLIC, cid, name, 200, "curl", "https://a.example"
-    )
+def counts(number: int) -> dict[Hit, HitCount]:
+    """Return hits of different user agents and CIDs, each with one request more than the one before."""
+    return {HIT._replace(user_agent=str(n), cid=f"cid{n}"): HitCount(n + 1, 10) for n in range(number)}
 
 
-def test_a_visit_is_a_line() -> None:
-    line = model.line(visit(), "file.bin")
-    assert line == HitAggregate("tenant", TODAY, "gateway", str(CID), "a.txt", 200, "curl", "https://a.example")
-    assert model.line(visit(name=""), "file.bin").file_name == "file.bin"
-    assert model.line(visit(name=""), None).file_name == UNKNOWN
-    assert model.line(visit().plainer(), None) == line.of_gateway()
-
-
-def lines(number: int) -> dict[HitAggregate, HitCount]:
-    """Each of another user agent, the later the more requests."""
-    made = model.line(visit(), None)
-    return {
-        HitAggregate(**{**vars(made), "user_agent": str(one), "cid": f"cid{one}"}): HitCount(one + 1, 10)
-        for one in range(number)
-    }
-
-
-def test_what_is_asked_for_most_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "DETAILED", 3)
-    monkeypatch.setattr(model, "PLAIN", 2)
-    given, there = lines(8), set[bytes]()
-    kept = model.fitted(given, there)
-    told = {(line.cid, line.user_agent): tally.requests for line, tally in kept.items()}
-    assert told == {
+def test_hits_beyond_the_limits_are_merged_unless_they_are_the_most_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "DETAILED_ROWS", 3)
+    monkeypatch.setattr(model, "CID_ROWS", 2)
+    given, stored = counts(8), set[bytes]()
+    limited = model.limit_rows(given, stored)
+    assert {(hit.cid, hit.user_agent): count.requests for hit, count in limited.items()} == {
         ("cid7", "7"): 8,
         ("cid6", "6"): 7,
         ("cid5", "5"): 6,
@@ -85,15 +65,42 @@ def test_what_is_asked_for_most_is_told_apart(monkeypatch: pytest.MonkeyPatch) -
         ("cid3", OTHER): 4,
         (OTHER, OTHER): 6,
     }
-    assert sum(tally.bandwidth for tally in kept.values()) == 80
-    again = model.fitted(given, there)
-    assert {line.digest for line in again} == {line.digest for line in kept} == there
+    assert sum(count.bandwidth for count in limited.values()) == 80
+    again = model.limit_rows(given, stored)
+    assert {hit.digest for hit in again} == {hit.digest for hit in limited} == stored
 
 
-def test_lines_differ_by_all_that_they_tell() -> None:
-    first = model.line(visit(), None)
-    others = [
-        HitAggregate(**{**vars(first), field: value})
-        for field, value in {"gateway_id": "x", "cid": "x", "file_name": "x", "status": 206, "referer": "x"}.items()
-    ]
-    assert len({line.digest for line in (first, *others)}) == 6
+def test_a_digest_covers_all_attributes() -> None:
+    changed = ({"gateway_id": "x"}, {"cid": "x"}, {"file_name": "x"}, {"status": 206}, {"referer": "x"})
+    assert len({hit.digest for hit in (HIT, *(HIT._replace(**change) for change in changed))}) == 6
+
+
+def day(number: int, month: int = 3) -> date:
+    return date(2026, month, number)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "days"),
+    [
+        (None, None, (day(3, 2), TODAY)),
+        (day(1), day(3), (day(1), day(3))),
+        (day(1), None, (day(1), TODAY)),
+        (None, day(2), (day(1, 2), day(2))),
+        (day(9), None, (day(9), day(9))),
+        (date.max, None, (date.max, date.max)),
+        (None, date.min, (date.min, date.min)),
+    ],
+)
+def test_days_of_a_query(start: date | None, end: date | None, days: tuple[date, date]) -> None:
+    assert model.query_days(start, end, TODAY) == days
+
+
+def test_a_period_that_ends_before_it_starts_is_refused() -> None:
+    with pytest.raises(InvalidAnalyticsPeriod):
+        model.query_days(day(3), day(2), TODAY)
+
+
+def test_weeks_start_on_monday() -> None:
+    days = [day(1) + timedelta(days=number) for number in range(4)]
+    assert [AnalyticsInterval.WEEK.start_of(one) for one in days] == [day(23, 2), day(2), day(2), day(2)]
+    assert [AnalyticsInterval.DAY.start_of(one) for one in days] == days
