@@ -115,11 +115,15 @@ async def _serve_upstream(port: int) -> None:
     await server.serve_forever()
 
 
-async def _check(entry: AuthRequest) -> None:
+def _is_valid(entry: AuthRequest) -> bool:
     credential = find_credential(entry.headers, entry.query)
     digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
     known = next((key for key in _DIGESTS if hmac.compare_digest(key, digest)), None)
-    if known is None or _DIGESTS[known] != entry.agent_id:
+    return known is not None and _DIGESTS[known] == entry.agent_id
+
+
+async def _check(entry: AuthRequest) -> None:
+    if not _is_valid(entry):
         raise Unauthorised
 
 
@@ -149,6 +153,7 @@ def _serve_edge(port: int, upstream: int) -> None:
 
     gate = ProxyDependencies(
         addresses=HostAddresses("localhost", port),
+        recall=_is_valid,
         admit=_check,
         dial=dial,
         credential=credential,

@@ -54,7 +54,7 @@ class RoostServer:
             await start_agent_services(self.agents, self.drivers.runtime, stack)
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await self.core.operations.start()
-            stack.callback(self.edge.live.close)
+            stack.callback(self.edge.pool.close)
             await self.exit_stack.enter_async_context(stack.pop_all())
 
     async def stop(self) -> None:
@@ -93,6 +93,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
+            recall=core.authenticator.recall_gateway_token,
             admit=core.authenticator.authenticate_gateway_token,
             dial=agents.runtimes.dial_gateway,
             credential=agents.runtimes.get_credential,

@@ -16,8 +16,10 @@ from uvicorn.server import ServerState
 
 from roost.agents.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import RelayListener, Runtime
+from roost.hosts.edge.asgi_exchange import AsgiExchange
 from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.guarded_http import GuardedHttpProtocol
+from roost.hosts.edge.http_connection import HttpConnection
+from roost.hosts.edge.request_head import RequestHead
 
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 
@@ -107,7 +109,7 @@ class _AgentRelay(ServerState):
         await asyncio.gather(*self.tunnels, return_exceptions=True)
 
 
-class _RelayProtocol(GuardedHttpProtocol):
+class _RelayProtocol(HttpConnection):
     """HTTP of one agent: no WebSockets, and a bounded number of connections."""
 
     limits = ProxyLimits(first_head=75.0, taking=600.0)  # engines keep spare connections, and read streams slowly
@@ -120,5 +122,8 @@ class _RelayProtocol(GuardedHttpProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in uvicorn
         super().connection_made(transport)
         self.server = None  # uvicorn would show the app, and so perhaps the agent, a path of the host
-        if self._relay.closed or len(self.connections) > _MAX_CONNECTIONS:
+        if self._relay.closed or len(self.server_state.connections) > _MAX_CONNECTIONS:
             transport.abort()
+
+    def create_exchange(self, head: RequestHead) -> AsgiExchange:
+        return AsgiExchange(self, head)

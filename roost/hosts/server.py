@@ -14,7 +14,6 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from roost.core.problem import Problem, ProblemKind
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
@@ -66,7 +65,7 @@ def open_listener(host: str, port: int) -> socket.socket:
 class HttpServer(Server):
     """uvicorn's server without its signal handlers; its caller decides when it stops."""
 
-    def __init__(self, app: ASGIApp, protocol: type[HttpToolsProtocol]) -> None:
+    def __init__(self, app: ASGIApp, protocol: type[asyncio.Protocol]) -> None:
         super().__init__(
             Config(
                 app,

@@ -139,6 +139,14 @@ class Authenticator:
             return await self._relay_caller(request)
         return await self.authenticate(request, MODEL)
 
+    def recall_gateway_token(self, request: AuthRequest) -> bool:
+        """Return whether the gateway token of the agent at this address was verified a moment ago. No I/O."""
+        credential = find_credential(request.headers, request.query)
+        if credential is None or credential.from_cookie:  # a cookie counts on the agent's own pages only
+            return False
+        caller = self._gateways.recall(credential.token)
+        return caller is not None and caller.agent_id == request.agent_id
+
     async def authenticate_gateway_token(self, request: AuthRequest) -> Caller:
         """Authenticate the gateway token of the agent at this address."""
         caller = await self._authenticate_gateway(request, self._credential(request))

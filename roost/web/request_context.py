@@ -61,7 +61,9 @@ class _RequestState:
         self._began = clock.monotonic_seconds()
         self._received = self._sent = 0
         self.status = 0
-        self.request_id = request_id(next((value for name, value in scope["headers"] if name == b"x-request-id"), None))
+        self.request_id = request_id(
+            next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), None)
+        )
 
     @property
     def method(self) -> str:

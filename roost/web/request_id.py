@@ -7,8 +7,6 @@ from roost.core import ids
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
-def request_id(inbound: bytes | None) -> str:
+def request_id(inbound: str | None) -> str:
     """inbound: the value of `X-Request-Id`, if there was one."""
-    if inbound is not None and _SANE.fullmatch(text := inbound.decode("latin-1")):
-        return text
-    return ids.new_id()
+    return inbound if inbound is not None and _SANE.fullmatch(inbound) else ids.new_id()

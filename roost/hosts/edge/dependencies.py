@@ -45,14 +45,14 @@ class ProxyLimits:
     spare: float = 60.0  # for which an idle connection to a gateway is kept
     spares: int = 32
     streams: int = 256  # connections to one agent's gateway
-    tick: float = 0.5  # between checks of time
 
 
 @dataclass(frozen=True)
 class ProxyDependencies:
     """The rest of the system as the edge sees it.
 
-    admit: raises a Problem for a request without a valid credential.
+    recall: tells at once, without I/O, whether a request is known to have a valid credential.
+    admit: raises a Problem for a request without a valid credential; asked when `recall` does not know it.
     dial: opens a connection to the port of the agent's gateway. Raises a Problem or OSError.
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
     subscribe: registers a listener for agents whose connections have to be closed.
@@ -61,10 +61,11 @@ class ProxyDependencies:
     """
 
     addresses: HostAddresses
+    recall: Callable[[AuthRequest], bool]
     admit: Callable[[AuthRequest], Awaitable[object]]
     dial: Callable[[str], Awaitable[Stream]]
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
     subscribe: Callable[[Callable[[str], None]], None]
     observe: Observe
     trusted: Sequence[Network] = ()
-    bounds: ProxyLimits = field(default_factory=ProxyLimits)
+    limits: ProxyLimits = field(default_factory=ProxyLimits)

@@ -1,73 +1,101 @@
-"""Connections to agents' gateways, and the requests under way on them: found, reused and bounded by agent."""
+"""One connection to an agent's gateway, which carries one request at a time.
+
+A gateway is hostile. The parser (llhttp, strict) and the checks here reject responses that two readers could understand
+differently; heads, informational responses and stalls are bounded. Input after a response makes the connection unfit
+for another request, so a gateway cannot prepare a response for someone else.
+"""
 
 import asyncio
-from collections import defaultdict
-from typing import Any, Protocol, cast
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Protocol, cast
+
+import httptools
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
-from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
-from roost.hosts.edge.response_parser import InvalidResponse, ResponseParser, ResponseSink
+from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyLimits
+from roost.hosts.edge.request_head import Headers, head_size
+
+_MAX_INFORMATIONAL = 16
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
-class ResponseHandler(ResponseSink, Protocol):
-    """Request that a connection carries."""
+class InvalidResponse(Exception):  # noqa: N818 - the expected outcome of hostile input
+    """The response cannot be carried to the client."""
 
-    agent_id: str
 
-    def flush(self) -> None: ...
+class ResponseHandler(Protocol):
+    """Receiver of one response."""
+
+    def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None: ...
+    def forward_informational(self, status: int, headers: Headers) -> None: ...
+    def begin_tunnel(self, headers: Headers) -> None:
+        """Switch protocols. Raises InvalidResponse unless the request asked for it."""
+
+    def write_body(self, data: bytes) -> None: ...
+    def flush_response(self) -> None:
+        """Send what was written: a whole read is parsed."""
+
     def finish_response(self, *, reusable: bool) -> None: ...
-    def open_tunnel(self, rest: bytes) -> None: ...
     def fail_response(self, *, retry: bool) -> None: ...
-    def end_response(self) -> bool: ...
     def pause_request(self) -> None: ...
     def resume_request(self) -> None: ...
-    def drop(self) -> None: ...
-    def check_time(self, now: float) -> None: ...
+    def drop(self) -> None:
+        """End the request: the agent's credentials have changed."""
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Connection to a gateway; it carries one request at a time."""
+    """Connection to a gateway. `forget` is called when it has ended."""
 
     def __init__(
         self,
-        live: "LiveConnections",
         agent_id: str,
-        writer: asyncio.StreamWriter,
         credential: tuple[str, Sensitive[str]],
+        limits: ProxyLimits,
+        forget: "Callable[[GatewayConnection], None]",
     ) -> None:
         self.agent_id = agent_id
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
-        self.transport = cast("asyncio.Transport", writer.transport)
-        self._live = live
-        self._writer = writer  # kept: it closes the transport when it is collected
-        self._credential = credential
+        self.transport: asyncio.Transport
+        self._credential, self._limits, self._forget = credential, limits, forget
+        self._writer: asyncio.StreamWriter | None = None
         self._handler: ResponseHandler | None = None
-        self._parser = ResponseParser(live.gate.bounds.head)
-        self._is_tunnel = False
-
-    async def take_over(self, reader: asyncio.StreamReader) -> None:
-        """Become the protocol of the stream's transport. Raises GatewayUnreachable when it ended or spoke first."""
-        self.transport.set_protocol(self)
-        ended = reader.at_eof()
-        reader.feed_eof()
-        if ended or await reader.read(1) or self.transport.is_closing():
-            raise GatewayUnreachable(retry_after=1)
-        self.set_reading(wanted=True)
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._bodiless = self._is_tunnel = False
+        self._is_final = self._is_done = self._reusable = self._until_close = self._progressed = False
+        self._informational = self._stalled = 0
 
     @property
     def credential(self) -> tuple[bytes, bytes]:
         name, value = self._credential
         return name.encode("latin-1"), value.reveal().encode("latin-1")
 
+    async def take_over(self, stream: Stream) -> None:
+        """Become the protocol of a stream's transport. Raises GatewayUnreachable when it has ended or spoken first."""
+        reader, self._writer = stream  # a writer that is collected closes its transport
+        self.transport = cast("asyncio.Transport", self._writer.transport)
+        self.transport.set_protocol(self)
+        ended = reader.at_eof()
+        reader.feed_eof()
+        if ended or await reader.read(1) or self.transport.is_closing():
+            self.transport.abort()
+            raise GatewayUnreachable(retry_after=1)
+        self.set_reading(wanted=True)
+
     def send_request(self, handler: ResponseHandler, request: bytes, *, bodiless: bool) -> None:
-        """Send the head of a request; `handler` gets the response."""
-        self._handler = handler
-        self._parser.expect_response(handler, bodiless=bodiless)
+        """Send the head of a request, and parse its response for `handler`; `bodiless` after HEAD."""
+        if self._bodiless:  # the parser does not know about HEAD, so it still waits for a body
+            self._parser = httptools.HttpResponseParser(self)
+        self._handler, self._bodiless = handler, bodiless
+        self._is_final = self._is_done = self._reusable = self._until_close = False
+        self._informational = self._stalled = 0
         self.transport.write(request)
 
-    def set_idle(self, now: float) -> None:
+    def release(self, now: float) -> None:
+        """Wait for another request."""
         self._handler, self.is_reused, self.idle_since = None, True, now
         self.set_reading(wanted=True)
 
@@ -75,7 +103,7 @@ class GatewayConnection(asyncio.Protocol):
         if not self.transport.is_closing() and wanted != self.transport.is_reading():
             (self.transport.resume_reading if wanted else self.transport.pause_reading)()
 
-    def drop(self) -> None:
+    def abort(self) -> None:
         self._handler = None
         self.transport.abort()
 
@@ -83,7 +111,14 @@ class GatewayConnection(asyncio.Protocol):
         """Close when all that was written is sent, within the time for it."""
         self._handler = None
         self.transport.close()
-        asyncio.get_running_loop().call_later(self._live.gate.bounds.linger, self.transport.abort)
+        asyncio.get_running_loop().call_later(self._limits.linger, self.transport.abort)
+
+    def drop(self) -> None:
+        """End the connection and the request on it."""
+        if self._handler is not None:
+            self._handler.drop()
+        else:
+            self.transport.abort()
 
     # Called by asyncio
 
@@ -92,20 +127,25 @@ class GatewayConnection(asyncio.Protocol):
         if handler is None:
             self.transport.abort()
         elif self._is_tunnel:
-            handler.body(data)
-            handler.flush()
+            handler.write_body(data)
+            handler.flush_response()
         else:
-            self._parse(handler, data)
-
-    def eof_received(self) -> bool:
-        return self._is_tunnel and self._handler is not None and self._handler.end_response()
+            try:
+                self._feed(data)
+            except InvalidResponse:
+                self.abort()
+                handler.fail_response(retry=False)
+                return
+            handler.flush_response()
+            if self._is_done:
+                handler.finish_response(reusable=self._reusable and not self.transport.is_closing())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._live.forget(self)
+        self._forget(self)
         handler, self._handler = self._handler, None
         if handler is None:
             return
-        if exc is None and self._parser.until_close and not self._parser.done:
+        if self._is_tunnel or (exc is None and self._until_close and not self._is_done):
             handler.finish_response(reusable=False)
         else:
             handler.fail_response(retry=self.is_reused)
@@ -120,122 +160,78 @@ class GatewayConnection(asyncio.Protocol):
         if self._handler is not None:
             self._handler.resume_request()
 
-    def _parse(self, handler: ResponseHandler, data: bytes) -> None:
-        try:
-            rest = self._parser.feed(data)
-        except InvalidResponse:
-            self.drop()
-            handler.fail_response(retry=False)
+    # Called by the parser
+
+    def on_message_begin(self) -> None:
+        self._reusable = False
+        self._headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self._progressed = True
+        headers, self._headers = self._headers, []  # trailers are dropped
+        handler = self._handler
+        if self._is_done or handler is None:
             return
-        handler.flush()
-        if rest is not None:
+        if head_size(headers) > self._limits.head:
+            raise InvalidResponse("the head is too large")
+        status = self._parser.get_status_code()
+        framing = {name: value for name, value in headers if name in _FRAMING}
+        if status >= HTTPStatus.OK:
+            self._begin_response(handler, status, headers, framing)
+        elif status == HTTPStatus.SWITCHING_PROTOCOLS:
+            handler.begin_tunnel(headers)
+        else:
+            self._informational += 1
+            if status < HTTPStatus.CONTINUE or framing or self._informational > _MAX_INFORMATIONAL:
+                raise InvalidResponse("an invalid informational response")
+            handler.forward_informational(status, headers)
+
+    def on_body(self, body: bytes) -> None:
+        self._progressed = True
+        if self._is_done or self._handler is None:
+            self._reusable = False
+        else:
+            self._handler.write_body(body)
+
+    def on_message_complete(self) -> None:
+        self._progressed = True
+        self._is_done = self._is_done or self._is_final
+
+    def _feed(self, data: bytes) -> None:
+        self._progressed = False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as switch:
             self._is_tunnel = True
-            handler.open_tunnel(rest)
-        elif self._parser.done:
-            handler.finish_response(reusable=self._parser.reusable and not self.transport.is_closing())
+            if self._handler is not None and (rest := data[switch.args[0] :]):
+                self._handler.write_body(rest)
+            return
+        except httptools.HttpParserError as error:
+            own = isinstance(error.__context__, InvalidResponse)
+            if isinstance(error, httptools.HttpParserCallbackError) and not own:
+                raise
+            self._reusable = False
+            if not self._is_done:
+                raise InvalidResponse(str(error)) from error
+        self._stalled = 0 if self._progressed else self._stalled + len(data)
+        if self._stalled > self._limits.head:
+            raise InvalidResponse("too much input that is neither head nor body")
 
-
-class LiveConnections:
-    """Requests under way, and the pool of connections to gateways.
-
-    One timer checks the time of all, so a request needs none of its own. It stops when nothing is left.
-    """
-
-    def __init__(self, gate: ProxyDependencies) -> None:
-        self.gate = gate
-        self._requests: defaultdict[str, set[ResponseHandler]] = defaultdict(set)
-        self._idle: defaultdict[str, list[GatewayConnection]] = defaultdict(list)
-        self._open: defaultdict[str, set[object]] = defaultdict(set)
-        self._timer: asyncio.TimerHandle | None = None
-        gate.subscribe(self.drop)
-
-    def add(self, request: ResponseHandler) -> None:
-        self._requests[request.agent_id].add(request)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.gate.bounds.tick, self._tick)
-
-    def remove(self, request: ResponseHandler) -> None:
-        _discard(self._requests, request.agent_id, request)
-
-    def drop(self, agent_id: str) -> None:
-        """Close every connection, tunnel and stream of an agent: its credentials have changed, or it is deleted."""
-        for request in tuple(self._requests.get(agent_id, ())):
-            request.drop()
-        for connection in self._idle.pop(agent_id, ()):
-            connection.drop()
-
-    def close(self) -> None:
-        """Drop everything at the end of the server."""
-        for agent_id in {*self._requests, *self._idle}:
-            self.drop(agent_id)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    async def connect(self, agent_id: str, *, max_idle: float) -> GatewayConnection:
-        """Return a connection that was idle for at most `max_idle` seconds, else a new one.
-
-        Raises GatewayUnreachable, TooManyStreams, and the errors of `ProxyDependencies.dial`.
-        """
-        idle = self._idle.get(agent_id)
-        if idle and idle[-1].idle_since >= asyncio.get_running_loop().time() - max_idle:
-            connection = idle[-1]
-            _discard(self._idle, agent_id, connection)
-            return connection
-        if len(self._open.get(agent_id, ())) >= self.gate.bounds.streams:
-            raise TooManyStreams(retry_after=1)
-        reservation = object()
-        self._open[agent_id].add(reservation)
-        try:
-            async with asyncio.timeout(self.gate.bounds.connect):
-                connection = await self._dial(agent_id)
-            self._open[agent_id].add(connection)
-            return connection
-        except TimeoutError:
-            raise GatewayUnreachable(retry_after=1) from None
-        finally:
-            _discard(self._open, agent_id, reservation)
-
-    def reuse(self, connection: GatewayConnection) -> None:
-        """Keep a connection for another request."""
-        idle = self._idle[connection.agent_id]
-        connection.set_idle(asyncio.get_running_loop().time())
-        idle.append(connection)
-        if len(idle) > self.gate.bounds.spares:
-            idle.pop(0).drop()
-
-    def forget(self, connection: GatewayConnection) -> None:
-        """Remove a connection that has ended."""
-        _discard(self._open, connection.agent_id, connection)
-        _discard(self._idle, connection.agent_id, connection)
-
-    async def _dial(self, agent_id: str) -> GatewayConnection:
-        credential = await self.gate.credential(agent_id)
-        stream: Stream = await self.gate.dial(agent_id)
-        connection = GatewayConnection(self, agent_id, stream[1], credential)
-        try:
-            await connection.take_over(stream[0])
-        except BaseException:
-            connection.drop()
-            raise
-        return connection
-
-    def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        for request in [request for requests in self._requests.values() for request in requests]:
-            request.check_time(now)
-        for connection in [connection for idle in self._idle.values() for connection in idle]:
-            if connection.idle_since <= now - self.gate.bounds.spare:
-                _discard(self._idle, connection.agent_id, connection)
-                connection.drop()
-        is_needed = self._idle or self._requests
-        self._timer = loop.call_later(self.gate.bounds.tick, self._tick) if is_needed else None
-
-
-def _discard(pool: dict[str, Any], agent_id: str, item: object) -> None:
-    items = pool.get(agent_id)
-    if items and item in items:
-        items.remove(item)
-        if not items:
-            del pool[agent_id]
+    def _begin_response(
+        self, handler: ResponseHandler, status: int, headers: Headers, framing: dict[bytes, bytes]
+    ) -> None:
+        coding, length = framing.get(b"transfer-encoding"), framing.get(b"content-length")
+        version = self._parser.get_http_version()
+        if status > 599 or version not in {"1.0", "1.1"}:
+            raise InvalidResponse("an unknown status or version")
+        if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
+            raise InvalidResponse("an unknown transfer coding")
+        has_body = not self._bodiless and status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+        self._is_final = True
+        self._reusable = self._parser.should_keep_alive()
+        self._until_close = has_body and not framing
+        handler.begin_response(status, headers, None if length is None else int(length), has_body=has_body)
+        self._is_done = self._bodiless

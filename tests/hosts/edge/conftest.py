@@ -18,7 +18,6 @@ QUICK = ProxyLimits(
     spare=0.4,
     spares=2,
     streams=4,
-    tick=0.05,
 )
 
 

@@ -124,6 +124,10 @@ class EdgeServer:
     def connect(self, timeout: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
+    def _recall(self, entry: AuthRequest) -> bool:
+        credential = find_credential(entry.headers, entry.query)
+        return credential is not None and credential.token == self.tokens.get(entry.agent_id or "")
+
     async def _admit(self, entry: AuthRequest) -> None:
         credential = find_credential(entry.headers, entry.query)
         if credential is None:
@@ -143,22 +147,23 @@ class EdgeServer:
     def _subscribe(self, listener: Callable[[str], None]) -> None:
         self.listener = listener
 
-    def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
+    def gate(self, limits: ProxyLimits, **more: Any) -> ProxyDependencies:
         return ProxyDependencies(
             addresses=HostAddresses("localhost", self.port),
+            recall=self._recall,
             admit=self._admit,
             dial=self._dial,
             credential=self._credential,
             subscribe=self._subscribe,
             observe=self.passages.append,
-            bounds=bounds,
+            limits=limits,
             **more,
         )
 
 
 @contextlib.contextmanager
 def running_edge(
-    bounds: ProxyLimits | None = None,
+    limits: ProxyLimits | None = None,
     *,
     app: Any = hello_app,
     loop_factory: Any = uvloop.new_event_loop,
@@ -167,7 +172,7 @@ def running_edge(
 ) -> Iterator[EdgeServer]:
     listening = socket.create_server(("127.0.0.1", 0))
     edge = make(port=listening.getsockname()[1])
-    edge.protocol = edge_protocol(edge.gate(bounds or ProxyLimits(), **more))
+    edge.protocol = edge_protocol(edge.gate(limits or ProxyLimits(), **more))
     config = uvicorn.Config(
         app,
         http=edge.protocol,
@@ -181,7 +186,7 @@ def running_edge(
     async def serve() -> None:
         edge.loop = asyncio.get_running_loop()
         await server.serve(sockets=[listening])
-        edge.protocol.live.close()
+        edge.protocol.pool.close()
         await edge.clear()
 
     def run() -> None:

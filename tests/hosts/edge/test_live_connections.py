@@ -126,7 +126,7 @@ def test_the_server_ends_with_streams_and_tunnels_open() -> None:
 
 def test_nothing_ticks_while_there_is_nothing_to_look_after(quick: EdgeServer, quick_wire: Wire) -> None:
     assert quick.protocol is not None
-    live = quick.protocol.live
+    live = quick.protocol.pool
     quick.serve(echo)
     quick_wire.send(request(host=quick.host))
     assert quick_wire.reply().status == 200

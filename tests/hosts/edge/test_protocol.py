@@ -212,9 +212,9 @@ def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, s
     door = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
 
     class Guarded(EdgeServer):
-        def gate(self, bounds: ProxyLimits, **more: Any) -> ProxyDependencies:
+        def gate(self, limits: ProxyLimits, **more: Any) -> ProxyDependencies:
             return replace(
-                super().gate(bounds, **more), admit=door.authenticate_gateway_token, subscribe=gateways.subscribe
+                super().gate(limits, **more), admit=door.authenticate_gateway_token, subscribe=gateways.subscribe
             )
 
     with running_edge(make=Guarded) as edge:
@@ -296,7 +296,7 @@ def fronted() -> Iterator[EdgeServer]:
             return
         edge = edges[0]
         assert edge.protocol is not None
-        addresses = edge.protocol.live.gate.addresses
+        addresses = edge.protocol.pool.dependencies.addresses
         await add_middleware(hello_app, addresses, admitted, observe=edge.passages.append)(scope, receive, send)
 
     with running_edge(app=app) as edge:

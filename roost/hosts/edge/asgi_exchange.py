@@ -1,0 +1,114 @@
+"""A request that the ASGI application answers, through uvicorn's request cycle."""
+
+import asyncio
+import logging
+from functools import partial
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import unquote
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from roost.core import ids
+from roost.hosts.edge import response_head
+from roost.hosts.edge.http_connection import HttpConnection
+from roost.hosts.edge.request_head import RequestHead
+
+_log = logging.getLogger("uvicorn.error")
+
+
+class AsgiExchange:
+    """One request under way in the application."""
+
+    def __init__(self, client: HttpConnection, head: RequestHead) -> None:
+        self._client = client
+        self._unsent = 0
+        self._cycle = RequestResponseCycle(
+            scope=cast("Any", _http_scope(client, head)),
+            transport=client.transport,
+            flow=client.flow,
+            logger=_log,
+            access_logger=_log,
+            access_log=False,  # uvicorn's line holds the query, and so tokens
+            default_headers=client.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=head.expects,
+            keep_alive=head.version == "1.1" and client.parser.should_keep_alive(),
+            on_response=partial(client.complete_response, keep_alive=True),  # it closes the connection itself
+        )
+
+    def start(self) -> None:
+        client = self._client
+        task = client.loop.create_task(self._cycle.run_asgi(cast("Any", client.config.loaded_app)))
+        task.add_done_callback(client.server_state.tasks.discard)
+        client.server_state.tasks.add(task)
+
+    def receive_body(self, data: bytes) -> None:
+        body = cast("bytes | bytearray", self._cycle.body)
+        if not body:  # as it is: uvicorn would copy it here, and again for the application
+            body = data
+        elif isinstance(body, bytes):  # else each of many small chunks would copy all before it
+            body = bytearray(body) + data
+        else:
+            body += data
+        self._cycle.body = cast("bytearray", body)
+        if len(body) > HIGH_WATER_LIMIT:
+            self._client.flow.pause_reading()
+        self._cycle.message_event.set()
+
+    def end_body(self) -> None:
+        self._cycle.more_body = False
+        self._cycle.message_event.set()
+
+    def abort_request(self, status: HTTPStatus, message: str) -> None:
+        """Cut off the application, which waits for a body that cannot be parsed."""
+        self.disconnect()
+        self._cycle.waiting_for_100_continue = False  # nothing may follow the last response
+        if self._cycle.response_started or not self._client.is_current(self):
+            self._client.transport.close()
+        else:
+            self._client.transport.write(response_head.error_bytes(status, message, ids.new_id(), close=True))
+            self._client.lingering_close()
+
+    def disable_keep_alive(self) -> None:
+        self._cycle.keep_alive = False
+
+    def disconnect(self) -> None:
+        self._cycle.disconnected = True
+        self._cycle.message_event.set()
+
+    def pause_response(self) -> None:
+        """Bound the time that a slow client takes for the response."""
+        self._unsent = self._client.transport.get_write_buffer_size()
+        self._client.set_deadline(self._client.limits.taking)
+
+    def resume_response(self) -> None:
+        self._client.set_deadline(None)
+
+    def check_time(self) -> None:
+        limits = self._client.limits
+        if self._unsent - self._client.transport.get_write_buffer_size() < limits.taking * limits.body_rate:
+            self._client.transport.abort()
+        else:
+            self.pause_response()
+
+
+def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:
+    """Return the connection scope (ASGI HTTP 2.3)."""
+    path, _, query = head.target.partition(b"?")
+    return {
+        "type": "http",
+        "asgi": {"version": client.config.asgi_version, "spec_version": "2.3"},
+        "http_version": head.version,
+        "method": head.method.decode(),
+        "scheme": client.scheme,
+        "path": unquote(path.decode()),
+        "raw_path": path,
+        "query_string": query,
+        "root_path": "",
+        "headers": head.headers,
+        "client": client.client,
+        "server": client.server,
+        "state": client.app_state.copy(),
+    }
