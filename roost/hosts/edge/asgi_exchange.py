@@ -40,6 +40,7 @@ class AsgiExchange:
 
     def start(self) -> None:
         client = self._client
+        client.set_deadline(None)
         task = client.loop.create_task(self._cycle.run_asgi(cast("Any", client.config.loaded_app)))
         task.add_done_callback(client.server_state.tasks.discard)
         client.server_state.tasks.add(task)

@@ -37,7 +37,9 @@ class ResponseHandler(Protocol):
     def flush_response(self) -> None:
         """Send what was written: a whole read is parsed."""
 
-    def finish_response(self, *, reusable: bool) -> None: ...
+    def finish_response(self, *, reusable: bool) -> None:
+        """Send what was written, and end the response; a reusable connection may go back to the pool."""
+
     def fail_response(self, *, retry: bool) -> None: ...
     def pause_request(self) -> None: ...
     def resume_request(self) -> None: ...
@@ -136,9 +138,10 @@ class GatewayConnection(asyncio.Protocol):
                 self.abort()
                 handler.fail_response(retry=False)
                 return
-            handler.flush_response()
             if self._is_done:
                 handler.finish_response(reusable=self._reusable and not self.transport.is_closing())
+            else:
+                handler.flush_response()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget(self)

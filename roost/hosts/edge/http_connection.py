@@ -237,7 +237,6 @@ class HttpConnection(asyncio.Protocol):
 
     def _start_exchange(self) -> None:
         self._is_started = True
-        self.set_deadline(None)
         self._exchanges[0].start()
 
     def _feed(self, data: bytes) -> bytes | None:

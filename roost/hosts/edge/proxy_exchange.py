@@ -46,7 +46,6 @@ class ProxyExchange:
 
     def start(self) -> None:
         self._is_started, self._began = True, self._client.loop.time()
-        self._touch()
         if self._aborted is not None:
             self._answer_error(*self._aborted)
         elif self._pool.dependencies.recall(self._request.auth):
@@ -119,6 +118,7 @@ class ProxyExchange:
     # To the gateway
 
     def _run(self, steps: Coroutine[None, None, None]) -> None:
+        self._touch()
         self._task = self._client.loop.create_task(self._answer_problems(steps))
 
     async def _answer_problems(self, steps: Coroutine[None, None, None]) -> None:
@@ -221,14 +221,12 @@ class ProxyExchange:
 
     def flush_response(self) -> None:
         self._touch()
-        out, self._out = self._out, []
-        if out:
-            self._sent += sum(map(len, out))
-            self._client.transport.writelines(out)
+        self._write_response()
 
     def finish_response(self, *, reusable: bool) -> None:
         if self._is_chunked:
-            self._client.transport.write(b"0\r\n\r\n")
+            self._out.append(b"0\r\n\r\n")
+        self._write_response()
         if reusable and self._is_uploaded and self._gateway is not None:
             self._pool.put_back(self._gateway)
             self._gateway = None
@@ -258,6 +256,13 @@ class ProxyExchange:
     def drop(self) -> None:
         self._client.transport.abort()
         self.disconnect()
+
+    def _write_response(self) -> None:
+        if self._out:
+            data = b"".join(self._out)
+            self._out.clear()
+            self._sent += len(data)
+            self._client.transport.write(data)
 
     # The end
 

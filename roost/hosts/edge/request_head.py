@@ -6,6 +6,7 @@ beside a transfer coding; this module rejects the rest. Header names are lower-c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from itertools import chain
 from urllib.parse import unquote_to_bytes
@@ -16,7 +17,6 @@ from roost.net.hop_by_hop import HOP_BY_HOP
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
-# Only the edge writes these: a client must not speak in its name.
 _OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
 _SINGLE = frozenset(b"host content-length transfer-encoding upgrade expect".split())
 _MAX_HEADERS = 256
@@ -120,14 +120,20 @@ def forward_request(
 
 def _carried(headers: Headers, dropped: frozenset[bytes]) -> Iterable[bytes]:
     for name, value in headers:
-        plain = name.replace(b"_", b"-")  # many servers read `_` in a name as `-`
-        if name in dropped or plain in _OWN or plain.startswith(b"x-forwarded"):
+        if name in dropped or _is_own(name):
             continue
         if name == b"cookie":
             if kept := strip_cookie(value):
                 yield b"cookie: %b\r\n" % kept
         else:
             yield b"%b: %b\r\n" % (name, strip_token(value) if name == b"referer" else value)
+
+
+@lru_cache(maxsize=1024)
+def _is_own(name: bytes) -> bool:
+    """Return whether only the edge writes this header: a client must not speak in its name."""
+    plain = name.replace(b"_", b"-")  # many servers read `_` in a name as `-`
+    return plain in _OWN or plain.startswith(b"x-forwarded")
 
 
 def connection_options(headers: Headers) -> frozenset[bytes]:

@@ -5,6 +5,7 @@ the gateway token or reach beyond the agent's own host.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
@@ -40,6 +41,7 @@ def response_bytes(response: Response, request_id: str, *, close: bool = False, 
     )
 
 
+@lru_cache(maxsize=600)
 def _status_line(status: int) -> bytes:
     return b"HTTP/1.1 %d %b\r\n" % (status, _PHRASES.get(status, b""))
 
