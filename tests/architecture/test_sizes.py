@@ -15,7 +15,7 @@ ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, async
 
 BIGGER_CLASSES: Mapping[str, str] = {
     # class: why it may have more public methods
-    "ProxyExchange": "implements two interfaces: QueuedRequest for the client, ResponseHandler for the gateway",
+    "ProxyExchange": "implements two interfaces: Exchange for the client, ResponseHandler for the gateway",
 }
 
 
