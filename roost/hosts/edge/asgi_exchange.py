@@ -103,7 +103,7 @@ def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:
         "asgi": {"version": client.config.asgi_version, "spec_version": "2.3"},
         "http_version": head.version,
         "method": head.method.decode(),
-        "scheme": client.scheme,
+        "scheme": "http",  # TLS ends in a proxy in front
         "path": unquote(path.decode()),
         "raw_path": path,
         "query_string": query,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
 from roost.core import ids, log
@@ -60,7 +60,11 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         self.config, self.server_state, self.app_state = config, server_state, app_state
         self.loop = asyncio.get_running_loop()
-        self._new_parser()
+        self.transport: asyncio.Transport
+        self.flow: FlowControl
+        self.server: tuple[str, int | None] | None = None
+        self.client: tuple[str, int] | None = None
+        self.parser = _new_parser(self)
         self._url, self._headers = b"", list[tuple[bytes, bytes]]()
         self._exchanges: deque[Exchange] = deque()  # the first is being answered
         self._reading: Exchange | None = None  # gets the body
@@ -80,7 +84,6 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn accepts streams only
         self.transport, self.flow = transport, FlowControl(transport)
         self.server, self.client = get_local_addr(transport), get_remote_addr(transport)
-        self.scheme = "https" if is_ssl(transport) else "http"
         self.server_state.connections.add(self)  # pyright: ignore[reportArgumentType]  # it needs `shutdown` alone
         self.set_deadline(self.limits.first_head)
 
@@ -212,10 +215,6 @@ class HttpConnection(asyncio.Protocol):
 
     # Own methods
 
-    def _new_parser(self) -> None:
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # else the last response would be lost
-
     def _dispatch(self) -> None:
         head = inspect_head(self.parser.get_method(), self._url, self.parser.get_http_version(), self._headers)
         if len(self._url) + head_size(self._headers) > self.limits.head:
@@ -273,8 +272,7 @@ class HttpConnection(asyncio.Protocol):
     def _head_without_upgrade(self) -> bytes:
         """Return the head again for a new parser, which then reads the body (RFC 9110, 7.8: upgrades are optional)."""
         self._ignores_upgrade = False
-        method = self.parser.get_method()
-        self._new_parser()
+        method, self.parser = self.parser.get_method(), _new_parser(self)
         return _head_bytes(method, self._url, [header for header in self._headers if header[0] != b"upgrade"])
 
     def _hand_over(self) -> None:
@@ -337,6 +335,12 @@ class HttpConnection(asyncio.Protocol):
     def _send_rejection(self, rejection: bytes) -> None:
         self.transport.write(rejection)
         self.lingering_close()
+
+
+def _new_parser(protocol: HttpConnection) -> httptools.HttpRequestParser:
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # else the last response would be lost
+    return parser
 
 
 def _head_bytes(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
