@@ -288,7 +288,7 @@ class HttpConnection(asyncio.Protocol):
         self._closing, self._deadline = True, math.inf
         if self._timer is not None:
             self._timer.cancel()
-        self.server_state.connections.discard(self)  # pyright: ignore[reportArgumentType]
+        self.server_state.connections.discard(self)  # pyright: ignore[reportArgumentType]  # as above: `shutdown`
 
     def _set_timer(self) -> None:
         if self._timer is not None:
