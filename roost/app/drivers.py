@@ -128,7 +128,7 @@ def create_network(settings: Settings, dialer: PublicDialer, transports: Transpo
 async def prepare_engine(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
     """Prepare a newly installed engine once in a container, so that it starts faster."""
     if isinstance(engine, OpenClaw):
-        await engine.bake(version, create_runtime(settings, [engine]), progress)
+        await engine.fill_compile_cache(version, create_runtime(settings, [engine]), progress)
 
 
 def settings_for_port(settings: Settings, port: int) -> Settings:

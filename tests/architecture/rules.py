@@ -128,7 +128,7 @@ _INSTALLED = (  # engine drivers where they install software, or read a program 
     *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake.py", "roost/drivers/engine/node.py"),
     *("roost/drivers/engine/version_folder.py", "roost/drivers/engine/install_staging.py"),
     *("roost/drivers/engine/hermes/driver.py", "roost/drivers/engine/hermes/configuration.py"),
-    *("roost/drivers/engine/hermes/environment.py", "roost/drivers/engine/hermes/tasks.py"),
+    *("roost/drivers/engine/hermes/virtual_environment.py", "roost/drivers/engine/hermes/tasks.py"),
     *("roost/drivers/engine/openclaw/driver.py", "roost/drivers/engine/openclaw/plugins.py"),
     *("roost/drivers/engine/openclaw/install.py", "roost/drivers/engine/openclaw/compile_cache.py"),
 )

@@ -1,4 +1,4 @@
-"""Every engine, each with a runtime to run its gateway in, and what its users and its enemies write into its home."""
+"""Every engine with a runtime for its gateway, and with files that users and attackers write into its home."""
 
 import asyncio
 import functools
@@ -32,8 +32,11 @@ GARBAGE = b"\0\xff{garbage: ["
 
 @dataclass(frozen=True)
 class Case:
-    """kept: a file of the user's, and the words in it that a start must keep. hostile: files that are well formed and
-    mean harm: another way in, another address, nonsense."""
+    """An engine under test.
+
+    kept: a file of the user, its content, and the part of it that a start must preserve.
+    hostile: well-formed files with other credentials, other addresses and unknown keys.
+    """
 
     engine: Callable[[Path], Engine]
     runtime: Callable[[Path, Engine], Runtime]
@@ -91,8 +94,8 @@ def _free_port() -> int:
 
 
 @dataclass
-class Place:
-    """One agent's container, a stand-in for the model gateway, and the hands to start a gateway as the product does."""
+class EngineEnv:
+    """An agent's container, a stub of the model gateway, and starting a gateway like the product does."""
 
     engine: Engine
     warden: WardenClient
@@ -118,7 +121,7 @@ class Place:
         )
 
     async def start(self) -> float:
-        """Seconds until the gateway was ready."""
+        """Start the gateway and return the seconds until it was ready."""
         plan = self.engine.plan(self.engine.default_version, await self.setup())
         for path, content in plan.files.items():
             await self.warden.write(path, content, root="home", mode=0o600)
@@ -135,12 +138,12 @@ class Place:
     async def request(
         self, method: str, path: str, body: object = None, token: Sensitive[str] = TOKEN
     ) -> tuple[int, str]:
-        """Status and body. HTTP/1.0: the answer ends with the stream."""
+        """Return status and body. With HTTP/1.0 the answer ends with the stream."""
         reader, writer = await self.warden.dial(self.engine.port)
         content = b"" if body is None else json.dumps(body).encode()
         name, value = self.engine.credential(token)
         head = [f"{method} {path} HTTP/1.0", "Host: x", f"{name}: {value.reveal()}", "Content-Type: application/json"]
-        head.append("X-Forwarded-For: 192.0.0.8")  # as our edge tells it
+        head.append("X-Forwarded-For: 192.0.0.8")  # as our edge does
         writer.write("\r\n".join([*head, f"Content-Length: {len(content)}", "", ""]).encode() + content)
         async with asyncio.timeout(60):
             answer = (await reader.read()).decode()
@@ -152,14 +155,14 @@ class Place:
         return await self.request("POST", "/v1/chat/completions", {**body, "stream": stream}, token)
 
     async def listeners(self) -> set[str]:
-        """Hexadecimal addresses on which something listens at the engine's port."""
+        """Return the hexadecimal addresses with a listener on the engine's port."""
         tables = await self.warden.exec(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"])
         rows = [line.split() for line in tables.stdout.decode().splitlines()]
         return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[1].endswith(f":{self.engine.port:04X}")}
 
 
 @asynccontextmanager
-async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
+async def open_engine_env(case: Case, folder: Path) -> AsyncIterator[EngineEnv]:
     engine = case.engine(config.load_settings().engines)
     engine.install(engine.default_version, lambda _text, _done: None)
     runtime = case.runtime(folder, engine)
@@ -170,4 +173,4 @@ async def place(case: Case, folder: Path) -> AsyncIterator[Place]:
         software = engine.require(engine.default_version)
         await runtime.start(ContainerSpec(AGENT, software, relays={model_port: "api"}))
         stack.push_async_callback(runtime.delete, AGENT)
-        yield Place(engine, WardenClient(functools.partial(runtime.connect, AGENT)), models, model_port)
+        yield EngineEnv(engine, WardenClient(functools.partial(runtime.connect, AGENT)), models, model_port)

@@ -1,4 +1,4 @@
-"""The contract of tasks, over every engine, each in a container with a gateway that runs."""
+"""The contract of tasks, over every engine, each in a container with a running gateway."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.tasks import (
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
-from tests.conformance.engines import CASES, TOKEN, Place, place
+from tests.conformance.engines import CASES, TOKEN, EngineEnv, open_engine_env
 from tests.conformance.model_server import ANSWER
 
 YEARLY = CronSchedule("30 2 1 1 *", "Europe/Berlin")
@@ -32,56 +32,58 @@ ASK = TaskPayload("agentTurn", "ping")
 
 
 @pytest.fixture(scope="module", params=CASES)
-async def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    """One gateway for all: a start takes seconds."""
-    async with place(request.param, tmp_path_factory.mktemp("box")) as made:
-        await made.start()
-        yield made
+async def engine_env(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[EngineEnv]:
+    """One gateway for all tests, because a start takes seconds."""
+    async with open_engine_env(request.param, tmp_path_factory.mktemp("data")) as env:
+        await env.start()
+        yield env
 
 
 class TaskEnv:
-    """The ability with its way inside."""
+    """The ability with a running agent."""
 
-    def __init__(self, where: Place) -> None:
-        assert where.engine.tasks is not None
-        self.tasks: TaskAbility = where.engine.tasks
-        self.inside = AgentContext(where.warden, TOKEN, where.engine.default_version)
+    def __init__(self, env: EngineEnv) -> None:
+        assert env.engine.tasks is not None
+        self.tasks: TaskAbility = env.engine.tasks
+        self.agent = AgentContext(env.warden, TOKEN, env.engine.default_version)
 
     async def make(self, name: str = "one", **fields: Any) -> Task:
-        asked: dict[str, Any] = {"schedule": YEARLY, "payload": ASK, **fields}
-        return await self.tasks.create(self.inside, TaskSpec(name, **asked))
+        options: dict[str, Any] = {"schedule": YEARLY, "payload": ASK, **fields}
+        return await self.tasks.create(self.agent, TaskSpec(name, **options))
 
     async def get(self, task: Task) -> Task:
-        return await self.tasks.get(self.inside, task.id)
+        return await self.tasks.get(self.agent, task.id)
 
     async def change(self, task: Task, **fields: Any) -> Task:
-        return await self.tasks.update(self.inside, task.id, TaskChange(**fields))
+        return await self.tasks.update(self.agent, task.id, TaskChange(**fields))
 
     async def runs(self, task: Task, limit: int = 20) -> list[TaskRun]:
-        return list(await self.tasks.runs(self.inside, task.id, limit))
+        return list(await self.tasks.runs(self.agent, task.id, limit))
 
     async def ended(self, task: Task, count: int = 1) -> list[TaskRun]:
-        """The runs when so many are over and none is under way."""
+        """Wait until at least `count` runs have ended and none is running, and return them."""
 
-        async def over() -> list[TaskRun]:
+        async def find_ended() -> list[TaskRun]:
             found = await self.runs(task)
             return found if len(found) >= count and all(run.status != "running" for run in found) else []
 
-        return await until(over)
+        return await until(find_ended)
 
 
 @pytest.fixture
-async def tasks_env(at: Place) -> AsyncIterator[TaskEnv]:
-    tasks_env = TaskEnv(at)
+async def tasks_env(engine_env: EngineEnv) -> AsyncIterator[TaskEnv]:
+    tasks_env = TaskEnv(engine_env)
     yield tasks_env
-    for task in await tasks_env.tasks.list(tasks_env.inside):
-        await tasks_env.tasks.delete(tasks_env.inside, task.id)
+    for task in await tasks_env.tasks.list(tasks_env.agent):
+        await tasks_env.tasks.delete(tasks_env.agent, task.id)
 
 
 async def until(condition: Callable[[], Awaitable[T]], seconds: float = 60) -> T:
     end = time.monotonic() + seconds
     while not (value := await condition()):
-        assert time.monotonic() < end, "it did not come true"
+        assert time.monotonic() < end, "the condition did not become true in time"
         await asyncio.sleep(0.1)
     return value
 
@@ -90,8 +92,8 @@ def soon(seconds: float) -> OneTimeSchedule:
     return OneTimeSchedule(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
-async def test_a_new_engine_has_no_tasks_of_its_own_to_show(tasks_env: TaskEnv) -> None:
-    assert await tasks_env.tasks.list(tasks_env.inside) == []
+async def test_a_new_engine_lists_no_tasks(tasks_env: TaskEnv) -> None:
+    assert await tasks_env.tasks.list(tasks_env.agent) == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ async def test_a_new_engine_has_no_tasks_of_its_own_to_show(tasks_env: TaskEnv) 
     [YEARLY, IntervalSchedule(90_000), CronSchedule("*/5 9-17 * * MON-FRI", "America/New_York"), soon(86_400)],
     ids=["yearly", "every", "weekdays", "at"],
 )
-async def test_what_is_asked_for_is_kept(tasks_env: TaskEnv, schedule: Any) -> None:
+async def test_the_fields_of_a_task_are_kept(tasks_env: TaskEnv, schedule: Any) -> None:
     made = await tasks_env.make("Report: Größe", schedule=schedule, description="twice")
     assert (made.name, made.description, made.enabled) == ("Report: Größe", "twice", True)
     assert made.payload == ASK
@@ -111,24 +113,24 @@ async def test_what_is_asked_for_is_kept(tasks_env: TaskEnv, schedule: Any) -> N
         assert made.schedule == schedule
     assert made.created_at is not None
     assert (made.last_run_at, made.last_status, made.running) == (None, None, False)
-    (listed,) = await tasks_env.tasks.list(tasks_env.inside)
+    (listed,) = await tasks_env.tasks.list(tasks_env.agent)
     assert listed.id == made.id
     assert (await tasks_env.get(made)).schedule == made.schedule
 
 
-async def test_the_next_time_is_by_the_zones_clock(tasks_env: TaskEnv) -> None:
+async def test_the_next_time_is_in_the_zone(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make(schedule=YEARLY)
 
-    async def told() -> datetime | None:
+    async def next_run() -> datetime | None:
         planned = (await tasks_env.get(made)).next_run_at
         return planned if planned and planned.hour == 1 else None
 
-    planned = await until(told, 10)
+    planned = await until(next_run, 10)
     assert planned is not None
     assert (planned.month, planned.day, planned.hour, planned.minute) == (1, 1, 1, 30)
 
 
-async def test_a_change_leaves_the_rest(tasks_env: TaskEnv) -> None:
+async def test_a_change_preserves_other_fields(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make(description="kept")
     changed = await tasks_env.change(made, name="two", payload=TaskPayload("agentTurn", "pong?"))
     assert (changed.name, changed.description, changed.schedule) == ("two", "kept", YEARLY)
@@ -136,11 +138,11 @@ async def test_a_change_leaves_the_rest(tasks_env: TaskEnv) -> None:
     assert (await tasks_env.change(made, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
 
 
-async def test_off_and_on(tasks_env: TaskEnv) -> None:
+async def test_disabling_and_enabling(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make()
     off = await tasks_env.change(made, enabled=False)
     assert (off.enabled, off.next_run_at) == (False, None)
-    assert [task.enabled for task in await tasks_env.tasks.list(tasks_env.inside)] == [False]
+    assert [task.enabled for task in await tasks_env.tasks.list(tasks_env.agent)] == [False]
     on = await tasks_env.change(made, enabled=True)
     assert on.enabled
     assert on.next_run_at is not None
@@ -148,7 +150,7 @@ async def test_off_and_on(tasks_env: TaskEnv) -> None:
     assert (made_off.enabled, made_off.next_run_at) == (False, None)
 
 
-async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(tasks_env: TaskEnv) -> None:
+async def test_a_due_task_runs_once_and_its_outcome_is_kept(tasks_env: TaskEnv) -> None:
     schedule = soon(3)
     made = await tasks_env.make(schedule=schedule)
     (run,) = await tasks_env.ended(made)
@@ -171,11 +173,11 @@ async def test_a_task_that_is_due_runs_once_and_its_outcome_stays(tasks_env: Tas
         await tasks_env.change(made, enabled=True)
 
 
-async def test_run_now_stands_beside_the_schedule(tasks_env: TaskEnv) -> None:
+async def test_a_manual_run_does_not_change_the_schedule(tasks_env: TaskEnv) -> None:
     planned = await tasks_env.make(schedule=soon(86_400))
     off = await tasks_env.make("off", enabled=False)
     for task in (planned, off):
-        await tasks_env.tasks.run(tasks_env.inside, task.id)
+        await tasks_env.tasks.run(tasks_env.agent, task.id)
     assert [run.status for run in await tasks_env.ended(planned)] == ["ok"]
     assert [run.status for run in await tasks_env.ended(off)] == ["ok"]
 
@@ -186,10 +188,10 @@ async def test_run_now_stands_beside_the_schedule(tasks_env: TaskEnv) -> None:
     assert await until(settled, 10)
 
 
-async def test_a_task_runs_again_and_the_newest_is_first(tasks_env: TaskEnv) -> None:
+async def test_runs_are_listed_newest_first(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make()
     for count in (1, 2):
-        await tasks_env.tasks.run(tasks_env.inside, made.id)
+        await tasks_env.tasks.run(tasks_env.agent, made.id)
         await tasks_env.ended(made, count)
     newest, oldest = await tasks_env.runs(made)
     assert newest.started_at is not None
@@ -198,23 +200,23 @@ async def test_a_task_runs_again_and_the_newest_is_first(tasks_env: TaskEnv) -> 
     assert await tasks_env.runs(made, 1) == [newest]
 
 
-async def test_what_is_not_there_is_said_so(tasks_env: TaskEnv) -> None:
+async def test_a_missing_task_is_not_found(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make()
-    await tasks_env.tasks.delete(tasks_env.inside, made.id)
+    await tasks_env.tasks.delete(tasks_env.agent, made.id)
     for task_id in (made.id, "0" * 12, "nothing"):
         with pytest.raises(EngineTaskNotFound):
-            await tasks_env.tasks.get(tasks_env.inside, task_id)
+            await tasks_env.tasks.get(tasks_env.agent, task_id)
         with pytest.raises(EngineTaskNotFound):
-            await tasks_env.tasks.update(tasks_env.inside, task_id, TaskChange(name="x"))
+            await tasks_env.tasks.update(tasks_env.agent, task_id, TaskChange(name="x"))
         with pytest.raises(EngineTaskNotFound):
-            await tasks_env.tasks.run(tasks_env.inside, task_id)
+            await tasks_env.tasks.run(tasks_env.agent, task_id)
         with pytest.raises(EngineTaskNotFound):
-            await tasks_env.tasks.runs(tasks_env.inside, task_id, 10)
+            await tasks_env.tasks.runs(tasks_env.agent, task_id, 10)
         with pytest.raises(EngineTaskNotFound):
-            await tasks_env.tasks.delete(tasks_env.inside, task_id)
+            await tasks_env.tasks.delete(tasks_env.agent, task_id)
 
 
-async def test_a_time_that_is_over_is_refused_or_known_to_be(tasks_env: TaskEnv) -> None:
+async def test_a_time_in_the_past_is_refused(tasks_env: TaskEnv) -> None:
     made = await tasks_env.make(schedule=soon(86_400), enabled=False)
     with pytest.raises((EngineTaskRefused, EngineFailed)):
         await tasks_env.change(made, schedule=soon(-86_400), enabled=True)

@@ -76,7 +76,7 @@ def approval_list_record(approvals: DeviceApprovals) -> ApprovalListRecord:
 
 def _pending(one: PendingDevice) -> PendingDeviceRecord:
     return PendingDeviceRecord(
-        **_fields(one.device), request_id=one.request_id, requested_at=one.asked_at, is_repair=one.repair
+        **_fields(one.device), request_id=one.request_id, requested_at=one.requested_at, is_repair=one.repair
     )
 
 

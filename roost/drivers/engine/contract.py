@@ -1,12 +1,11 @@
-"""The contract of an engine: how a program that is an assistant is installed, configured, started and spoken to.
+"""The contract of an engine: installing, configuring and starting an assistant's software, and calling its gateway.
 
-An engine driver is one small class. It plans purely (`plan` turns a setup into files, arguments and environment) and
-talks to a running gateway only over byte streams that it is handed (`Dial`). It never sees the host's network, never
-starts a process on the host except to install, and keeps no state of its own: everything of an agent lives in the
-agent's home.
+`plan` is a pure function from a setup to files, arguments and environment. A driver reaches a running gateway only
+through byte streams (`Dial`), never through the host's network; it starts processes on the host only to install; and
+it has no state, because all data of an agent is in the agent's home.
 
-Abilities (devices, tasks, channels, config ...) are separate small contracts in `abilities/`. An engine has an
-attribute for each, None where it lacks it: what an engine can do is a type and not a flag.
+Abilities (channels, devices, configuration, tasks) are separate contracts in `abilities/`. An engine has an attribute
+for each, which is None if it lacks the ability.
 """
 
 from abc import ABC, abstractmethod
@@ -24,35 +23,33 @@ from roost.drivers.engine.abilities.tasks import TaskAbility
 from roost.drivers.runtime.contract import EngineVersion, Stream
 
 Dial = Callable[[int], Awaitable[Stream]]
-"""Opens a byte stream to a TCP port on the container's loopback. Raises ContainerNotRunning and DialRefused."""
+"""Opens a byte stream to a TCP port on the container's loopback. Raises ContainerNotRunning, DialRefused."""
 
 Progress = Callable[[str, float | None], None]
-"""Called with what is being done and, where it is known, how much of it is done (0 to 1)."""
+"""Called with a description of the current step and its progress from 0 to 1, None if it is unknown."""
 
 
 class EngineInstallFailed(Problem):
-    """An engine could not be installed; `message` carries the installer's last lines."""
+    """An engine could not be installed; `message` contains the installer's last lines."""
 
     kind = ProblemKind.FAILED
     message = "The engine could not be installed"
 
 
 class EngineNotInstalled(Problem):
-    """The engine, or that version of it, is not installed."""
-
     kind = ProblemKind.UNAVAILABLE
     message = "The engine is not installed"
 
 
 class InvalidVersionName(Problem):
-    """Not a version's name, or one that the driver cannot drive."""
+    """The name is not a version's, or the driver does not support the version."""
 
     kind = ProblemKind.INVALID
     message = "The engine has no such version, or it is one that cannot be driven"
 
 
 class EngineFailed(Problem):
-    """A running gateway gave no usable answer; the contract's wording for every endpoint that an engine backs."""
+    """A running gateway gave no usable answer; the message is the contract's for all endpoints of engines."""
 
     kind = ProblemKind.FAILED
     message = "CLI error"
@@ -60,17 +57,16 @@ class EngineFailed(Problem):
 
 @dataclass(frozen=True)
 class GatewaySetup:
-    """What an engine may know of its agent and of the container it runs in.
+    """Properties of an agent and of its container that an engine may know.
 
-    origin: the public origin of the agent (`http://{agentId}.agents.localhost:8642`), for allow-lists of the engine.
-    token: the internal token of the gateway, known to our edge and to nobody outside; never the public one.
-    model_url: the OpenAI-compatible model gateway as the container sees it (`http://127.0.0.1:8799/v1`); needs no key.
-    models: the model ids it serves, the default first.
-    all_models: False when some provider could not be asked, so that `models` lacks what that one serves.
-    channels: the chat channels that are on, by name, and all of them: what is not there is off. Only names of the
-        engine's `channels.supported(version)`.
-    existing: path relative to the home -> present content of each file that the engine named in `reads`; absent
-        ones are left out. Hostile: an agent wrote them.
+    origin: the agent's public origin (`http://{agentId}.agents.localhost:8642`), for the engine's allow-lists.
+    token: the gateway's internal token, which only our edge knows; never the public one.
+    model_url: OpenAI-compatible model gateway inside the container (`http://127.0.0.1:8799/v1`); needs no key.
+    models: ids of the served models, the default first.
+    all_models: False if a provider could not be queried, so that its models are missing in `models`.
+    channels: all enabled channels by name, each one of the engine's `channels.supported(version)`; the others are
+        disabled.
+    existing: path relative to the home -> untrusted content of each present file in `Engine.reads`.
     """
 
     agent_id: str
@@ -87,7 +83,7 @@ class GatewaySetup:
 
 @dataclass(frozen=True)
 class GatewayPlan:
-    """How to start a gateway: files to write first (path relative to the home, mode 0600), then one command."""
+    """Files to write before a start (path relative to the home, mode 0600), and the command that starts a gateway."""
 
     files: Mapping[str, bytes]
     argv: Sequence[str]
@@ -96,26 +92,24 @@ class GatewayPlan:
 
 @dataclass(frozen=True)
 class GatewayHealth:
-    """What a running gateway says of itself."""
-
     version: str
     detail: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class Engine(ABC):
-    """One engine. `id` and `label` are what `GET /v0/agents/engines` shows."""
+    """Driver of an engine; `GET /v0/agents/engines` shows `id` and `label`."""
 
     id: ClassVar[str]
     label: ClassVar[str]
     default_version: ClassVar[str]
     port: int
-    """The loopback port in the container on which the gateway serves its HTTP and WebSocket surface."""
+    """Loopback port in the container on which the gateway serves HTTP and WebSocket."""
     start_deadline: ClassVar[float]
-    """Seconds after which a gateway that does not answer has failed."""
+    """Seconds after which a start without an answer has failed."""
     state: ClassVar[Sequence[str]] = ()
-    """Folders (relative to the home) that hold all that the gateway remembers: what an update may spoil."""
+    """Folders (relative to the home) with all state of the gateway, which a failed update can damage."""
     reads: ClassVar[Sequence[str]] = ()
-    """Files (relative to the home) whose present content `plan` wants, so that a user's changes survive a start."""
+    """Files (relative to the home) that `plan` needs in `GatewaySetup.existing` to preserve a user's changes."""
     channels: ChannelAbility | None = None
     devices: DeviceAbility | None = None
     configuration: ConfigurationAbility | None = None
@@ -123,19 +117,20 @@ class Engine(ABC):
 
     @abstractmethod
     def installed(self) -> Sequence[str]:
-        """The installed versions, newest first. Cheap: looks at folders, runs nothing."""
+        """Return the installed versions, newest first. Cheap: only looks at folders."""
 
     @abstractmethod
     def available(self) -> Sequence[str]:
-        """The versions that the registry offers, newest first, at most 20. Blocking, needs the network.
+        """Return at most 20 versions that the registry offers, newest first. Blocking, needs the network.
 
-        Raises EngineInstallFailed when the registry cannot be asked.
+        Raises EngineInstallFailed if the registry cannot be queried.
         """
 
     @abstractmethod
     def install(self, version: str, progress: Progress) -> None:
-        """Install a version into its own folder. Blocking (minutes). Idempotent; safe beside another process that
-        installs the same; a cut-off install leaves nothing that counts as installed. Raises EngineInstallFailed.
+        """Install a version into its own folder. Blocking (minutes), idempotent, safe between processes.
+
+        An interrupted installation does not count as installed. Raises InvalidVersionName, EngineInstallFailed.
         """
 
     @abstractmethod
@@ -144,33 +139,35 @@ class Engine(ABC):
 
     @abstractmethod
     def folders(self, version: str) -> Mapping[str, Path]:
-        """Return where an installed version is on this machine: path in the container -> folder.
+        """Return the folders of an installed version for a runtime on this machine: path in the container -> folder.
 
-        For runtimes that run containers on this machine. Raises EngineNotInstalled.
+        Raises EngineNotInstalled.
         """
 
     def require(self, version: str) -> EngineVersion:
-        """Return the name of an installed version, for `ContainerSpec`. Raises EngineNotInstalled."""
+        """Return an installed version for `ContainerSpec`. Raises EngineNotInstalled."""
         self.folders(version)
         return EngineVersion(self.id, version)
 
     @abstractmethod
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
-        """Pure. Whatever `setup.existing` holds (it may be garbage), the plan starts a gateway that listens on `port`
-        of the loopback only, takes `setup.token` and nothing else, and uses the model gateway for models.
+        """Plan the start of a gateway. Pure.
+
+        For any content of `setup.existing`, the gateway listens only on `port` of the loopback, accepts only
+        `setup.token`, and uses the model gateway.
         """
 
     @abstractmethod
     async def ready(self, dial: Dial) -> bool:
-        """Whether the gateway answers and takes requests now; one try, at most 2 s; not yet listening is False."""
+        """Return whether the gateway accepts requests now. One attempt of at most 2 s."""
 
     @abstractmethod
     async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
-        """Ask a running gateway for its health with the internal token, at most 10 s.
+        """Return the health of a running gateway within 10 s.
 
-        Raises EngineFailed, also for a wrong token, and what `dial` raises.
+        Raises EngineFailed, also for a wrong token, and the errors of `dial`.
         """
 
     def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
-        """The request header that our edge puts on every request to the gateway in place of the caller's credential."""
+        """Return the header that our edge sends to the gateway instead of the caller's credential."""
         return "Authorization", Sensitive(f"Bearer {token.reveal()}")

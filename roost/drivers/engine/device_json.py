@@ -1,42 +1,40 @@
-"""The form in which devices are listed: OpenClaw's own JSON, spoken by the fake engine too.
+"""Parsing of OpenClaw's JSON form of devices, which the fake engine uses too.
 
-The rows are what devices said of themselves to a gateway that an agent may have replaced: of each only what has the
-right type is taken, plain and short.
+The rows are untrusted: values of an unexpected type are ignored, texts are sanitized and cut.
 """
 
-from datetime import UTC, datetime
 from typing import Any
 
 from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.task_json import parse_milliseconds
 from roost.drivers.model.json_access import as_list, as_object
 
 Json = dict[str, Any]
 
-_MOST = 200
-_LONGEST = 200
+_MAX_ITEMS = 200
+_MAX_CHARACTERS = 200
 
 
-def book(found: object) -> DeviceList:
-    """Raises EngineFailed for what is no list of devices at all."""
+def parse_device_list(found: object) -> DeviceList:
+    """Parse the pending and paired devices. Raises EngineFailed unless `found` is an object."""
     if not isinstance(found, dict):
-        raise EngineFailed("The gateway's list of devices is none")
-    pending, paired = (_rows(as_object(found).get(name)) for name in ("pending", "paired"))
+        raise EngineFailed("The gateway's list of devices is not an object")
+    pending, paired = (
+        [as_object(row) for row in as_list(as_object(found).get(name))[:_MAX_ITEMS]] for name in ("pending", "paired")
+    )
     return DeviceList(
-        [_pending(row) for row in pending if _text(row.get("requestId"))], [_paired(row) for row in paired]
+        [_pending(row, request_id) for row in pending if (request_id := _text(row.get("requestId")))],
+        [_paired(row) for row in paired],
     )
 
 
-def _rows(found: object) -> list[Json]:
-    return [as_object(row) for row in as_list(found)[:_MOST]]
-
-
-def _pending(row: Json) -> PendingDevice:
+def _pending(row: Json, request_id: str) -> PendingDevice:
     return PendingDevice(
-        request_id=str(_text(row.get("requestId"))),
+        request_id=request_id,
         device=_device(row),
-        asked_at=_time(row.get("ts")),
+        requested_at=parse_milliseconds(row.get("ts")),
         repair=row.get("isRepair") is True,
     )
 
@@ -45,8 +43,8 @@ def _paired(row: Json) -> PairedDevice:
     connected = row.get("connected")
     return PairedDevice(
         device=_device(row),
-        paired_at=_time(row.get("approvedAtMs")),
-        seen_at=_time(row.get("lastSeenAtMs")),
+        paired_at=parse_milliseconds(row.get("approvedAtMs")),
+        seen_at=parse_milliseconds(row.get("lastSeenAtMs")),
         connected=connected if isinstance(connected, bool) else None,
     )
 
@@ -59,18 +57,10 @@ def _device(row: Json) -> Device:
         client=_text(row.get("clientId")),
         mode=_text(row.get("clientMode")),
         role=_text(row.get("role")),
-        scopes=[scope for scope in map(_text, as_list(row.get("scopes"))[:_MOST]) if scope],
+        scopes=[scope for scope in map(_text, as_list(row.get("scopes"))[:_MAX_ITEMS]) if scope],
         address=_text(row.get("remoteIp")),
     )
 
 
 def _text(value: object) -> str | None:
-    return sanitize_line(value[:_LONGEST]) if isinstance(value, str) and value else None
-
-
-def _time(value: object) -> datetime | None:
-    """From milliseconds since 1970."""
-    try:
-        return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
-    except (OverflowError, ValueError, OSError):
-        return None
+    return sanitize_line(value[:_MAX_CHARACTERS]) if isinstance(value, str) and value else None

@@ -1,16 +1,15 @@
-"""The fake engine: nothing to install, and a small gateway that runs in any container that has Python.
+"""The fake engine for tests and development: it installs nothing, and its gateway needs only Python in the container.
 
-For tests and development of everything around an engine. An agent's name can make it fail: see `fake_gateway.py`.
-Without isolation all gateways share the loopback of this machine; a port of its own keeps each apart.
+An agent's name can make its gateway fail (`fake_gateway.py`). In a runtime without isolation all gateways share the
+loopback of this machine, so each needs its own port.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine import http
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -21,20 +20,23 @@ from roost.drivers.engine.contract import (
     InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, written
+from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, serialize_channels
 from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_tasks import FakeTasks
+from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.version_folder import newest_first
+from roost.drivers.model.json_access import as_object, parse_json
 
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
-_PROGRAM = Path(__file__).with_name("fake_gateway.py").read_bytes()
-_ADMIN_API = Path(__file__).with_name("fake_admin_api.py").read_bytes()
-_SCHEDULER = Path(__file__).with_name("fake_scheduler.py").read_bytes()
+_PROGRAMS = {
+    f"{_FOLDER}/{name}.py": Path(__file__).with_name(f"fake_{name}.py").read_bytes()
+    for name in ("gateway", "scheduler", "admin_api")
+}
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
 BROKEN = "1.0.5"
-"""A version that spoils its state and does not start."""
+"""A version that damages its state and does not start."""
 _AVAILABLE = ("1.1.0", BROKEN, "1.0.0")
 
 
@@ -51,7 +53,7 @@ class FakeEngine(Engine):
         self.channels = HotFakeChannels(port) if hot_channels else FakeChannels(port)
         self.tasks = FakeTasks(port)
         self.devices = FakeDevices(port)
-        self.configuration = FakeConfiguration(port, _SETTINGS, self._settings)
+        self.configuration = FakeConfiguration(port, _SETTINGS, self._merge_settings)
         self._installed = {self.default_version}
 
     def installed(self) -> Sequence[str]:
@@ -74,9 +76,10 @@ class FakeEngine(Engine):
             raise EngineNotInstalled(f"fake {version} is not installed")
         return {}
 
-    def _settings(self, users: Mapping[str, Any], version: str, setup: GatewaySetup) -> dict[str, Any]:
-        """The user's file with the platform's keys laid over it."""
-        imposed = {
+    def _merge_settings(self, users: Mapping[str, Any], version: str, setup: GatewaySetup) -> dict[str, Any]:
+        """Override the user's settings with the platform's."""
+        return {
+            **users,
             "version": version,
             "broken": version == BROKEN,
             "name": setup.name,
@@ -84,29 +87,17 @@ class FakeEngine(Engine):
             "token": setup.token.reveal(),
             "model_url": setup.model_url,
             "model": setup.models[0],
-            "channels": written(setup.channels),
+            "channels": serialize_channels(setup.channels),
         }
-        return {**users, **imposed}
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
-        settings = self._settings(_read(setup.existing.get(_SETTINGS, b"{}")), version, setup)
-        programs = {"gateway.py": _PROGRAM, "scheduler.py": _SCHEDULER, "admin_api.py": _ADMIN_API}
-        files = {f"{_FOLDER}/{name}": program for name, program in programs.items()}
-        files[_SETTINGS] = json.dumps(settings).encode()
-        return GatewayPlan(files=files, argv=["/bin/sh", "-c", _START], env={})
+        users = as_object(parse_json(setup.existing.get(_SETTINGS, b"{}")))
+        settings = json.dumps(self._merge_settings(users, version, setup)).encode()
+        return GatewayPlan(files={**_PROGRAMS, _SETTINGS: settings}, argv=["/bin/sh", "-c", _START], env={})
 
     async def ready(self, dial: Dial) -> bool:
-        return await http.answers(dial, self.port, "/health")
+        return await is_answering(dial, self.port, "/health")
 
     async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
-        name, value = self.credential(token)
-        detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
+        _, detail = await send_json(dial, self.port, "GET /health/detailed", token)
         return GatewayHealth(str(detail.get("version", "")), detail)
-
-
-def _read(settings: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(settings)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

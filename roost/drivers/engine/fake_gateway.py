@@ -1,8 +1,8 @@
 """The gateway of the fake engine: `python3 fake_gateway.py SETTINGS`. Runs in a container; standard library only.
 
-It serves what an engine's gateway serves (health, models, chat through the model gateway, a WebSocket), and a few
-paths that test whoever forwards to it. The agent's name decides whether it starts: `fail-start` exits with 3,
-`never-ready` does not listen. A version that is broken writes nonsense into its memory, and exits too.
+It serves the API of an engine's gateway (health, models, chat through the model gateway, a WebSocket), and paths that
+test a proxy in front of it. The agent's name can make the start fail: `fail-start` exits with 3, `never-ready` does not
+listen. A broken version damages its state and exits with 3.
 """
 
 import base64
@@ -36,23 +36,25 @@ class FakeGatewayServer(ThreadingHTTPServer):
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         here = Path(__file__).parent
         self.admin_api = runpy.run_path(str(here / "admin_api.py"))["FakeAdminApi"](here, settings)
-        self.tasks = runpy.run_path(str(here / "scheduler.py"))["FakeScheduler"](here / "tasks.json", self.ask)
+        self.tasks = runpy.run_path(str(here / "scheduler.py"))["FakeScheduler"](here / "tasks.json", self.ask_model)
 
-    def ask(self, text: str) -> str:
-        """What the model says."""
-        chat = {"model": self.settings["model"], "messages": [{"role": "user", "content": text}]}
+    def open_chat(self, chat: dict[str, Any]) -> Any:
+        """Send a chat to the model gateway and return its response. Raises URLError."""
         url = f"{self.settings['model_url']}/chat/completions"
-        request = urllib.request.Request(url, json.dumps(chat).encode(), {"Content-Type": "application/json"})  # noqa: S310 - ours
-        with self.model.open(request, timeout=60) as answer:
-            return json.load(answer)["choices"][0]["message"]["content"]
+        content = json.dumps({**chat, "model": self.settings["model"]}).encode()
+        return self.model.open(urllib.request.Request(url, content, {"Content-Type": "application/json"}), timeout=60)  # noqa: S310 - the URL is ours
+
+    def ask_model(self, text: str) -> str:
+        with self.open_chat({"messages": [{"role": "user", "content": text}]}) as response:
+            return json.load(response)["choices"][0]["message"]["content"]
 
 
 class FakeGatewayHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: FakeGatewayServer  # pyright: ignore[reportIncompatibleVariableOverride] - made by no other
+    server: FakeGatewayServer  # pyright: ignore[reportIncompatibleVariableOverride] - no other server creates it
 
     def handle_one_request(self) -> None:
-        """Any method is routed by path."""
+        """Route requests of any method by path."""
         self.raw_requestline = self.rfile.readline(_BLOCK)
         if not self.raw_requestline:
             self.close_connection = True
@@ -60,8 +62,8 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             self._route()
             self.wfile.flush()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        say(format % args)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
+        log_line(format % args)
 
     def _route(self) -> None:
         url = urllib.parse.urlsplit(self.path)
@@ -95,28 +97,24 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
         routes.get(url.path, lambda _: self._json({"error": {"message": "Not found"}}, 404))(query)
 
     def _chat(self) -> None:
-        asked = json.loads(self._body())
-        asked["model"] = self.server.settings["model"]
-        url = f"{self.server.settings['model_url']}/chat/completions"
-        request = urllib.request.Request(url, json.dumps(asked).encode(), {"Content-Type": "application/json"})  # noqa: S310 - ours
         try:
-            with self.server.model.open(request, timeout=60) as answer:
-                self._head(answer.status, answer.headers.get_content_type())
-                while block := answer.read1(_BLOCK):
+            with self.server.open_chat(json.loads(self._body())) as response:
+                self._head(response.status, response.headers.get_content_type())
+                while block := response.read1(_BLOCK):
                     self._chunk(block)
                 self._chunk(b"")
         except urllib.error.URLError as error:
             self._json({"error": {"message": f"The model gateway failed: {error.reason}"}}, 502)
 
     def _channels(self) -> None:
-        """What a GET tells of; a PUT has others from now on."""
+        """Answer with the states of the channels, after a PUT has replaced them."""
         if self.command == "PUT":
             channels: dict[str, Any] = json.loads(self._body())
             if _refused(channels):
                 self._json({"error": {"message": "A channel was refused"}}, 500)
                 return
             self.server.settings["channels"] = channels
-        states = {name: _told(channel) for name, channel in self.server.settings["channels"].items()}
+        states = {name: _channel_state(channel) for name, channel in self.server.settings["channels"].items()}
         self._json({"channels": states})
 
     def _echo(self) -> None:
@@ -125,7 +123,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
         self._json({"method": self.command, "path": self.path, "headers": headers, "body": body})
 
     def _slow(self, query: dict[str, str]) -> None:
-        """A chunk every `every` seconds, `count` times."""
+        """Send `count` chunks, one every `every` seconds."""
         self._head(200, "text/plain")
         for number in range(int(query.get("count", "3"))):
             time.sleep(float(query.get("every", "0.2")))
@@ -141,9 +139,9 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             left -= self.wfile.write(bytes(min(left, _BLOCK)))
 
     def _websocket(self) -> None:
-        """Echoes text and binary messages of one frame; enough of RFC 6455 for a client that behaves."""
+        """Echo text and binary messages of one frame: the part of RFC 6455 that a conforming client needs."""
         key = self.headers.get("Sec-WebSocket-Key", "").encode()
-        accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()  # noqa: S324 - the RFC's choice
+        accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()  # noqa: S324 - RFC 6455 requires SHA-1
         self.send_response(101)
         for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept)):
             self.send_header(name, value)
@@ -167,7 +165,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             size = int.from_bytes(self.rfile.read(2 if size == 126 else 8), "big")
         mask = self.rfile.read(4)
         masked = self.rfile.read(size)
-        return head[0] & 0x0F, bytes(byte ^ mask[place % 4] for place, byte in enumerate(masked))
+        return head[0] & 0x0F, bytes(byte ^ mask[index % 4] for index, byte in enumerate(masked))
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", "0")))
@@ -195,17 +193,17 @@ def _refused(channels: dict[str, Any]) -> bool:
     return any("refused" in str(channel["token"]) for channel in channels.values())
 
 
-def _told(channel: dict[str, Any]) -> dict[str, Any]:
-    """What a channel has, without its tokens, but for an error that quotes one, as errors do."""
+def _channel_state(channel: dict[str, Any]) -> dict[str, Any]:
+    """Return a channel without its tokens. Its error quotes one, as errors of real engines do."""
     shown = {name: value for name, value in channel.items() if not name.endswith("token")}
     error = f"fetch of /bot{channel['token']}/getMe failed" if "unwell" in str(channel["token"]) else None
     if error:
-        say(error)
+        log_line(error)
     return shown | {"error": error}
 
 
-def say(line: str) -> None:
-    """Past Python's buffers: the signal handler says something too, perhaps in the middle of another line."""
+def log_line(line: str) -> None:
+    """Write a line unbuffered, because the signal handler also writes, possibly in the middle of another line."""
     os.write(2, f"{line}\n".encode())
 
 
@@ -216,30 +214,30 @@ def _length(size: int) -> bytes:
 
 
 def _stop(_signal: int, _frame: object) -> None:
-    say("fake gateway stops")
+    log_line("fake gateway stops")
     sys.exit(0)
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     settings: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
-    say(f"fake gateway {settings['version']} starts")
+    log_line(f"fake gateway {settings['version']} starts")
     if settings.get("broken"):
         Path(sys.argv[1]).with_name("memory").write_text("spoiled")
         sys.exit(3)
     if settings["name"] == "fail-start":
-        say("fake gateway was told to fail")
+        log_line("fake gateway was told to fail")
         sys.exit(3)
     if settings.get("workers", 1) == 0:
-        say("fake gateway has no workers")
+        log_line("fake gateway has no workers")
         sys.exit(3)
     if _refused(settings["channels"]):
-        say("fake gateway refuses a channel")
+        log_line("fake gateway refuses a channel")
         sys.exit(3)
     while settings["name"] == "never-ready":
         signal.pause()
     with FakeGatewayServer(settings) as gateway:
-        say("fake gateway listens")
+        log_line("fake gateway listens")
         gateway.serve_forever()
 
 

@@ -1,10 +1,9 @@
-"""The fake engine's tasks, kept by its gateway (`fake_scheduler.py`)."""
+"""The fake engine's tasks, which its gateway stores and runs (`fake_scheduler.py`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roost.drivers.engine import http
-from roost.drivers.engine import task_json as form
+from roost.drivers.engine import task_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
     EngineTaskNotFound,
@@ -16,7 +15,7 @@ from roost.drivers.engine.abilities.tasks import (
     TaskRun,
     TaskSpec,
 )
-from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.gateway_http import send_json
 
 Json = Mapping[str, Any]
 
@@ -27,65 +26,62 @@ class FakeTasks(TaskAbility):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def list(self, inside: AgentContext) -> Sequence[Task]:
-        return [_task(found) for found in form.items((await self._ask(inside, "GET /tasks")).get("tasks"))]
+    async def list(self, agent: AgentContext) -> Sequence[Task]:
+        return [_task(found) for found in task_json.parse_objects((await self._call(agent, "GET /tasks")).get("tasks"))]
 
-    async def get(self, inside: AgentContext, task_id: str) -> Task:
-        return _task(await self._ask(inside, f"GET /tasks/{task_id}"))
+    async def get(self, agent: AgentContext, task_id: str) -> Task:
+        return _task(await self._call(agent, f"GET /tasks/{task_id}"))
 
-    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
-        return _task(await self._ask(inside, "POST /tasks", form.written(spec)))
+    async def create(self, agent: AgentContext, spec: TaskSpec) -> Task:
+        return _task(await self._call(agent, "POST /tasks", task_json.serialize_task(spec)))
 
-    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
-        return _task(await self._ask(inside, f"PATCH /tasks/{task_id}", form.written(change)))
+    async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
+        return _task(await self._call(agent, f"PATCH /tasks/{task_id}", task_json.serialize_task(change)))
 
-    async def delete(self, inside: AgentContext, task_id: str) -> None:
-        await self._ask(inside, f"DELETE /tasks/{task_id}")
+    async def delete(self, agent: AgentContext, task_id: str) -> None:
+        await self._call(agent, f"DELETE /tasks/{task_id}")
 
-    async def run(self, inside: AgentContext, task_id: str) -> None:
-        await self._ask(inside, f"POST /tasks/{task_id}/run")
+    async def run(self, agent: AgentContext, task_id: str) -> None:
+        await self._call(agent, f"POST /tasks/{task_id}/run")
 
-    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
-        found = await self._ask(inside, f"GET /tasks/{task_id}/runs")
-        return [_run(run) for run in form.items(found.get("runs"))][:limit]
+    async def runs(self, agent: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
+        found = await self._call(agent, f"GET /tasks/{task_id}/runs")
+        return [_run(run) for run in task_json.parse_objects(found.get("runs"))][:limit]
 
-    async def _ask(self, inside: AgentContext, order: str, body: Json | None = None) -> Json:
-        headers = {"Authorization": f"Bearer {inside.token.reveal()}"}
-        status, answer = await http.send_json(inside.warden.dial, self._port, order, headers, body)
+    async def _call(self, agent: AgentContext, request: str, body: Json | None = None) -> Json:
+        expected = (200, *_PROBLEMS)
+        status, answer = await send_json(agent.warden.dial, self._port, request, agent.token, body, expected=expected)
         if status in _PROBLEMS:
             raise _PROBLEMS[status]
-        if status != 200:
-            raise EngineFailed(f"The gateway answered {status}")
         return answer
 
 
 def _task(found: Json) -> Task:
     return Task(
         id=str(found.get("id"))[:64],
-        name=form.text(found.get("name")) or "",
-        description=form.text(found.get("description")),
+        name=task_json.parse_text(found.get("name")) or "",
+        description=task_json.parse_text(found.get("description")),
         enabled=found.get("enabled") is True,
-        schedule=form.schedule(found.get("schedule")),
-        payload=form.payload(found.get("payload")),
-        delivery=form.delivery(found.get("delivery")),
+        schedule=task_json.parse_schedule(found.get("schedule")),
+        payload=task_json.parse_payload(found.get("payload")),
+        delivery=task_json.parse_delivery(found.get("delivery")),
         session_target="main" if found.get("sessionTarget") == "main" else "isolated",
         wake_mode="next-heartbeat" if found.get("wakeMode") == "next-heartbeat" else "now",
-        created_at=form.moment(found.get("createdAt")),
-        next_run_at=form.moment(found.get("nextRunAt")),
-        last_run_at=form.moment(found.get("lastRunAt")),
-        last_status=form.text(found.get("lastStatus")),
-        last_error=form.text(found.get("lastError")),
+        created_at=task_json.parse_milliseconds(found.get("createdAt")),
+        next_run_at=task_json.parse_milliseconds(found.get("nextRunAt")),
+        last_run_at=task_json.parse_milliseconds(found.get("lastRunAt")),
+        last_status=task_json.parse_text(found.get("lastStatus")),
+        last_error=task_json.parse_text(found.get("lastError")),
         running=found.get("running") is True,
     )
 
 
 def _run(found: Json) -> TaskRun:
-    duration = form.number(found.get("durationMs"))
     return TaskRun(
         id=str(found.get("id"))[:64],
-        status=form.text(found.get("status")) or "unknown",
-        started_at=form.moment(found.get("startedAt")),
-        duration_ms=None if duration is None else int(duration),
-        summary=form.text(found.get("summary")),
-        error=form.text(found.get("error")),
+        status=task_json.parse_text(found.get("status")) or "unknown",
+        started_at=task_json.parse_milliseconds(found.get("startedAt")),
+        duration_ms=task_json.parse_integer(found.get("durationMs")),
+        summary=task_json.parse_text(found.get("summary")),
+        error=task_json.parse_text(found.get("error")),
     )

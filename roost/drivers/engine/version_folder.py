@@ -1,8 +1,8 @@
-"""Where installed software lives: one folder a version, shared by every server of the machine.
+"""Folders of installed software, one per version, shared by all servers of the machine.
 
-A version is made in a staging folder and appears by one rename, so whatever stands under its name is whole. A lock
-keeps two installers apart; the installer's own processes hold it too, so that one which outlived a killed server is
-waited for and not raced. It knows nothing of what is installed. Agents run as other users: all is world-readable.
+A version is created in a staging folder and renamed when it is complete. A lock prevents concurrent installations. The
+installer's processes inherit it, so that others wait for an installer that outlives its killed server. All files are
+world-readable, because agents run as other users.
 """
 
 import fcntl
@@ -20,19 +20,19 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,63}")
 
 
 def check_version(version: str) -> str:
-    """The version, once it is safe as a folder's name and as an argument. Raises InvalidVersionName."""
+    """Return the version if it is safe as a folder name and as an argument. Raises InvalidVersionName."""
     if not _VERSION.fullmatch(version):
         raise InvalidVersionName
     return version
 
 
 def newest_first(versions: Sequence[str]) -> Sequence[str]:
-    """Sorted by their numbers; a pre-release (`1.0-beta`) comes after its release."""
+    """Sort versions by their numbers; a pre-release (`1.0-beta`) comes after its release."""
     return sorted(versions, key=_sort_key, reverse=True)
 
 
 class VersionFolder:
-    """The installed versions of one piece of software."""
+    """Folder of the installed versions of one software."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,28 +43,30 @@ class VersionFolder:
         return newest_first([entry.name for entry in self._path.iterdir() if _VERSION.fullmatch(entry.name)])
 
     def get(self, version: str) -> Path:
-        """Raises EngineNotInstalled."""
+        """Return the folder of a version. Raises EngineNotInstalled."""
         path = self._path / version
         if not _VERSION.fullmatch(version) or not path.is_dir():
             raise EngineNotInstalled(f"{self._path.name} {version[:64]} is not installed")
         return path
 
     def put(self, version: str, fill: Callable[[InstallStaging], None]) -> Path:
-        """Return the version's folder; `fill` makes a missing one. Raises InvalidVersionName, EngineInstallFailed."""
+        """Return a version's folder, created with `fill` if missing. Raises InvalidVersionName, EngineInstallFailed."""
         path = self._path / check_version(version)
         if path.is_dir():
             return path
         try:
             with self._locked() as lock:
                 if not path.is_dir():
-                    self._make(path, fill, lock)
+                    self._create(path, fill, lock)
         except OSError as error:
             raise EngineInstallFailed(f"{self._path.name} {version} could not be installed: {error}") from error
         return path
 
     def add(self, version: str, fill: Callable[[InstallStaging, Path], None]) -> None:
-        """Add to an installed version. `fill` makes it in a staging folder and moves it into the version's, piece by
-        piece, each whole: what is cut off is done again. Raises EngineNotInstalled, EngineInstallFailed.
+        """Add files to an installed version.
+
+        `fill` creates them in a staging folder and moves them to the version's in atomic steps; the next call repeats
+        an interrupted one. Raises EngineNotInstalled, EngineInstallFailed.
         """
         path = self.get(version)
         staging = self._path / f".adding-{version}"
@@ -80,18 +82,18 @@ class VersionFolder:
             raise EngineInstallFailed(f"{self._path.name} {version} could not be completed: {error}") from error
 
     def remove(self, version: str) -> None:
-        """Idempotent. The name goes first, at once; then the files."""
+        """Remove a version atomically: rename it first, then delete its files. Idempotent."""
         path = self._path / check_version(version)
         if not path.is_dir():
             return
         with self._locked():
-            leaving = self._path / f".leaving-{version}"
-            shutil.rmtree(leaving, ignore_errors=True)
+            removed = self._path / f".leaving-{version}"
+            shutil.rmtree(removed, ignore_errors=True)
             if path.is_dir():
-                path.rename(leaving)
-                shutil.rmtree(leaving)
+                path.rename(removed)
+                shutil.rmtree(removed)
 
-    def _make(self, path: Path, fill: Callable[[InstallStaging], None], lock: int) -> None:
+    def _create(self, path: Path, fill: Callable[[InstallStaging], None], lock: int) -> None:
         staging = self._path / f".staging-{path.name}"
         if staging.exists():
             shutil.rmtree(staging)

@@ -132,8 +132,8 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
 async def kubo_version(url: str, credential: Sensitive[str] | None) -> str:
     """Return the version of a kubo node. Raises SourceFailed, NetworkRefused."""
     match await KuboRpc(url, credential).call("version", idle=BRIEF):
-        case [{"Version": str(told)}]:
-            return told
+        case [{"Version": str(version)}]:
+            return version
         case _:
             raise NetworkRefused("The node did not return its version")
 

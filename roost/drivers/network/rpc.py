@@ -8,15 +8,16 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.model.json_access import as_object, parse_json
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 
 CONNECT = 5.0
-_LINE, _LAST, _TOLD = 64 * 1024, 8, 500
+_MAX_LINE, _LAST_OBJECTS, _MAX_ERROR = 64 * 1024, 8, 500
 """Maximum bytes of a line, number of lines kept, and maximum characters of an error message."""
 
 
@@ -66,17 +67,17 @@ class KuboRpc:
         **params: str,
     ) -> Sequence[Mapping[str, Any]]:
         """Return the last JSON objects of an answer. Raises SourceFailed, and NetworkRefused also for a late error."""
-        told: deque[Mapping[str, Any]] = deque(maxlen=_LAST)
+        objects: deque[Mapping[str, Any]] = deque(maxlen=_LAST_OBJECTS)
         async with self.post(verb, idle=idle, content=content, headers=headers, **params) as response:
             rest = b""
             async for piece in response.aiter_bytes():
                 *whole, rest = (rest + piece).split(b"\n")
-                if len(rest) > _LINE:
-                    raise SourceFailed(f"{verb}: a line exceeds {_LINE} bytes")
-                told.extend(_object(line) for line in whole if line)
+                if len(rest) > _MAX_LINE:
+                    raise SourceFailed(f"{verb}: a line exceeds {_MAX_LINE} bytes")
+                objects.extend(_object(line) for line in whole if line)
             if rest:
-                told.append(_object(rest))
-        return tuple(told)
+                objects.append(_object(rest))
+        return tuple(objects)
 
     def _headers(self) -> Mapping[str, str]:
         headers = {"User-Agent": "roost", "Accept-Encoding": "identity"}
@@ -93,22 +94,19 @@ async def _reason(response: httpx2.Response) -> str:
     text = b""
     async for piece in response.aiter_bytes():
         text += piece
-        if len(text) > _LINE:
+        if len(text) > _MAX_LINE:
             break
     try:
-        return str(json.loads(text)["Message"])[:_TOLD]
+        return str(json.loads(text)["Message"])[:_MAX_ERROR]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return f"{response.status_code} {text[:_TOLD].decode(errors='replace').strip()}"
+        return f"{response.status_code} {text[:_MAX_ERROR].decode(errors='replace').strip()}"
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        found = None
+    found = parse_json(line)
     if not isinstance(found, dict):
         raise SourceFailed("The node's answer is not a JSON object")
-    told = cast("Mapping[str, Any]", found)
-    if told.get("Type") == "error":
-        raise NetworkRefused(str(told.get("Message"))[:_TOLD])
-    return told
+    answer = as_object(found)
+    if answer.get("Type") == "error":
+        raise NetworkRefused(str(answer.get("Message"))[:_MAX_ERROR])
+    return answer

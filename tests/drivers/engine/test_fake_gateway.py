@@ -1,4 +1,4 @@
-"""The fake gateway as a program on the host: what it serves to those that test with it."""
+"""The fake gateway as a program on the host."""
 
 import json
 import signal
@@ -52,7 +52,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert process.wait(10) == 0
 
 
-def ask(url: str, token: str = TOKEN, **options: Any) -> tuple[int, bytes]:
+def fetch(url: str, token: str = TOKEN, **options: Any) -> tuple[int, bytes]:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"}, **options)
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
@@ -61,16 +61,16 @@ def ask(url: str, token: str = TOKEN, **options: Any) -> tuple[int, bytes]:
         return error.code, error.read()
 
 
-def test_health_needs_no_token_and_all_else_does(url: str) -> None:
-    assert ask(f"{url}/health", "wrong") == (200, b'{"status": "ok"}')
+def test_all_paths_but_health_need_the_token(url: str) -> None:
+    assert fetch(f"{url}/health", "wrong") == (200, b'{"status": "ok"}')
     for path in ("/v1/models", "/echo", "/nowhere", "/health/detailed"):
-        assert ask(f"{url}{path}", "wrong")[0] == 401
-    assert ask(f"{url}/health/detailed") == (200, b'{"version": "1.0.0"}')
-    assert ask(f"{url}/nowhere")[0] == 404
+        assert fetch(f"{url}{path}", "wrong")[0] == 401
+    assert fetch(f"{url}/health/detailed") == (200, b'{"version": "1.0.0"}')
+    assert fetch(f"{url}/nowhere")[0] == 404
 
 
 def test_echo_shows_the_request_as_it_came(url: str) -> None:
-    status, body = ask(f"{url}/echo?a=1", method="DELETE", data=b"body")
+    status, body = fetch(f"{url}/echo?a=1", method="DELETE", data=b"body")
     shown = json.loads(body)
     assert (status, shown["method"], shown["path"], shown["body"]) == (200, "DELETE", "/echo?a=1", "body")
     assert ["Authorization", f"Bearer {TOKEN}"] in shown["headers"]
@@ -78,13 +78,13 @@ def test_echo_shows_the_request_as_it_came(url: str) -> None:
 
 def test_slow_and_big_answers(url: str) -> None:
     begin = time.monotonic()
-    assert ask(f"{url}/slow?count=3&every=0.05") == (200, b"0\n1\n2\n")
+    assert fetch(f"{url}/slow?count=3&every=0.05") == (200, b"0\n1\n2\n")
     assert time.monotonic() - begin >= 0.15
-    assert ask(f"{url}/big?n=300000") == (200, bytes(300000))
+    assert fetch(f"{url}/big?n=300000") == (200, bytes(300000))
 
 
 def test_a_chat_without_a_model_gateway_is_a_502(url: str) -> None:
-    assert ask(f"{url}/v1/chat/completions", data=b'{"messages": []}')[0] == 502
+    assert fetch(f"{url}/v1/chat/completions", data=b'{"messages": []}')[0] == 502
 
 
 @pytest.mark.parametrize("message", ["short", "x" * 1000, "y" * 100_000, b"\0\1", "ü"])
@@ -96,14 +96,14 @@ def test_the_websocket_echoes(url: str, message: str | bytes) -> None:
         assert socket.ping().wait(10)
 
 
-def test_it_fails_as_it_is_told(tmp_path: Path) -> None:
+def test_the_name_fail_start_makes_it_fail(tmp_path: Path) -> None:
     process, _port = start(tmp_path, "fail-start")
-    _out, said = process.communicate(timeout=10)
+    _out, log = process.communicate(timeout=10)
     assert process.returncode == 3
-    assert said.decode().splitlines() == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
+    assert log.decode().splitlines() == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
 
 
-def test_it_stays_silent_as_it_is_told_and_still_stops(tmp_path: Path) -> None:
+def test_the_name_never_ready_makes_it_silent_and_it_still_stops(tmp_path: Path) -> None:
     process, port = start(tmp_path, "never-ready")
     with process:
         assert process.stderr is not None

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.engine.contract import EngineInstallFailed
-from roost.drivers.engine.install_staging import InstallStaging, ask
+from roost.drivers.engine.install_staging import InstallStaging, query_registry
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def staging(tmp_path: Path):
     os.close(lock)
 
 
-def test_lines_of_both_streams_are_told_as_they_come(staging: InstallStaging) -> None:
+def test_lines_of_both_streams_are_passed_on_as_they_come(staging: InstallStaging) -> None:
     lines: list[str] = []
     staging.run(["sh", "-c", "echo one; echo two >&2; pwd"], lines.append)
     assert lines == ["one", "two", str(staging.path)]
@@ -24,7 +24,7 @@ def test_a_failure_carries_the_last_lines(staging: InstallStaging) -> None:
     script = "for n in $(seq 100); do echo line $n; done; echo npm http fetch noise; exit 7"
     with pytest.raises(EngineInstallFailed) as failed:
         staging.run(["sh", "-c", script], lambda _: None)
-    assert "ended with 7" in failed.value.message
+    assert "exited with 7" in failed.value.message
     assert failed.value.message.endswith("line 99 | line 100")
     assert "line 85 " not in failed.value.message
 
@@ -42,7 +42,7 @@ def test_endless_lines_are_cut(staging: InstallStaging) -> None:
     assert len(failed.value.message) < 10_000
 
 
-def test_a_failing_listener_ends_the_installer(staging: InstallStaging) -> None:
+def test_a_failing_callback_ends_the_installer(staging: InstallStaging) -> None:
     def refuse(_line: str) -> None:
         raise KeyboardInterrupt
 
@@ -51,14 +51,14 @@ def test_a_failing_listener_ends_the_installer(staging: InstallStaging) -> None:
     assert not Path(f"/proc/{(staging.path / 'pid').read_text().strip()}").exists()
 
 
-def test_a_missing_program_is_told(staging: InstallStaging) -> None:
+def test_a_missing_program_is_reported(staging: InstallStaging) -> None:
     with pytest.raises(EngineInstallFailed, match="no-such-installer"):
         staging.run(["/no-such-installer"], lambda _: None)
 
 
-def test_ask_gives_the_output_or_the_reason() -> None:
-    assert ask(["sh", "-c", "echo 1.0; echo warning >&2"]) == "1.0\n"
+def test_a_query_returns_the_output_or_the_reason() -> None:
+    assert query_registry(["sh", "-c", "echo 1.0; echo warning >&2"]) == "1.0\n"
     with pytest.raises(EngineInstallFailed, match="no route"):
-        ask(["sh", "-c", "echo no route >&2; exit 1"])
+        query_registry(["sh", "-c", "echo no route >&2; exit 1"])
     with pytest.raises(EngineInstallFailed):
-        ask(["/no-such-client"])
+        query_registry(["/no-such-client"])

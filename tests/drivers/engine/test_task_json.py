@@ -1,11 +1,11 @@
-"""The written form of tasks: there and back, and what stands there when an agent has been at it."""
+"""The JSON form of tasks: round trips, and values that an agent wrote."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from roost.drivers.engine import task_json as form
+from roost.drivers.engine import task_json
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
     EngineTaskRefused,
@@ -29,41 +29,43 @@ HOSTILE: list[Any] = [
 @pytest.mark.parametrize("schedule", [PAST, IntervalSchedule(90_000), CronSchedule("0 9 * * *", "Asia/Tokyo", 5)])
 @pytest.mark.parametrize("payload", [TaskPayload("agentTurn", "a", "m", "low", 7), TaskPayload("systemEvent", "b")])
 @pytest.mark.parametrize("delivery", [TaskDelivery(), TaskDelivery("announce", "slack", "C1", best_effort=True)])
-def test_there_and_back(schedule: Schedule, payload: TaskPayload, delivery: TaskDelivery) -> None:
-    written = form.written(TaskSpec("n", schedule, payload, delivery=delivery))
-    assert form.schedule(written["schedule"]) == schedule
-    assert form.payload(written["payload"]) == payload
-    assert form.delivery(written["delivery"]) == delivery
+def test_a_task_survives_a_round_trip(schedule: Schedule, payload: TaskPayload, delivery: TaskDelivery) -> None:
+    fields = task_json.serialize_task(TaskSpec("n", schedule, payload, delivery=delivery))
+    assert task_json.parse_schedule(fields["schedule"]) == schedule
+    assert task_json.parse_payload(fields["payload"]) == payload
+    assert task_json.parse_delivery(fields["delivery"]) == delivery
 
 
-def test_a_change_has_what_is_given_only() -> None:
-    assert form.written(TaskChange(enabled=False)) == {"enabled": False}
-    assert form.written(TaskChange()) == {}
+def test_a_change_has_only_the_given_fields() -> None:
+    assert task_json.serialize_task(TaskChange(enabled=False)) == {"enabled": False}
+    assert task_json.serialize_task(TaskChange()) == {}
 
 
 @pytest.mark.parametrize("found", HOSTILE, ids=str)
-def test_nonsense_is_no_schedule(found: object) -> None:
-    assert form.schedule(found) is None
+def test_garbage_is_not_a_schedule(found: object) -> None:
+    assert task_json.parse_schedule(found) is None
 
 
-def test_nonsense_is_skipped_and_what_is_long_is_cut() -> None:
-    assert form.payload({"kind": "agentTurn", "message": 5}) is None
-    assert form.payload({"kind": "command", "argv": ["id"]}) is None
-    assert form.delivery({"mode": {}}) == TaskDelivery()
-    assert form.items({"a": 1}) == []
-    assert form.items([1, {"a": 1}]) == [{}, {"a": 1}]
-    assert len(form.text("x" * 100_000) or "") == 32_000
-    assert form.text("a\x1b[31mb\x07") == "ab\N{REPLACEMENT CHARACTER}"
-    assert [form.number(found) for found in (True, "1", -1, 1e300, float("nan"), float("inf"), 2)] == [None] * 6 + [2]
-    assert form.moment(1e18) is None
-    assert form.moment(0) == datetime(1970, 1, 1, tzinfo=UTC)
-    assert form.iso("2026-01-02T03:04:05") == PAST.at
+def test_garbage_is_ignored_and_long_texts_are_cut() -> None:
+    assert task_json.parse_payload({"kind": "agentTurn", "message": 5}) is None
+    assert task_json.parse_payload({"kind": "command", "argv": ["id"]}) is None
+    assert task_json.parse_delivery({"mode": {}}) == TaskDelivery()
+    assert task_json.parse_objects({"a": 1}) == []
+    assert task_json.parse_objects([1, {"a": 1}]) == [{}, {"a": 1}]
+    assert len(task_json.parse_text("x" * 100_000) or "") == 32_000
+    assert task_json.parse_text("a\x1b[31mb\x07") == "ab\N{REPLACEMENT CHARACTER}"
+    assert [task_json.parse_number(found) for found in (True, "1", -1, 1e300, float("nan"), float("inf"), 2)] == [
+        None
+    ] * 6 + [2]
+    assert task_json.parse_milliseconds(1e18) is None
+    assert task_json.parse_milliseconds(0) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert task_json.parse_iso_time("2026-01-02T03:04:05") == PAST.at
 
 
-def test_what_had_its_time_is_not_turned_on() -> None:
-    form.check_time_left(PAST, TaskChange(name="x"))
-    form.check_time_left(PAST, TaskChange(enabled=True, schedule=IntervalSchedule(60_000)))
+def test_an_expired_one_time_task_cannot_be_enabled() -> None:
+    task_json.check_time_left(PAST, TaskChange(name="x"))
+    task_json.check_time_left(PAST, TaskChange(enabled=True, schedule=IntervalSchedule(60_000)))
     with pytest.raises(EngineTaskRefused):
-        form.check_time_left(PAST, TaskChange(enabled=True))
+        task_json.check_time_left(PAST, TaskChange(enabled=True))
     with pytest.raises(EngineTaskRefused):
-        form.check_time_left(IntervalSchedule(60_000), TaskChange(enabled=True, schedule=PAST))
+        task_json.check_time_left(IntervalSchedule(60_000), TaskChange(enabled=True, schedule=PAST))

@@ -39,7 +39,7 @@ def test_versions_are_sorted_by_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("version", ["", "-r", "--prefix", "../x", "1/2", "1 2", "1\n", "a", "1;ls", "1" * 65, "."])
-def test_what_is_no_version_reaches_neither_disk_nor_argument(tmp_path: Path, version: str) -> None:
+def test_an_invalid_version_reaches_neither_disk_nor_argument(tmp_path: Path, version: str) -> None:
     folder = VersionFolder(tmp_path / "thing")
     with pytest.raises(InvalidVersionName):
         check_version(version)
@@ -121,8 +121,8 @@ import sys
 from pathlib import Path
 from roost.drivers.engine.version_folder import VersionFolder
 child = "echo half > file; echo started; read _ < {gate}; echo late > late"
-told = lambda line: print(line, flush=True)
-VersionFolder(Path(sys.argv[1])).put("1.0", lambda staging: staging.run(["sh", "-c", child], told))
+show = lambda line: print(line, flush=True)
+VersionFolder(Path(sys.argv[1])).put("1.0", lambda staging: staging.run(["sh", "-c", child], show))
 """
 
 
@@ -143,7 +143,7 @@ def test_an_installer_that_outlives_its_killed_server_is_waited_for(tmp_path: Pa
     second = context.Process(target=install, args=(tmp_path / "thing",))
     second.start()
     second.join(1)
-    assert second.is_alive()  # the child of the first still holds the lock
+    assert second.is_alive()  # the first installer's child still holds the lock
     gate.write_text("go\n")
     second.join(30)
     assert second.exitcode == 0

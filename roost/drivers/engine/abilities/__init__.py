@@ -1,1 +1,1 @@
-"""What engines may be able to do beside running: an ability is a small contract, and what an engine lacks is None."""
+"""Contracts of optional engine abilities; an engine has None for an ability that it lacks."""

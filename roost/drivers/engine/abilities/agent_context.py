@@ -1,4 +1,4 @@
-"""A running agent as an engine's ability reaches it."""
+"""A running agent, as engine abilities access it."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,10 @@ from roost.drivers.runtime.warden_client import WardenClient
 
 @dataclass(frozen=True)
 class AgentContext:
-    """`token` is the gateway's internal one, `version` the engine's that runs there. The warden runs commands, reads
-    and writes files, and dials the gateway's port; whatever it brings back an agent may have written.
+    """A running agent: its warden, its gateway's internal token, and the version of the engine that runs there.
+
+    The warden executes commands, reads and writes files, and dials the gateway. Treat its results as untrusted: the
+    agent can have written them.
     """
 
     warden: WardenClient

@@ -1,8 +1,8 @@
-"""Chat channels: how an engine is connected to the platforms where people talk to it.
+"""Chat channels, which connect an engine to chat platforms.
 
-A gateway gets its channels at a start, in `GatewaySetup.channels`, and where the engine can do so (`HotChannels`) also
-while it runs. Either way the mapping is everything: a channel that is not in it is off, whatever an earlier start or
-the agent itself left in the engine's files. Users' other settings of a channel (groups, prefixes ...) stay.
+A gateway receives its channels at its start in `GatewaySetup.channels`, and with `HotChannelAbility` also while it
+runs. The mapping is complete: a channel that is not in it is disabled, whatever an earlier start or the agent left in
+the engine's files. Other settings of a channel (groups, prefixes) belong to the user and are preserved.
 """
 
 from abc import ABC, abstractmethod
@@ -22,12 +22,11 @@ ERROR_LIMIT = 500
 
 @dataclass(frozen=True)
 class ChannelSetup:
-    """One channel that is on, as an agent has it (contract, Channel configuration object).
+    """Configuration of an enabled channel (contract, Channel configuration object).
 
-    app_token: Slack's, and always there for Slack.
-    dm_policy: `open` with no `allow_from` means that anyone may write to the bot, and with one that those listed may
-        and nobody else; `pairing`, that a stranger gets a code which the owner approves, while those listed may write
-        at once.
+    app_token: required for Slack, None for the others.
+    dm_policy: `open` allows the users in `allow_from`, or all users if it is empty. `pairing` allows the users in
+        `allow_from`, and gives others a code that the owner approves.
     """
 
     bot_token: Sensitive[str] | None = None
@@ -38,10 +37,10 @@ class ChannelSetup:
 
 @dataclass(frozen=True)
 class ChannelState:
-    """What a running gateway says of a channel. Hostile: drivers cut `last_error` to ERROR_LIMIT characters.
+    """State of a channel as a running gateway reports it; drivers cut `last_error` to ERROR_LIMIT characters.
 
-    connected: whether the platform is reached now; None where the engine cannot tell.
-    linked: whether a person has logged in (WhatsApp's QR code); None where that is not how it works.
+    connected: whether the platform is connected now; None if the engine does not report it.
+    linked: whether a user has logged in (WhatsApp's QR code); None for channels without a login.
     """
 
     running: bool
@@ -51,31 +50,31 @@ class ChannelState:
 
 
 class ChannelAbility(ABC):
-    """What an engine that has channels can do. Without more, a change takes a restart of the gateway."""
+    """Ability to connect chat channels. A change requires a restart of the gateway, except for `HotChannelAbility`."""
 
     @abstractmethod
     def supported(self, version: str) -> frozenset[str]:
-        """The names, of CHANNELS, that this version can connect as it is installed. Cheap: looks at folders."""
+        """Return the names in CHANNELS that an installed version can connect. Cheap: only looks at folders."""
 
     def advice(self, channel: str) -> str | None:  # noqa: ARG002 - most channels need none
-        """What a person has to know or to do, beside configuring it, until the channel works."""
+        """Return the steps that a user has to take besides configuring the channel, if there are any."""
         return None
 
     @abstractmethod
-    async def status(self, inside: AgentContext) -> Mapping[str, ChannelState]:
-        """The channels that the running gateway works on, within 10 s. Channels that are off may be left out.
+    async def status(self, agent: AgentContext) -> Mapping[str, ChannelState]:
+        """Return the states of the running gateway's channels within 10 s; disabled channels can be missing.
 
-        Raises EngineFailed, and what dialling raises.
+        Raises EngineFailed, and the errors of dialling.
         """
 
 
 class HotChannelAbility(ChannelAbility):
-    """The ability of an engine whose gateway takes changed channels without a restart."""
+    """Ability to change the channels of a running gateway without a restart."""
 
     @abstractmethod
-    async def apply(self, inside: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
-        """Have the running gateway work on these channels and no others, now and after any restart of its own.
+    async def apply(self, agent: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
+        """Make the running gateway use exactly these channels, also after it restarts itself.
 
-        Returns when the gateway has taken the change, which may be before a platform is reached; at most 90 s.
-        Idempotent. Raises EngineFailed when the gateway did not take it, and what dialling raises.
+        Returns when the gateway has accepted the change, within 90 s; platforms may not be connected yet. Idempotent.
+        Raises EngineFailed if the gateway did not accept it, and the errors of dialling.
         """

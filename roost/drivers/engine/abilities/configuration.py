@@ -1,8 +1,8 @@
-"""Configuration: the file by which a user steers an engine, as far as it is the user's.
+"""An engine's configuration file, as far as users may change it.
 
-The platform's own keys (address, token, workspace, log file ...) are laid over whatever is written, now and at each
-start, so that nobody locks the platform out and a write survives every restart. Secrets are shown as a placeholder of
-the engine's; a placeholder that comes back in a write keeps the value that is there.
+The platform's keys (address, token, workspace, log file) override the user's at every write and start, so that users
+cannot lock the platform out. Secrets are shown as a placeholder of the engine; a placeholder in a write keeps the
+present value.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ OUTPUT_LIMIT = 4_000
 
 
 class ConfigurationRejected(Problem):
-    """The engine does not take this configuration; the message is its own words, at most OUTPUT_LIMIT characters."""
+    """The engine rejects the configuration; the message is the engine's, at most OUTPUT_LIMIT characters."""
 
     kind = ProblemKind.INVALID
     message = "The engine does not take this configuration"
@@ -29,8 +29,10 @@ class ConfigurationRejected(Problem):
 
 @dataclass(frozen=True)
 class ConfigurationVerdict:
-    """output: the engine's words, at most OUTPUT_LIMIT characters. readable: whether it is of the engine's form at
-    all (JSON5, YAML), whatever it means.
+    """Result of a validation.
+
+    output: the engine's message, at most OUTPUT_LIMIT characters.
+    readable: whether the text has the engine's syntax (JSON5, YAML), valid or not.
     """
 
     valid: bool
@@ -40,27 +42,30 @@ class ConfigurationVerdict:
 
 @dataclass(frozen=True)
 class ConfigurationWritten:
-    """live: whether the running gateway works by it already; if not, it takes a restart. undo: puts the file back."""
+    """live: whether the running gateway already uses it, without a restart. undo: restores the previous file."""
 
     live: bool
     undo: Callable[[], Awaitable[None]]
 
 
 class ConfigurationAbility(ABC):
-    """Raises EngineFailed for a gateway or program that gives no usable answer, and what the warden raises."""
+    """Ability to read and write the configuration.
+
+    Methods raise EngineFailed if a gateway or program gives no usable answer, and the errors of the warden.
+    """
 
     @abstractmethod
-    async def read(self, inside: AgentContext) -> str:
-        """The file as the user may see it, within 15 s."""
+    async def read(self, agent: AgentContext) -> str:
+        """Return the file as its user may see it, within 15 s."""
 
     @abstractmethod
-    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
-        """What the engine says of `text` (at most TEXT_LIMIT bytes), or of the file as it is; applies nothing; 60 s."""
+    async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
+        """Validate `text` (at most TEXT_LIMIT bytes) or the present file within 60 s, without applying it."""
 
     @abstractmethod
-    async def write(self, inside: AgentContext, setup: "GatewaySetup", text: str) -> ConfigurationWritten:
-        """Replace the user's part of the file by a text that was found valid; within 30 s.
+    async def write(self, agent: AgentContext, setup: "GatewaySetup", text: str) -> ConfigurationWritten:
+        """Replace the user's part of the file by a validated text within 30 s.
 
-        The file is what `plan` makes of it at the next start with the same setup. Raises Unacceptable: for a
-        placeholder where there is nothing to keep, and for what only shows in the writing.
+        The file is the one that `plan` makes at the next start with the same setup. Raises ConfigurationRejected for
+        a placeholder without a present value, and for errors that only a write detects.
         """

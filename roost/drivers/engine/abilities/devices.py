@@ -1,7 +1,7 @@
-"""Devices: programs elsewhere (a phone, a browser, a node) that want to talk to an agent, and those that may.
+"""Device pairing: programs elsewhere (a phone, a browser, a node) that connect to an agent.
 
-The engine keeps both lists. A device with the right token that the engine does not know waits until a person approves
-it; the engine alone knows it again, by its key. What is listed here the devices said of themselves: it is hostile.
+The engine keeps the devices. An unknown device with the right token waits until a user approves it; later the engine
+recognizes it by its key. Devices report their own properties, which are untrusted.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from roost.drivers.engine.abilities.agent_context import AgentContext
 
 
 class DeviceRequestNotFound(Problem):
-    """Nothing waits under that id: it never did, it is over, or it is another agent's."""
+    """No device waits under this id: it never existed, is already decided, or belongs to another agent."""
 
     kind = ProblemKind.MISSING
     message = "Device request not found"
@@ -22,7 +22,7 @@ class DeviceRequestNotFound(Problem):
 
 @dataclass(frozen=True)
 class Device:
-    """What a device says of itself. `address` is where the gateway saw it last; behind our edge, the client's own."""
+    """A device as it describes itself. address: where it last connected from; behind our edge, the client's own."""
 
     device_id: str
     name: str | None = None
@@ -36,11 +36,11 @@ class Device:
 
 @dataclass(frozen=True)
 class PendingDevice:
-    """A device that waits. `repair`: it is known, and asks for more than it has."""
+    """A device that waits for approval. repair: it is already paired, and requests more permissions."""
 
     request_id: str
     device: Device
-    asked_at: datetime | None = None
+    requested_at: datetime | None = None
     repair: bool = False
 
 
@@ -59,12 +59,12 @@ class DeviceList:
 
 
 class DeviceAbility(ABC):
-    """Each call within 15 s. Raises EngineFailed, and what dialling raises."""
+    """Ability to pair devices; each call takes at most 15 s. Raises EngineFailed, and the errors of dialling."""
 
     @abstractmethod
-    async def list(self, inside: AgentContext) -> DeviceList:
-        """At most 200 of each kind."""
+    async def list(self, agent: AgentContext) -> DeviceList:
+        """Return pending and paired devices, at most 200 of each."""
 
     @abstractmethod
-    async def approve(self, inside: AgentContext, request_id: str) -> None:
-        """Pair the device that waits under that id, with what it asked for. Raises NoSuchRequest."""
+    async def approve(self, agent: AgentContext, request_id: str) -> None:
+        """Pair a pending device with the permissions it requested. Raises DeviceRequestNotFound."""

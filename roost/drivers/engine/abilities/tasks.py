@@ -1,8 +1,8 @@
-"""Scheduled tasks: an engine keeps them and runs them at their time, whether a server of ours is there or not.
+"""Scheduled tasks, which an engine stores and runs even while no Roost server is running.
 
-A task is due at `next_run_at` and runs once for it, within seconds; two runs of one task never overlap. What the agent
-scheduled itself is a task like any other; the engine's own housekeeping is none. What comes back from an engine is
-hostile: bounded, of the right types, and no more than data.
+A task runs once within seconds of its `next_run_at`; two runs of one task never overlap. Tasks include those that the
+agent scheduled itself, but not the engine's own maintenance. Drivers check the types and limit the sizes of the
+untrusted values that an engine returns.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ class EngineTaskNotFound(Problem):
 
 
 class EngineTaskRefused(Problem):
-    """The engine does not take this: it lacks what is asked for, or has stricter rules than ours."""
+    """The engine lacks a requested option, or its rules are stricter than ours."""
 
     kind = ProblemKind.INVALID
     message = "The engine does not take this task"
@@ -41,21 +41,19 @@ class EngineTaskRunning(Problem):
 
 @dataclass(frozen=True)
 class OneTimeSchedule:
-    """Once."""
-
     at: datetime
 
 
 @dataclass(frozen=True)
 class IntervalSchedule:
-    """First one interval after the task was made."""
+    """Repeating schedule that is first due one interval after the task was created."""
 
     every_ms: int
 
 
 @dataclass(frozen=True)
 class CronSchedule:
-    """Five fields, in the wall time of a zone; `stagger_ms` is by how much the engine may be late on purpose."""
+    """Cron expression of five fields in the local time of a zone; stagger_ms: maximum deliberate delay."""
 
     expr: str
     tz: str = "UTC"
@@ -67,7 +65,7 @@ Schedule = OneTimeSchedule | IntervalSchedule | CronSchedule
 
 @dataclass(frozen=True)
 class TaskPayload:
-    """What the agent is told. The options are an agent's turn's only; the time-out is in seconds."""
+    """Text that the agent receives; only an agent turn has the options below it."""
 
     kind: PayloadKind
     text: str
@@ -78,7 +76,7 @@ class TaskPayload:
 
 @dataclass(frozen=True)
 class TaskDelivery:
-    """Where the outcome goes, beside the history: nowhere, to a chat, or to an address."""
+    """Where the outcome is sent besides the history: nowhere, to a chat channel, or to a webhook."""
 
     mode: DeliveryMode = "none"
     channel: str | None = None
@@ -88,8 +86,6 @@ class TaskDelivery:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task as it is asked for."""
-
     name: str
     schedule: Schedule
     payload: TaskPayload
@@ -102,7 +98,7 @@ class TaskSpec:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """What is to be different; None leaves it as it is."""
+    """Changes to a task; None keeps the present value."""
 
     name: str | None = None
     schedule: Schedule | None = None
@@ -116,9 +112,11 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class Task:
-    """A task as the engine has it. `schedule` and `payload` are None where the agent made something that ours cannot
-    express. A task that is off, or that had its one time, has no next run. `last_status` is `ok`, `error` or a word of
-    the engine's own.
+    """A task as the engine stores it.
+
+    schedule, payload: None if the agent created a kind that these types cannot express.
+    next_run_at: None for a disabled task and for a one-time task that has run.
+    last_status: `ok`, `error` or another value of the engine.
     """
 
     id: str
@@ -140,8 +138,10 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskRun:
-    """One run that began. `status` is `running`, `ok`, `error`, `skipped`, or `unknown` where the engine was killed in
-    the middle of it; `summary` is the beginning of what the agent said.
+    """A started run of a task.
+
+    status: `running`, `ok`, `error`, `skipped`, or `unknown` if the engine was killed during the run.
+    summary: the beginning of the agent's answer.
     """
 
     id: str
@@ -153,35 +153,38 @@ class TaskRun:
 
 
 class TaskAbility(ABC):
-    """Every method may also raise EngineFailed, and what dialling raises (DialRefused, ContainerNotRunning)."""
+    """Ability to store and run tasks.
+
+    Methods also raise EngineFailed, and the errors of dialling (DialRefused, ContainerNotRunning).
+    """
 
     @abstractmethod
-    async def list(self, inside: AgentContext) -> Sequence[Task]:
-        """All of them, also those that are off, oldest first; at most 200."""
+    async def list(self, agent: AgentContext) -> Sequence[Task]:
+        """Return at most 200 tasks, including disabled ones, oldest first."""
 
     @abstractmethod
-    async def get(self, inside: AgentContext, task_id: str) -> Task:
-        """Raises NoSuchTask."""
+    async def get(self, agent: AgentContext, task_id: str) -> Task:
+        """Return one task. Raises EngineTaskNotFound."""
 
     @abstractmethod
-    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
-        """Durable when it returns. Raises TaskRefused."""
+    async def create(self, agent: AgentContext, spec: TaskSpec) -> Task:
+        """Create a task and return it when it is durable. Raises EngineTaskRefused."""
 
     @abstractmethod
-    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
-        """Raises NoSuchTask, TaskRefused (also for enabling what has no time left)."""
+    async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
+        """Change a task. Raises EngineTaskNotFound; EngineTaskRefused also to enable a task whose time has passed."""
 
     @abstractmethod
-    async def delete(self, inside: AgentContext, task_id: str) -> None:
-        """With its history or without; a run that has begun may end. Raises NoSuchTask."""
+    async def delete(self, agent: AgentContext, task_id: str) -> None:
+        """Delete a task; its history may remain and a started run may finish. Raises EngineTaskNotFound."""
 
     @abstractmethod
-    async def run(self, inside: AgentContext, task_id: str) -> None:
-        """Have it run now, beside its schedule and also when it is off; returns when that is under way.
+    async def run(self, agent: AgentContext, task_id: str) -> None:
+        """Start a run now, independent of the schedule and also for a disabled task.
 
-        Raises NoSuchTask, and TaskRunning where the engine tells.
+        Raises EngineTaskNotFound, and EngineTaskRunning if the engine reports it.
         """
 
     @abstractmethod
-    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
-        """The latest runs, newest first, at most `limit` (up to 200)."""
+    async def runs(self, agent: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
+        """Return the latest runs, newest first, at most `limit` (up to 200)."""

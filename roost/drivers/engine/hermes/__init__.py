@@ -1,1 +1,1 @@
-"""Hermes: the assistant from PyPI, in a virtual environment of its own."""
+"""Hermes, an assistant from PyPI, in its own virtual environment."""

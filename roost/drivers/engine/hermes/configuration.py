@@ -1,7 +1,7 @@
-"""Hermes's configuration: the user's own `config.yaml`, which the platform never writes by itself.
+"""Hermes's configuration: the user's own `config.yaml`, which the platform itself never changes.
 
-What the platform decides stands in Hermes's managed scope and wins whatever is written here. Hermes reads the file at
-its start, so a write takes a restart (1 s). It has no schema: valid is a mapping in YAML that it can read.
+The platform's keys are in Hermes's managed scope, which overrides this file. Hermes reads the file at its start, so a
+write needs a restart (1 s). There is no schema: any YAML mapping that Hermes can read is valid.
 """
 
 import json
@@ -24,52 +24,54 @@ from roost.drivers.model.json_access import as_object, as_string, parse_json
 from roost.drivers.runtime.warden_client import WardenFileNotFound
 
 _SCRIPT = Path(__file__).with_name("container_yaml.py").read_text()
-_SECONDS = 15.0
-_ANSWER = 4 << 20
+_TIMEOUT_SECONDS = 15.0
+_OUTPUT_BYTES = 4 << 20
 
 
 class HermesConfiguration(ConfigurationAbility):
-    """path: the file, in the home. python: the engine's own, in the container."""
+    """path: of the file, relative to the home. python: the engine's interpreter in the container."""
 
     def __init__(self, path: str, python: str) -> None:
         self._path = path
         self._argv = [python, "-I", "-c", _SCRIPT]
 
-    async def read(self, inside: AgentContext) -> str:
-        shown = (await self._asked(inside, "show", await self._file(inside))).get("text")
+    async def read(self, agent: AgentContext) -> str:
+        shown = (await self._run_script(agent, "show", await self._read_file(agent))).get("text")
         if not isinstance(shown, str):
-            raise EngineFailed("The file is no YAML")
+            raise EngineFailed("The file is not valid YAML")
         return shown
 
-    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
-        found = await self._asked(inside, "check", await self._file(inside) if text is None else text)
-        return ConfigurationVerdict(found.get("valid") is True, _words(found), readable=found.get("readable") is True)
+    async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
+        found = await self._run_script(agent, "check", await self._read_file(agent) if text is None else text)
+        return ConfigurationVerdict(found.get("valid") is True, _output(found), readable=found.get("readable") is True)
 
-    async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:  # noqa: ARG002 - the managed scope has it
-        before = await self._file(inside)
-        found = await self._asked(inside, "restore", text, before)
+    async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:  # noqa: ARG002 - the managed scope has the platform's keys
+        before = await self._read_file(agent)
+        found = await self._run_script(agent, "restore", text, before)
         whole = found.get("text")
         if found.get("valid") is not True or not isinstance(whole, str) or len(whole.encode()) > TEXT_LIMIT:
-            raise ConfigurationRejected(_words(found))
-        put = partial(inside.warden.write, self._path, root="home", mode=0o600)
+            raise ConfigurationRejected(_output(found))
+        put = partial(agent.warden.write, self._path, root="home", mode=0o600)
         await put(whole.encode())
         return ConfigurationWritten(live=False, undo=partial(put, before.encode()))
 
-    async def _file(self, inside: AgentContext) -> str:
-        """An agent that has none has an empty one."""
+    async def _read_file(self, agent: AgentContext) -> str:
+        """Return the content of the file, empty if it is missing."""
         try:
-            return (await inside.warden.read(self._path, root="home", limit=TEXT_LIMIT)).decode("utf-8", "replace")
+            return (await agent.warden.read(self._path, root="home", limit=TEXT_LIMIT)).decode("utf-8", "replace")
         except WardenFileNotFound:
             return ""
 
-    async def _asked(self, inside: AgentContext, order: str, text: str, before: str = "") -> dict[str, Any]:
-        asked = json.dumps({"text": text, "before": before}).encode()
-        ran = await inside.warden.exec([*self._argv, order], timeout=_SECONDS, output_limit=_ANSWER, stdin=asked)
-        found = as_object(parse_json(ran.stdout))
-        if ran.exit_code or not found:
+    async def _run_script(self, agent: AgentContext, command: str, text: str, before: str = "") -> dict[str, Any]:
+        stdin = json.dumps({"text": text, "before": before}).encode()
+        result = await agent.warden.exec(
+            [*self._argv, command], timeout=_TIMEOUT_SECONDS, output_limit=_OUTPUT_BYTES, stdin=stdin
+        )
+        found = as_object(parse_json(result.stdout))
+        if result.exit_code or not found:
             raise EngineFailed("Hermes's Python could not read the configuration")
         return found
 
 
-def _words(found: dict[str, Any]) -> str:
+def _output(found: dict[str, Any]) -> str:
     return sanitize_lines(as_string(found.get("output")))[:OUTPUT_LIMIT]

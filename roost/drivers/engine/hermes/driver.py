@@ -1,8 +1,8 @@
-"""The Hermes engine: what it is installed from, how a gateway of it is configured, and how it tells that it is well.
+"""The Hermes engine: installation, the plan of a gateway, and its health.
 
-The platform's settings go into Hermes's managed scope, a folder whose values win over the user's key by key. So the
-user's `config.yaml` and `.env` are the user's alone, and Hermes itself copes with broken ones; only an `.env` that
-keeps a gateway from starting is set aside.
+The platform's settings are in Hermes's managed scope, a folder whose keys override the user's. The user's `config.yaml`
+and `.env` therefore stay unchanged, and Hermes tolerates malformed ones; only an `.env` that prevents a start is moved
+away.
 """
 
 import json
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine import http
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -25,31 +24,30 @@ from roost.drivers.engine.contract import (
     InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.hermes import channels, environment, models
+from roost.drivers.engine.gateway_http import is_answering, send_json
+from roost.drivers.engine.hermes import channels, models, virtual_environment
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
-from roost.drivers.engine.hermes.tasks import CLOCK, HermesTasks
-from roost.drivers.engine.install_staging import InstallStaging, ask
+from roost.drivers.engine.hermes.tasks import HermesTasks
+from roost.drivers.engine.install_staging import InstallStaging, query_registry
 from roost.drivers.engine.version_folder import VersionFolder, check_version
 from roost.drivers.runtime.contract import HOME, WORKSPACE
 
 _LOCK = Path(__file__).with_name("requirements.txt")
+_SCHEDULER = Path(__file__).with_name("scheduler.py").read_bytes()
+_SCHEDULER_PATH = ".hermes/plugins/roost/__init__.py"
 _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
-_USERS_CONFIG = ".hermes/config.yaml"
-_CLOCK = ".hermes/plugins/roost/__init__.py"
-# The gateway looks at the managed config.yaml only where there is one of the user's, be it empty.
+# Without a config.yaml of the user, even an empty one, the gateway ignores the managed one.
 _START = ("/bin/sh", "-c", 'mkdir -p "${1%/*}"; [ -e "$1" ] || : >"$1"; shift; exec "$@"', "hermes")
 _GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
-_FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # ends the start, or leads it past the managed scope
-_OLDEST = (0, 17)  # the first with a managed scope
-_CONTEXT_LENGTH = 128_000  # without it each turn asks the model host, and a start asks the internet
-_CONNECT_SECONDS = 15  # for one channel at a start; afterwards it is tried again in the background
-_PACKAGES = 80  # about as many as a version brings, for the progress of one that has no lock
+_FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # these fail the start, or disable the managed scope
+_OLDEST = (0, 17)  # the first version with a managed scope
+_CONTEXT_LENGTH = 128_000  # without it each turn queries the model host, and a start queries the internet
+_CONNECT_SECONDS = 15  # for one channel at a start; later attempts are in the background
+_PACKAGES = 80  # approximate number of a version's packages, for the progress without a lock
 
 
 class Hermes(Engine):
-    """`root` is the folder of all engines."""
-
     id = "hermes"
     label = "Hermes"
     default_version = "0.19.0"
@@ -60,23 +58,29 @@ class Hermes(Engine):
     target: ClassVar[str] = "/engine/hermes"
 
     def __init__(self, root: Path) -> None:
+        """`root` is the folder of all engines."""
         self._folder = VersionFolder(root / "hermes")
-        self.configuration = HermesConfiguration(_USERS_CONFIG, f"{self.target}/bin/python3")
+        self.configuration = HermesConfiguration(models.USERS_CONFIG, f"{self.target}/bin/python3")
         self.channels = channels.HermesChannels(self._folder, self.port)
         self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 
     def installed(self) -> Sequence[str]:
-        return [version for version in self._folder.versions() if environment.usable(self._folder.get(version))]
+        return [
+            version
+            for version in self._folder.versions()
+            if virtual_environment.has_interpreter(self._folder.get(version))
+        ]
 
     def available(self) -> Sequence[str]:
-        answer = ask([sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", "hermes-agent"])
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        answer = query_registry([*pip, "index", "versions", "hermes-agent"])
         found = re.search(r"^Available versions: (.+)$", answer, re.MULTILINE)
         if found is None:
-            raise EngineInstallFailed("The registry named no versions of Hermes")
-        return [version for version in found[1].split(", ") if _drivable(version)][:20]
+            raise EngineInstallFailed("The registry lists no versions of Hermes")
+        return [version for version in found[1].split(", ") if _is_supported(version)][:20]
 
     def install(self, version: str, progress: Progress) -> None:
-        if not _drivable(check_version(version)):
+        if not _is_supported(check_version(version)):
             raise InvalidVersionName
         if version in self._folder.versions() and version not in self.installed():
             self._folder.remove(version)
@@ -87,9 +91,9 @@ class Hermes(Engine):
 
     def folders(self, version: str) -> Mapping[str, Path]:
         path = self._folder.get(version)
-        if not environment.usable(path):
-            raise EngineNotInstalled(f"The Python that Hermes {version} was installed for is gone; install it again")
-        return environment.folders(path, self.target)
+        if not virtual_environment.has_interpreter(path):
+            raise EngineNotInstalled(f"The Python of Hermes {version} no longer exists; install it again")
+        return virtual_environment.container_folders(path, self.target)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
         files = _files(setup, self.port)
@@ -98,34 +102,37 @@ class Hermes(Engine):
             files |= {f"{_USERS_ENV}.rejected": users, _USERS_ENV: b""}
         return GatewayPlan(
             files=files,
-            argv=[*_START, f"{HOME}/{_USERS_CONFIG}", f"{self.target}/bin/python3", *_GATEWAY],
+            argv=[*_START, f"{HOME}/{models.USERS_CONFIG}", f"{self.target}/bin/python3", *_GATEWAY],
             env={
                 "HERMES_HOME": f"{HOME}/.hermes",
-                "HERMES_GATEWAY_MAX_STARTS": "0",  # else the sixth start in two minutes sleeps; our warden waits anyway
+                "HERMES_GATEWAY_MAX_STARTS": "0",  # else the sixth start in 2 min sleeps; the warden already delays
                 "HERMES_MANAGED_DIR": f"{HOME}/{_MANAGED}",
                 "PYTHONDONTWRITEBYTECODE": "1",
-                "TERMINAL_CWD": WORKSPACE,  # the setting alone is read by its gateway only
+                "TERMINAL_CWD": WORKSPACE,  # only the gateway reads the setting
             },
         )
 
     async def ready(self, dial: Dial) -> bool:
-        return await http.answers(dial, self.port, "/health")
+        return await is_answering(dial, self.port, "/health")
 
     async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
-        name, value = self.credential(token)
-        detail = await http.get_json(dial, self.port, "/health/detailed", {name: value.reveal()})
+        _, detail = await send_json(dial, self.port, "GET /health/detailed", token)
         return GatewayHealth(str(detail.get("version", "")), detail)
 
     def _fill(self, version: str, staging: InstallStaging, progress: Progress) -> None:
         progress(f"Installing Hermes {version}", None)
         if version != self.default_version:
-            environment.make(staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress)
+            virtual_environment.create_environment(
+                staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress
+            )
             return
         expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
-        environment.make(staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress)
+        virtual_environment.create_environment(
+            staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress
+        )
 
 
-def _drivable(version: str) -> bool:
+def _is_supported(version: str) -> bool:
     numbers = re.match(r"(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
 
@@ -136,29 +143,34 @@ def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
         "API_SERVER_KEY": setup.token.reveal(),
         "API_SERVER_HOST": "127.0.0.1",
         "API_SERVER_PORT": str(port),
-        **channels.environment(setup.channels),
+        **channels.channel_variables(setup.channels),
     }
     return {
-        f"{_MANAGED}/config.yaml": json.dumps(_config(setup), indent=2).encode(),
-        _CLOCK: CLOCK,
+        f"{_MANAGED}/config.yaml": json.dumps(_managed_config(setup), indent=2).encode(),  # JSON is valid YAML
+        _SCHEDULER_PATH: _SCHEDULER,
         f"{_MANAGED}/.env": "".join(f"{key}={value}\n" for key, value in api_server.items()).encode(),
     }
 
 
-def _config(setup: GatewaySetup) -> dict[str, object]:
-    """JSON is YAML. The key is a placeholder: the model gateway knows the agent by the socket."""
+def _managed_config(setup: GatewaySetup) -> dict[str, object]:
+    """Return the managed configuration.
+
+    The API key is a placeholder, because the model gateway identifies the agent by the socket.
+    """
     return {
         "model": {
-            **models.default(setup),
+            **models.default_model(setup),
             "provider": "custom",
             "base_url": setup.model_url,
             "api_key": "none-needed",
             "context_length": _CONTEXT_LENGTH,
         },
         "security": {"tirith_enabled": False},
-        "cron": {"provider": "roost"},  # its own looks once a minute
-        "terminal": {"cwd": WORKSPACE},  # else its tools work in the home
-        "platforms": {"api_server": {"enabled": True}},  # named first: a start goes by this order, waiting for each
+        "cron": {"provider": "roost"},  # the default looks for due jobs once a minute
+        "terminal": {"cwd": WORKSPACE},  # else its tools start in the home
+        "platforms": {
+            "api_server": {"enabled": True}
+        },  # first, because a start connects in this order and waits for each
         "gateway": {"platform_connect_timeout": _CONNECT_SECONDS},
-        **channels.config(setup.channels),
+        **channels.channel_config(setup.channels),
     }

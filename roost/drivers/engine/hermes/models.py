@@ -1,6 +1,6 @@
-"""With which model the engine answers: the platform's first, or the one in the user's own `config.yaml`.
+"""Choice of the engine's model: the platform's default, or the one in the user's own `config.yaml`.
 
-What the managed scope names, no user can change. So it names no model where the user has one that can be served.
+Users cannot override a key of the managed scope, so it has no model if the user chose one that can be served.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,30 +11,30 @@ USERS_CONFIG = ".hermes/config.yaml"
 _MOST_LINES = 5_000
 
 
-def default(setup: GatewaySetup) -> Mapping[str, str]:
-    """`model.default` of the managed scope, or nothing where the user's choice stays."""
-    chosen = _chosen(setup.existing.get(USERS_CONFIG, b"").decode(errors="replace").split("\n", _MOST_LINES))
-    stays = chosen in setup.models or (chosen and not setup.all_models)
-    return {} if stays else {"default": setup.models[0]}
+def default_model(setup: GatewaySetup) -> Mapping[str, str]:
+    """Return `default` for the managed scope's `model`, or nothing to keep the user's choice."""
+    chosen = _parse_model(setup.existing.get(USERS_CONFIG, b"").decode(errors="replace").split("\n", _MOST_LINES))
+    keep = chosen in setup.models or (chosen and not setup.all_models)
+    return {} if keep else {"default": setup.models[0]}
 
 
-def _chosen(lines: Iterable[str]) -> str:
-    """`model: NAME`, or `default: NAME` in the block `model:`, as Hermes and people write it.
+def _parse_model(lines: Iterable[str]) -> str:
+    """Return NAME of `model: NAME`, or of `default: NAME` in the block `model:`.
 
-    That is not YAML in all its forms, and need not be: what is found counts when it is a model that is served.
+    These are the forms that Hermes and users write. Other YAML is not needed, since only a served model counts.
     """
-    inside = False
+    in_block = False
     for line in lines:
         name, colon, value = line.partition(":")
         if line[:1].strip():
-            inside = bool(colon) and name == "model"
-        if inside and name.strip() in ("model", "default") and (plain := _plain(value)):
-            return plain
+            in_block = bool(colon) and name == "model"
+        if in_block and name.strip() in ("model", "default") and (model := _parse_scalar(value)):
+            return model
     return ""
 
 
-def _plain(value: str) -> str:
-    """A scalar without its quotes and a comment after it; nothing for whatever else it is."""
+def _parse_scalar(value: str) -> str:
+    """Return a scalar without quotes and comment, empty for anything else."""
     plain = value.split(" #", 1)[0].strip()
     if plain[:1] in ("'", '"'):
         plain = plain[1:].partition(plain[0])[0]

@@ -1,7 +1,7 @@
-"""Prints a job's runs as JSON: `python3 -I runs.py HOME JOB LIMIT`, in a container, standard library only.
+"""Program that prints a job's runs as JSON: `python3 -I runs.py HOME JOB LIMIT`, or the running jobs for JOB `*`.
 
-Hermes keeps them in a database and the answers in files beside it, and has no route for either. Both are an agent's
-to write, so they are read where the agent lives and not by the server. JOB `*` asks for the jobs that are running.
+Hermes stores runs in a database and answers in files, and has no route for either. The agent can write both, so they
+are read in its container and not by the server. Standard library only.
 """
 
 import contextlib
@@ -11,15 +11,15 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-_SUMMARY = 2000
+_MAX_SUMMARY = 2000
 _RUNS = """SELECT id, status, claimed_at, started_at, finished_at, substr(error, 1, 2000) AS error
 FROM executions WHERE job_id = ? ORDER BY claimed_at DESC, id DESC LIMIT ?"""
 _RUNNING = "SELECT DISTINCT job_id AS id FROM executions WHERE status IN ('claimed', 'running') LIMIT ?"
 
 
 def main(home: str, job: str, limit: str) -> None:
-    asked = (_RUNNING, (int(limit),)) if job == "*" else (_RUNS, (job, int(limit)))
-    rows = _rows(Path(home, "cron", "executions.db"), *asked)
+    query = (_RUNNING, (int(limit),)) if job == "*" else (_RUNS, (job, int(limit)))
+    rows = _rows(Path(home, "cron", "executions.db"), *query)
     if job != "*":
         answers = sorted(Path(home, "cron", "output", job).glob("*.md"))
         for row in rows:
@@ -28,7 +28,7 @@ def main(home: str, job: str, limit: str) -> None:
 
 
 def _rows(database: Path, query: str, parameters: tuple[int | str, ...]) -> list[dict[str, str | None]]:
-    """None before the first run: then there is no database, or one that is being made."""
+    """Return the rows of a query; none before the first run, while the database or its table is missing."""
     if not database.exists():
         return []
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5)) as connection:
@@ -39,7 +39,7 @@ def _rows(database: Path, query: str, parameters: tuple[int | str, ...]) -> list
 
 
 def _summary(row: dict[str, str | None], answers: list[Path]) -> str | None:
-    """The beginning of the answer in the file that was written last before the run ended."""
+    """Return the beginning of the latest answer written during the run."""
     if row["status"] != "completed" or not row["finished_at"] or not row["started_at"]:
         return None
     begin, end = (
@@ -47,7 +47,7 @@ def _summary(row: dict[str, str | None], answers: list[Path]) -> str | None:
     )
     for answer in reversed(answers):
         if begin <= answer.stem <= end:
-            return answer.read_text(errors="replace").rpartition("## Response\n\n")[2].strip()[:_SUMMARY]
+            return answer.read_text(errors="replace").rpartition("## Response\n\n")[2].strip()[:_MAX_SUMMARY]
     return None
 
 

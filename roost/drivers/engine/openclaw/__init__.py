@@ -1,1 +1,1 @@
-"""OpenClaw: the assistant from npm, on a Node of its own, driven over its WebSocket RPC."""
+"""OpenClaw, an assistant from npm, on its own Node, used over its WebSocket RPC."""

@@ -1,8 +1,7 @@
-"""OpenClaw's configuration: read and written by its gateway over RPC, judged by its own program in the container.
+"""OpenClaw's configuration: its gateway reads and writes it over RPC, its program validates it in the container.
 
-The gateway shows secrets as a placeholder and puts the real values back where one returns; what it takes, it works by
-within a fraction of a second. Judging takes a run of the program (about 0.8 s): its gateway judges only what it then
-writes.
+The gateway replaces secrets by a placeholder, restores them in a write, and applies a write within a fraction of a
+second. It validates only what it writes, so validation needs a run of the program (about 0.8 s).
 """
 
 import asyncio
@@ -21,23 +20,23 @@ from roost.drivers.engine.abilities.configuration import (
     ConfigurationWritten,
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
-from roost.drivers.engine.openclaw import config
+from roost.drivers.engine.openclaw import config_file
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
 Json = dict[str, Any]
 
 PLACEHOLDER = "__OPENCLAW_REDACTED__"
-_CHECK_SECONDS = 60.0  # it takes 0.8 s on a machine that has them
+_CHECK_SECONDS = 60.0  # 0.8 s on an idle machine
 _SET_SECONDS = 20.0
 _LIVE_SECONDS = 6.0
-_LOOK_AGAIN = 0.05
-_CHANGED_MEANWHILE = "re-run config.get"
-_TURNS = 5
-_ISSUES = 40
+_POLL_SECONDS = 0.05
+_CONFLICT = "re-run config.get"  # part of the error for a stale hash
+_ATTEMPTS = 5
+_MAX_ISSUES = 40
 _READ_LIMIT = 4 << 20
-# sh CHECK FILE (file | -) PROGRAM... ; a text comes on standard input, and stands beside the file while it is judged,
-# because what it includes is found from there.
+# sh CHECK FILE (file | -) PROGRAM...; a text on standard input is checked next to the file, because its includes are
+# relative to that folder.
 _CHECK = """
 file=$1; shift
 if [ "$1" = - ]; then
@@ -52,7 +51,7 @@ OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 
 
 class OpenClawConfiguration(ConfigurationAbility):
-    """path: the file, relative to the home. program, env: how the engine's program runs in the container."""
+    """path: of the file, relative to the home. program, env: of the engine's program in the container."""
 
     def __init__(self, port: int, path: str, home: str, program: Sequence[str], env: Mapping[str, str]) -> None:
         self._port = port
@@ -61,82 +60,80 @@ class OpenClawConfiguration(ConfigurationAbility):
         self._program = program
         self._env = env
 
-    async def read(self, inside: AgentContext) -> str:
-        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+    async def read(self, agent: AgentContext) -> str:
+        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
             raw = as_object(await rpc.call("config.get")).get("raw")
         if not isinstance(raw, str):
             raise EngineFailed("The gateway cannot read the file")
-        return raw.replace(config.edge_header(inside.token), PLACEHOLDER)
+        return raw.replace(config_file.edge_header(agent.token), PLACEHOLDER)
 
-    async def check(self, inside: AgentContext, text: str | None = None) -> ConfigurationVerdict:
+    async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         if text is not None:
-            users = config.read(text.encode())
+            users = config_file.parse_config(text.encode())
             if users is None:
                 return ConfigurationVerdict(
-                    valid=False, output="No JSON5 object of a sensible depth and size", readable=False
+                    valid=False, output="Not a JSON5 object, or too deep or too large", readable=False
                 )
-            if config.INCLUDE in users:
-                return ConfigurationVerdict(
-                    valid=False, output=f"{config.INCLUDE}: only below the root, not for the whole file"
-                )
-        ran = await inside.warden.exec(
+            if config_file.INCLUDE in users:
+                return ConfigurationVerdict(valid=False, output=f"{config_file.INCLUDE}: only allowed below the root")
+        result = await agent.warden.exec(
             [*self._argv, "file" if text is None else "-", *self._program],
             env=self._env,
             timeout=_CHECK_SECONDS,
             stdin=(text or "").encode(),
         )
-        return _verdict(parse_json(ran.stdout))
+        return _verdict(parse_json(result.stdout))
 
-    async def write(self, inside: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
-        users = config.read(text.encode())
+    async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
+        users = config_file.parse_config(text.encode())
         if users is None:
             raise ConfigurationRejected
-        raw = config.render(config.merge(users, setup))
-        if config.read(raw) is None:
+        raw = config_file.render_config(config_file.merge_config(users, setup))
+        if config_file.parse_config(raw) is None:
             raise ConfigurationRejected("Too large")
-        before = await inside.warden.read(self._path, root="home", limit=_READ_LIMIT)
-        undo = partial(inside.warden.write, self._path, before, root="home", mode=0o600)
-        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+        before = await agent.warden.read(self._path, root="home", limit=_READ_LIMIT)
+        undo = partial(agent.warden.write, self._path, before, root="home", mode=0o600)
+        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
             await _set(rpc, raw.decode())
             try:
-                return ConfigurationWritten(await _live(rpc), undo)
+                return ConfigurationWritten(await _is_live(rpc), undo)
             except ConfigurationRejected:
                 await undo()
                 raise
 
 
 async def _set(rpc: OpenClawRpc, raw: str) -> None:
-    """Who writes last wins: between reading the mark of the file and writing it, others may have written."""
-    for turn in range(_TURNS):
+    """Write the file; try again with a new hash after a concurrent write, so that the last writer wins."""
+    for attempt in range(_ATTEMPTS):
         found = as_object(await rpc.call("config.get"))
         try:
             await rpc.call("config.set", {"raw": raw, "baseHash": found.get("hash")}, _SET_SECONDS)
             return
         except RpcRefused as refused:
-            if _CHANGED_MEANWHILE in refused.message and turn + 1 < _TURNS:
+            if _CONFLICT in refused.message and attempt + 1 < _ATTEMPTS:
                 continue
             if refused.code == "INVALID_REQUEST":
-                raise ConfigurationRejected(_shown(refused.message)) from refused
+                raise ConfigurationRejected(_sanitize(refused.message)) from refused
             raise
 
 
-async def _live(rpc: OpenClawRpc) -> bool:
-    """Whether the gateway works by the file now. Not with `gateway.reload` off, nor for what takes a restart.
+async def _is_live(rpc: OpenClawRpc) -> bool:
+    """Return whether the gateway has applied the file: not if `gateway.reload` is off or a restart is needed.
 
-    Raises Unacceptable when the gateway reads the file otherwise than what it was sent, and refuses it.
+    Raises ConfigurationRejected if the gateway finds the file invalid, although it accepted the text.
     """
     deadline = clock.monotonic_seconds() + _LIVE_SECONDS
     try:
         while clock.monotonic_seconds() < deadline:
             found = as_object(await rpc.call("config.get"))
             if found.get("valid") is False:
-                raise ConfigurationRejected(_told(found.get("issues")))
+                raise ConfigurationRejected(_format_issues(found.get("issues")))
             if found.get("appliedConfigHash") and found.get("appliedConfigHash") == found.get("configRevisionHash"):
                 return True
             if as_object(as_object(as_object(found.get("config")).get("gateway")).get("reload")).get("mode") == "off":
                 return False
-            await asyncio.sleep(_LOOK_AGAIN)
-    except EngineFailed:  # it restarts itself
+            await asyncio.sleep(_POLL_SECONDS)
+    except EngineFailed:  # it is restarting
         return False
     return False
 
@@ -147,17 +144,17 @@ def _verdict(found: Any) -> ConfigurationVerdict:
     if not isinstance(valid, bool):
         raise EngineFailed("The engine's program did not say whether the configuration is valid")
     return ConfigurationVerdict(
-        valid, _told(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid")
+        valid, _format_issues(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid")
     )
 
 
-def _told(issues: object) -> str:
+def _format_issues(issues: object) -> str:
     lines = [
         f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}"
         for one in map(as_object, as_list(issues))
     ]
-    return _shown("\n".join(lines[:_ISSUES]))
+    return _sanitize("\n".join(lines[:_MAX_ISSUES]))
 
 
-def _shown(text: str) -> str:
+def _sanitize(text: str) -> str:
     return sanitize_lines(text)[:OUTPUT_LIMIT]

@@ -1,7 +1,7 @@
-"""Where OpenClaw comes from: the npm package on a Node of its own, one folder a version.
+"""Installation of OpenClaw: the npm package and its own Node, one folder per version.
 
-The default version is installed from a lock that names every package and its checksum; another version by its name,
-with the checksums that the registry gives. No script of its dependencies runs.
+A lock pins every package and checksum of the default version; other versions use the checksums of the registry. No
+scripts of packages run.
 """
 
 import json
@@ -14,60 +14,61 @@ from typing import cast
 from roost.core import log
 from roost.drivers.engine import node
 from roost.drivers.engine.contract import EngineInstallFailed, InvalidVersionName, Progress
-from roost.drivers.engine.install_staging import InstallStaging, ask
+from roost.drivers.engine.install_staging import InstallStaging, query_registry
 from roost.drivers.engine.openclaw import plugins
 from roost.drivers.engine.version_folder import VersionFolder, check_version
 
 DEFAULT_VERSION = "2026.9.6"
 _HERE = Path(__file__).parent
-_OLDEST = (2026, 8)  # the first that takes the platform's configuration as it stands
+_OLDEST = (2026, 8)  # the first that accepts the platform's configuration
 _STABLE = re.compile(r"\d+(\.\d+)*(-\d+)?")
-_PACKAGES = 375  # fetched by the locked version; about as many by others
+_PACKAGES = 375  # of the locked version; others have about as many
 _OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev", "--loglevel=http")
 
 
-def available(root: Path) -> Sequence[str]:
-    """Stable versions, newest first. Raises EngineInstallFailed."""
-    path = node.install(root, lambda _text, _done: None)
-    answer = ask([*node.npm(path), "view", "openclaw", "versions", "--json"])
+def available_versions(root: Path) -> Sequence[str]:
+    """Return stable versions, newest first. Raises EngineInstallFailed."""
+    path = node.install_node(root, lambda _text, _done: None)
+    answer = query_registry([*node.npm_command(path), "view", "openclaw", "versions", "--json"])
     try:
         versions = [str(version) for version in cast("list[object]", json.loads(answer))]
     except (ValueError, TypeError):
-        raise EngineInstallFailed("The registry named no versions of OpenClaw") from None
-    return [version for version in reversed(versions) if _STABLE.fullmatch(version) and _drivable(version)][:20]
+        raise EngineInstallFailed("The registry lists no versions of OpenClaw") from None
+    return [version for version in reversed(versions) if _STABLE.fullmatch(version) and _is_supported(version)][:20]
 
 
-def install(root: Path, version: str, progress: Progress) -> None:
-    """Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
-    if not _drivable(check_version(version)):
+def install_version(root: Path, version: str, progress: Progress) -> None:
+    """Install a version with its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
+    if not _is_supported(check_version(version)):
         raise InvalidVersionName
 
     def fill(staging: InstallStaging) -> None:
         progress(f"Installing OpenClaw {version}", None)
-        staging.run([*node.npm(path), *_command(version, staging.path)], _counter(progress))
+        staging.run([*node.npm_command(path), *_npm_arguments(version, staging.path)], _counter(progress))
         progress(f"Completing OpenClaw {version}", 0.95)
         _complete(path, staging)
 
-    path = node.install(root, progress)
-    folder(root).put(version, fill)
+    path = node.install_node(root, progress)
+    folder = version_folder(root)
+    folder.put(version, fill)
     try:
-        plugins.install(folder(root), version, path, progress)
-    except EngineInstallFailed as failure:  # it runs without them, and the next install tries again
+        plugins.install_plugins(folder, version, path, progress)
+    except EngineInstallFailed as failure:  # OpenClaw works without them, and the next installation tries again
         log.get_logger(__name__).warning(
             "channels.install_failed", engine="openclaw", version=version, error=failure.message
         )
 
 
-def folder(root: Path) -> VersionFolder:
+def version_folder(root: Path) -> VersionFolder:
     return VersionFolder(root / "openclaw")
 
 
-def _drivable(version: str) -> bool:
+def _is_supported(version: str) -> bool:
     numbers = re.match(r"(\d+)\.(\d+)", version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
 
 
-def _command(version: str, path: Path) -> Sequence[str]:
+def _npm_arguments(version: str, path: Path) -> Sequence[str]:
     if version != DEFAULT_VERSION:
         return ["install", *_OPTIONS, "--save-exact", "--prefix", str(path), f"openclaw@{version}"]
     for name in ("package.json", "package-lock.json"):
@@ -77,9 +78,9 @@ def _command(version: str, path: Path) -> Sequence[str]:
 
 
 def _complete(path: Path, staging: InstallStaging) -> None:
-    """Run the program once, with a temporary home: its first start does the work of its install script.
+    """Run the program once with a temporary home, because its first start completes the installation.
 
-    In a container it could not write beside itself.
+    In a container it cannot write to its own folder.
     """
     home = staging.path / "home"
     home.mkdir()
@@ -89,7 +90,7 @@ def _complete(path: Path, staging: InstallStaging) -> None:
 
 
 def _counter(progress: Progress) -> Callable[[str], None]:
-    """Counts the requests that npm tells of; there is about one for each package."""
+    """Return a callback that derives progress from npm's log of requests, about one per package."""
     fetched = 0
 
     def on_line(line: str) -> None:

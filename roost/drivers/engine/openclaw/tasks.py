@@ -1,20 +1,19 @@
-"""OpenClaw's tasks: its cron, over RPC. Its own jobs (those with a declaration key) are nobody's tasks.
+"""OpenClaw's tasks: its cron jobs, over RPC, without the engine's own, which have a declaration key.
 
-A recurring job gets no stagger and no delivery unless that is asked for, and a job for one time is kept after it, so
-that its outcome can be read.
+A recurring job has a stagger or a delivery only if the task has one. A one-time job is kept after its run, so that its
+outcome can be read.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from roost.drivers.engine import task_json as form
+from roost.drivers.engine import task_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
     EngineTaskNotFound,
     EngineTaskRefused,
     EngineTaskRunning,
-    SessionTarget,
     Task,
     TaskAbility,
     TaskChange,
@@ -23,79 +22,82 @@ from roost.drivers.engine.abilities.tasks import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.model.json_access import as_object
 
 Json = Mapping[str, Any]
 Call = Callable[[str, Json], Any]
 
-_SECONDS = 15.0
-_MOST = 200
-_KEPT: Json = {"deleteAfterRun": False}
+_TIMEOUT_SECONDS = 15.0
+_MAX_TASKS = 200
+_KEEP_AFTER_RUN: Json = {"deleteAfterRun": False}
 
 
 class OpenClawTasks(TaskAbility):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def list(self, inside: AgentContext) -> Sequence[Task]:
-        order = {"includeDisabled": True, "limit": _MOST, "sortBy": "updatedAtMs", "sortDir": "asc"}
-        async with self._calls(inside) as call:
-            found = form.items(form.mapping(await call("cron.list", order)).get("jobs"))
+    async def list(self, agent: AgentContext) -> Sequence[Task]:
+        params = {"includeDisabled": True, "limit": _MAX_TASKS, "sortBy": "updatedAtMs", "sortDir": "asc"}
+        async with self._calls(agent) as call:
+            found = task_json.parse_objects(as_object(await call("cron.list", params)).get("jobs"))
         return sorted((_task(job) for job in found if _is_task(job)), key=lambda task: (str(task.created_at), task.id))
 
-    async def get(self, inside: AgentContext, task_id: str) -> Task:
-        async with self._calls(inside) as call:
-            return _task(await _found(call, task_id))
+    async def get(self, agent: AgentContext, task_id: str) -> Task:
+        async with self._calls(agent) as call:
+            return _task(await _get_job(call, task_id))
 
-    async def create(self, inside: AgentContext, spec: TaskSpec) -> Task:
-        async with self._calls(inside) as call:
-            return _task(form.mapping(await call("cron.add", {**form.written(spec), **_KEPT})))
+    async def create(self, agent: AgentContext, spec: TaskSpec) -> Task:
+        async with self._calls(agent) as call:
+            return _task(as_object(await call("cron.add", {**task_json.serialize_task(spec), **_KEEP_AFTER_RUN})))
 
-    async def update(self, inside: AgentContext, task_id: str, change: TaskChange) -> Task:
-        async with self._calls(inside) as call:
-            form.check_time_left(form.schedule((await _found(call, task_id)).get("schedule")), change)
-            return _task(form.mapping(await call("cron.update", {"id": task_id, "patch": form.written(change)})))
+    async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
+        async with self._calls(agent) as call:
+            task_json.check_time_left(task_json.parse_schedule((await _get_job(call, task_id)).get("schedule")), change)
+            return _task(
+                as_object(await call("cron.update", {"id": task_id, "patch": task_json.serialize_task(change)}))
+            )
 
-    async def delete(self, inside: AgentContext, task_id: str) -> None:
-        async with self._calls(inside) as call:
-            await _found(call, task_id)
+    async def delete(self, agent: AgentContext, task_id: str) -> None:
+        async with self._calls(agent) as call:
+            await _get_job(call, task_id)
             await call("cron.remove", {"id": task_id})
 
-    async def run(self, inside: AgentContext, task_id: str) -> None:
-        async with self._calls(inside) as call:
-            await _found(call, task_id)
-            answer = form.mapping(await call("cron.run", {"id": task_id, "mode": "force"}))
+    async def run(self, agent: AgentContext, task_id: str) -> None:
+        async with self._calls(agent) as call:
+            await _get_job(call, task_id)
+            answer = as_object(await call("cron.run", {"id": task_id, "mode": "force"}))
         if answer.get("enqueued") is not True:
             raise EngineTaskRunning
 
-    async def runs(self, inside: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
-        async with self._calls(inside) as call:
-            job = await _found(call, task_id)
-            answer = form.mapping(await call("cron.runs", {"id": task_id, "limit": limit, "sortDir": "desc"}))
-        ended = [_run(entry) for entry in form.items(answer.get("entries"))]
-        return [*_under_way(job), *ended][:limit]
+    async def runs(self, agent: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
+        async with self._calls(agent) as call:
+            job = await _get_job(call, task_id)
+            answer = as_object(await call("cron.runs", {"id": task_id, "limit": limit, "sortDir": "desc"}))
+        ended = [_run(entry) for entry in task_json.parse_objects(answer.get("entries"))]
+        return [*_current_run(job), *ended][:limit]
 
     @asynccontextmanager
-    async def _calls(self, inside: AgentContext) -> AsyncGenerator[Call]:
-        async with OpenClawRpc.open(inside.warden.dial, self._port, inside.token) as rpc:
+    async def _calls(self, agent: AgentContext) -> AsyncGenerator[Call]:
+        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
 
             async def call(method: str, params: Json) -> Any:
                 try:
-                    return await rpc.call(method, params, _SECONDS)
+                    return await rpc.call(method, params, _TIMEOUT_SECONDS)
                 except RpcRefused as refused:
-                    raise _meant(refused) from refused
+                    raise _translate(refused) from refused
 
             yield call
 
 
-async def _found(call: Call, task_id: str) -> Json:
-    """The job, if it is a task. Raises NoSuchTask."""
-    job = form.mapping(await call("cron.get", {"id": task_id}))
+async def _get_job(call: Call, task_id: str) -> Json:
+    """Return the job of a task. Raises EngineTaskNotFound."""
+    job = as_object(await call("cron.get", {"id": task_id}))
     if not _is_task(job):
         raise EngineTaskNotFound
     return job
 
 
-def _meant(refused: RpcRefused) -> EngineTaskNotFound | EngineTaskRefused | EngineFailed:
+def _translate(refused: RpcRefused) -> EngineTaskNotFound | EngineTaskRefused | EngineFailed:
     if refused.details.get("code") == "CRON_JOB_NOT_FOUND":
         return EngineTaskNotFound()
     return EngineTaskRefused(refused.message) if refused.code == "INVALID_REQUEST" else refused
@@ -107,46 +109,42 @@ def _is_task(job: Json) -> bool:
 
 def _task(job: Json) -> Task:
     if not isinstance(job.get("id"), str):
-        raise EngineFailed("The gateway answered with no task")
-    state = form.mapping(job.get("state"))
-    on = job.get("enabled") is True
-    target: SessionTarget = "main" if job.get("sessionTarget") == "main" else "isolated"
+        raise EngineFailed("The gateway's answer has no task")
+    state = as_object(job.get("state"))
+    enabled = job.get("enabled") is True
     return Task(
         id=job["id"],
-        name=form.text(job.get("name")) or job["id"],
-        description=form.text(job.get("description")),
-        enabled=on,
-        schedule=form.schedule(job.get("schedule")),
-        payload=form.payload(job.get("payload")),
-        delivery=form.delivery(job.get("delivery")),
-        session_target=target,
+        name=task_json.parse_text(job.get("name")) or job["id"],
+        description=task_json.parse_text(job.get("description")),
+        enabled=enabled,
+        schedule=task_json.parse_schedule(job.get("schedule")),
+        payload=task_json.parse_payload(job.get("payload")),
+        delivery=task_json.parse_delivery(job.get("delivery")),
+        session_target="main" if job.get("sessionTarget") == "main" else "isolated",
         wake_mode="next-heartbeat" if job.get("wakeMode") == "next-heartbeat" else "now",
-        created_at=form.moment(job.get("createdAtMs")),
-        next_run_at=form.moment(state.get("nextRunAtMs")) if on else None,
-        last_run_at=form.moment(state.get("lastRunAtMs")),
-        last_status=form.text(state.get("lastRunStatus")),
-        last_error=form.text(state.get("lastError")),
-        running=form.number(state.get("runningAtMs")) is not None,
+        created_at=task_json.parse_milliseconds(job.get("createdAtMs")),
+        next_run_at=task_json.parse_milliseconds(state.get("nextRunAtMs")) if enabled else None,
+        last_run_at=task_json.parse_milliseconds(state.get("lastRunAtMs")),
+        last_status=task_json.parse_text(state.get("lastRunStatus")),
+        last_error=task_json.parse_text(state.get("lastError")),
+        running=task_json.parse_number(state.get("runningAtMs")) is not None,
     )
 
 
 def _run(entry: Json) -> TaskRun:
-    duration = form.number(entry.get("durationMs"))
     return TaskRun(
-        id=form.text(entry.get("runId")) or str(entry.get("ts", "")),
-        status=form.text(entry.get("status")) or "unknown",
-        started_at=form.moment(entry.get("runAtMs", entry.get("ts"))),
-        duration_ms=None if duration is None else int(duration),
-        summary=form.text(entry.get("summary")),
-        error=form.text(entry.get("error")),
+        id=task_json.parse_text(entry.get("runId")) or str(entry.get("ts", "")),
+        status=task_json.parse_text(entry.get("status")) or "unknown",
+        started_at=task_json.parse_milliseconds(entry.get("runAtMs", entry.get("ts"))),
+        duration_ms=task_json.parse_integer(entry.get("durationMs")),
+        summary=task_json.parse_text(entry.get("summary")),
+        error=task_json.parse_text(entry.get("error")),
     )
 
 
-def _under_way(job: Json) -> Sequence[TaskRun]:
-    """The engine writes a run down when it is over."""
-    started = form.number(form.mapping(job.get("state")).get("runningAtMs"))
-    return (
-        []
-        if started is None
-        else [TaskRun(f"running:{int(started)}", "running", form.moment(started), None, None, None)]
-    )
+def _current_run(job: Json) -> Sequence[TaskRun]:
+    """Return the current run, which is not in the engine's list of finished runs."""
+    started = task_json.parse_integer(as_object(job.get("state")).get("runningAtMs"))
+    if started is None:
+        return []
+    return [TaskRun(f"running:{started}", "running", task_json.parse_milliseconds(started), None, None, None)]

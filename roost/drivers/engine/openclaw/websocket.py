@@ -1,6 +1,6 @@
-"""A WebSocket client over an open byte stream, which leads into a container.
+"""A WebSocket client over an open byte stream, with the I/O-free protocol of `websockets`.
 
-The protocol is `websockets`' own, without its input and output. Text messages only, of a bounded size.
+Messages are text and limited in size.
 """
 
 from collections.abc import AsyncGenerator
@@ -20,7 +20,7 @@ _CHUNK = 65536
 
 
 class StreamWebSocket:
-    """One open connection. Any number of tasks may send; one receives."""
+    """An open connection. Any number of tasks can send, one can receive."""
 
     def __init__(self, stream: Stream, protocol: ClientProtocol) -> None:
         self._reader, self._writer = stream
@@ -29,7 +29,7 @@ class StreamWebSocket:
     @classmethod
     @asynccontextmanager
     async def open(cls, stream: Stream, uri: str, max_size: int) -> AsyncGenerator[Self]:
-        """The caller sets the deadline. Raises EngineFailed when the other side refuses the upgrade."""
+        """Upgrade a stream; the caller sets the deadline. Raises EngineFailed if the gateway refuses the upgrade."""
         protocol = ClientProtocol(parse_uri(uri), max_size=max_size)
         socket = cls(stream, protocol)
         try:
@@ -39,14 +39,14 @@ class StreamWebSocket:
             socket._close()
 
     async def send(self, text: str) -> None:
-        """Raises EngineFailed when the connection is closed."""
+        """Send a message. Raises EngineFailed if the connection is closed."""
         if self._protocol.state is not State.OPEN:
-            raise EngineFailed(self._farewell())
+            raise EngineFailed(self._close_reason())
         self._protocol.send_text(text.encode())
         await self._flush()
 
     async def receive(self) -> AsyncGenerator[str]:
-        """Every message until the connection ends. Then raises EngineFailed, which says how it ended."""
+        """Yield messages until the connection ends, then raise EngineFailed with the close code."""
         parts = bytearray()
         while True:
             for event in self._protocol.events_received():
@@ -56,7 +56,7 @@ class StreamWebSocket:
                         yield parts.decode(errors="replace")
                         parts.clear()
             if self._protocol.state is State.CLOSED or not await self._fill():
-                raise EngineFailed(self._farewell())
+                raise EngineFailed(self._close_reason())
 
     async def _upgrade(self) -> None:
         self._protocol.send_request(self._protocol.connect())
@@ -68,14 +68,14 @@ class StreamWebSocket:
             raise EngineFailed(f"The gateway refused the WebSocket: {self._protocol.handshake_exc}")
 
     async def _fill(self) -> bool:
-        """One read from the stream into the protocol; False at its end."""
+        """Read from the stream into the protocol once; return False at the end of the stream."""
         try:
             data = await self._reader.read(_CHUNK)
             if data:
                 self._protocol.receive_data(data)
             else:
                 self._protocol.receive_eof()
-            await self._flush()  # pongs, and the answer to a close
+            await self._flush()  # sends pongs and the answer to a close
         except (OSError, WebSocketException, EOFError):
             return False
         return bool(data)
@@ -89,10 +89,10 @@ class StreamWebSocket:
         except OSError as error:
             raise EngineFailed(f"The gateway closed the connection: {error}") from error
 
-    def _farewell(self) -> str:
+    def _close_reason(self) -> str:
         close = self._protocol.close_rcvd or self._protocol.close_sent
-        how = f"{close.code}: {close.reason}" if close else "without a word"
-        return f"The connection to the gateway ended ({how})"
+        reason = f"{close.code}: {close.reason}" if close else "without a close frame"
+        return f"The connection to the gateway ended ({reason})"
 
     def _close(self) -> None:
         if self._protocol.state is State.OPEN:

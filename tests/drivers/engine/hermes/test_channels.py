@@ -1,4 +1,4 @@
-"""How channels are written for Hermes, and how what it says of them is read."""
+"""Hermes's settings of channels, and the states it reports."""
 
 import json
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ TOKEN = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
 BOT, APP = Sensitive(TOKEN), Sensitive("xapp-1-A-2-c")
 
 
-def written(told: Mapping[str, ChannelSetup]) -> tuple[dict[str, str], dict]:
-    """The managed variables and the managed configuration of a gateway with these channels."""
-    files = Hermes(Path("/nowhere")).plan("0.19.0", replace(SETUP, channels=told)).files
+def managed(setups: Mapping[str, ChannelSetup]) -> tuple[dict[str, str], dict]:
+    """Return the managed variables and the managed configuration of a gateway with these channels."""
+    files = Hermes(Path("/nowhere")).plan("0.19.0", replace(SETUP, channels=setups)).files
     env = dict(line.split("=", 1) for line in files[".roost/hermes/.env"].decode().splitlines())
     return env, json.loads(files[".roost/hermes/config.yaml"])
 
 
 @pytest.mark.parametrize(
-    ("policy", "allowed", "users", "anybody", "stranger", "door"),
+    ("policy", "allow_from", "users", "all_users", "unknown", "adapter_list"),
     [
         ("open", (), "*", "true", "ignore", ["*"]),
         ("open", ("1", "2"), "1,2", "false", "ignore", ["1", "2"]),
@@ -36,33 +36,33 @@ def written(told: Mapping[str, ChannelSetup]) -> tuple[dict[str, str], dict]:
         ("pairing", ("1",), "1", "false", "pair", ["*"]),
     ],
 )
-def test_each_policy_is_said_in_full(policy, allowed, users, anybody, stranger, door) -> None:
-    setup = ChannelSetup(BOT, None, policy, allowed)
-    env, config = written(dict.fromkeys(("telegram", "discord"), setup))
+def test_each_policy_sets_all_keys(policy, allow_from, users, all_users, unknown, adapter_list) -> None:
+    setup = ChannelSetup(BOT, None, policy, allow_from)
+    env, config = managed(dict.fromkeys(("telegram", "discord"), setup))
     for name in ("TELEGRAM", "DISCORD"):
         assert env[f"{name}_BOT_TOKEN"] == TOKEN
         assert env[f"{name}_ALLOWED_USERS"] == users
-        assert env[f"{name}_ALLOW_ALL_USERS"] == anybody
+        assert env[f"{name}_ALLOW_ALL_USERS"] == all_users
         assert config[name.lower()]["enabled"] is True
-        assert config[name.lower()]["unauthorized_dm_behavior"] == stranger
-    assert config["telegram"]["allow_from"] == door
+        assert config[name.lower()]["unauthorized_dm_behavior"] == unknown
+    assert config["telegram"]["allow_from"] == adapter_list
     assert "SLACK_BOT_TOKEN" not in env
 
 
 def test_slack_has_two_tokens() -> None:
-    env, _ = written({"slack": ChannelSetup(BOT, APP)})
+    env, _ = managed({"slack": ChannelSetup(BOT, APP)})
     assert (env["SLACK_BOT_TOKEN"], env["SLACK_APP_TOKEN"]) == (TOKEN, "xapp-1-A-2-c")
     assert "TELEGRAM_FALLBACK_IPS" not in env
 
 
-def test_what_is_not_given_is_off_whatever_the_user_wrote() -> None:
-    env, config = written({})
+def test_other_channels_are_disabled() -> None:
+    env, config = managed({})
     assert all(config[name] == {"enabled": False} for name in ("telegram", "slack", "discord"))
     assert not [name for name in env if name.startswith(("TELEGRAM", "SLACK", "DISCORD"))]
 
 
-def test_the_api_comes_before_channels_that_may_be_dead() -> None:
-    _, config = written({"telegram": ChannelSetup(BOT)})
+def test_the_api_starts_before_channels_that_may_not_answer() -> None:
+    _, config = managed({"telegram": ChannelSetup(BOT)})
     assert list(config["platforms"]) == ["api_server"]
     assert 3 * config["gateway"]["platform_connect_timeout"] < Hermes.start_deadline
 
@@ -74,7 +74,7 @@ def test_tokens_are_in_no_other_file_and_on_no_command_line() -> None:
     assert TOKEN not in str(plan.env) + str(plan.argv)
 
 
-def test_what_is_supported_is_what_is_installed(tmp_path: Path) -> None:
+def test_a_channel_with_an_installed_library_is_supported(tmp_path: Path) -> None:
     for version, libraries in (("0.19.0", ["telegram", "slack_bolt", "discord"]), ("0.18.0", ["telegram"])):
         for library in libraries:
             (tmp_path / "hermes" / version / "lib/python3.11/site-packages" / library).mkdir(parents=True)
@@ -83,13 +83,13 @@ def test_what_is_supported_is_what_is_installed(tmp_path: Path) -> None:
     assert ability.supported("0.18.0") == {"telegram"}
 
 
-class Told:
-    """A warden whose gateway answers `/health/detailed` with this."""
+class FakeWarden:
+    """A warden whose gateway answers every request with `detail`."""
 
     def __init__(self, detail: object) -> None:
         self._detail = detail
 
-    async def dial(self, _port: int) -> tuple["Told", "Told"]:
+    async def dial(self, _port: int) -> tuple["FakeWarden", "FakeWarden"]:
         return self, self
 
     def write(self, sent: bytes) -> None:
@@ -105,8 +105,8 @@ class Told:
 
 
 async def status(detail: object) -> Mapping[str, ChannelState]:
-    inside = AgentContext(Told(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - as much of a warden as is asked
-    return await channels.HermesChannels(VersionFolder(Path("/nowhere")), 1).status(inside)
+    agent = AgentContext(FakeWarden(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - only its `dial` is used
+    return await channels.HermesChannels(VersionFolder(Path("/nowhere")), 1).status(agent)
 
 
 async def test_states_are_read_and_errors_are_cut() -> None:
@@ -129,11 +129,11 @@ async def test_states_are_read_and_errors_are_cut() -> None:
 
 
 @pytest.mark.parametrize("detail", [{}, {"platforms": 7}, {"platforms": []}, {"platforms": {"x": 1}}])
-async def test_nonsense_is_no_channel(detail: object) -> None:
+async def test_garbage_has_no_channels(detail: object) -> None:
     assert await status(detail) == {}
 
 
-async def test_nonsense_about_a_channel_is_one_that_does_not_run() -> None:
+async def test_a_channel_with_garbage_is_not_running() -> None:
     found = await status({"platforms": {"telegram": 7, "slack": {"state": {"a": 1}, "error_message": [1]}}})
     assert found["telegram"] == ChannelState(running=False, connected=False)
     assert found["slack"] == ChannelState(running=False, connected=False, last_error="[1]")

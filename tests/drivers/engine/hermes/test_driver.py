@@ -19,21 +19,21 @@ SETUP = GatewaySetup(
 )
 
 
-def test_the_platforms_settings_stand_apart_from_the_users(tmp_path: Path) -> None:
+def test_the_platforms_settings_are_in_files_of_their_own(tmp_path: Path) -> None:
     plan = Hermes(tmp_path).plan("0.19.0", SETUP)
-    clock = ".hermes/plugins/roost/__init__.py"  # Hermes looks for plug-ins nowhere else
-    assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env", clock}
+    plugin = ".hermes/plugins/roost/__init__.py"  # Hermes loads plugins only from there
+    assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env", plugin}
     model = json.loads(plan.files[".roost/hermes/config.yaml"])["model"]
     assert (model["default"], model["base_url"]) == ("first", SETUP.model_url)
     env = dict(line.split("=", 1) for line in plan.files[".roost/hermes/.env"].decode().splitlines())
     assert env["API_SERVER_KEY"] == "internal-token"
     assert env["API_SERVER_HOST"] == "127.0.0.1"
     assert "internal-token" not in str(plan.env) + str(plan.argv)
-    assert plan.env["HERMES_GATEWAY_MAX_STARTS"] == "0"  # many restarts in a row do not keep it asleep
+    assert plan.env["HERMES_GATEWAY_MAX_STARTS"] == "0"  # frequent restarts do not delay it
 
 
 @pytest.mark.parametrize("content", [b"A=\0", b"export HERMES_MANAGED_DIR=/x\n", b"'HERMES_HOME'=/x\n"])
-def test_an_environment_file_that_would_end_the_start_is_kept_aside(tmp_path: Path, content: bytes) -> None:
+def test_an_environment_file_that_prevents_the_start_is_moved(tmp_path: Path, content: bytes) -> None:
     plan = Hermes(tmp_path).plan("0.19.0", replace(SETUP, existing={".hermes/.env": content}))
     assert plan.files[".hermes/.env"] == b""
     assert plan.files[".hermes/.env.rejected"] == content

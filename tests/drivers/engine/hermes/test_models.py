@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from roost.drivers.engine.hermes.models import USERS_CONFIG, default
+from roost.drivers.engine.hermes.models import USERS_CONFIG, default_model
 from tests.drivers.engine.hermes.test_driver import SETUP
 
 
-def chosen(config: str, *, all_models: bool = True) -> str | None:
-    """What the managed scope says, None where it leaves the word to the user."""
+def managed_model(config: str, *, all_models: bool = True) -> str | None:
+    """Return the model in the managed scope, None if the user's choice is kept."""
     existing = {USERS_CONFIG: config.encode()}
-    return default(replace(SETUP, existing=existing, all_models=all_models)).get("default")
+    return default_model(replace(SETUP, existing=existing, all_models=all_models)).get("default")
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ def chosen(config: str, *, all_models: bool = True) -> str | None:
         "model:\n- x\nmodel: second",
     ],
 )
-def test_a_choice_of_the_users_that_is_served_is_left_to_the_user(config: str) -> None:
-    assert chosen(config) is None
+def test_a_served_choice_of_the_user_is_kept(config: str) -> None:
+    assert managed_model(config) is None
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,10 @@ def test_a_choice_of_the_users_that_is_served_is_left_to_the_user(config: str) -
         "model:\n  x:\n" * 100_000,
     ],
 )
-def test_otherwise_the_platform_chooses(config: str) -> None:
-    assert chosen(config) == "first"
+def test_otherwise_the_platforms_default_is_used(config: str) -> None:
+    assert managed_model(config) == "first"
 
 
-def test_a_choice_stays_while_its_provider_cannot_be_asked() -> None:
-    assert chosen("model: gone\n", all_models=False) is None
-    assert chosen("", all_models=False) == "first"
+def test_a_choice_is_kept_while_its_provider_cannot_be_queried() -> None:
+    assert managed_model("model: gone\n", all_models=False) is None
+    assert managed_model("", all_models=False) == "first"

@@ -1,4 +1,4 @@
-"""OpenClaw's channels: as its configuration has them, and on a real gateway that is given others while it runs."""
+"""OpenClaw's channels: their configuration, and changes in a real running gateway."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, C
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import channels
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
-from tests.conformance.engines import OPENCLAW, TOKEN, place
+from tests.conformance.engines import OPENCLAW, TOKEN, open_engine_env
 
 BOT, APP = "123456789:AAExampleTokenOfThirtyFiveLetters00", "xapp-1-A1-2-abcdefghijklmnop"
 TELEGRAM = ChannelSetup(Sensitive(BOT))
@@ -23,8 +23,8 @@ WHATSAPP = ChannelSetup(Sensitive("unused"), allow_from=("4912345678",))
 ALL = {"telegram": TELEGRAM, "slack": SLACK, "discord": DISCORD, "whatsapp": WHATSAPP}
 
 
-def test_each_channel_is_said_in_full() -> None:
-    assert channels.section(ALL, {}) == {
+def test_each_channel_has_all_platform_keys() -> None:
+    assert channels.merge_channels(ALL, {}) == {
         "telegram": {"enabled": True, "botToken": BOT, "dmPolicy": "open", "allowFrom": ["*"]},
         "slack": {
             "enabled": True,
@@ -44,27 +44,27 @@ def test_each_channel_is_said_in_full() -> None:
     }
 
 
-def test_what_is_the_users_stays_and_what_is_ours_goes() -> None:
+def test_the_users_keys_stay_and_the_platforms_are_replaced() -> None:
     users: dict[str, Any] = {
         "telegram": {"botToken": "old", "groups": {"*": {"requireMention": True}}, "tokenFile": "/x", "enabled": True},
         "slack": {"botToken": "old", "appToken": "old", "allowFrom": ["*"], "dmPolicy": "open"},
         "discord": "garbage",
         "matrix": {"homeserver": "https://x"},
     }
-    made = channels.section({"telegram": TELEGRAM}, users)
-    assert made["telegram"] == {
-        **channels.section({"telegram": TELEGRAM}, {})["telegram"],
+    merged = channels.merge_channels({"telegram": TELEGRAM}, users)
+    assert merged["telegram"] == {
+        **channels.merge_channels({"telegram": TELEGRAM}, {})["telegram"],
         "groups": users["telegram"]["groups"],
     }
-    assert made["slack"] == made["discord"] == {"enabled": False}
-    assert made["matrix"] == users["matrix"]
-    assert "whatsapp" not in made
-    assert channels.section({}, {}) == {}
+    assert merged["slack"] == merged["discord"] == {"enabled": False}
+    assert merged["matrix"] == users["matrix"]
+    assert "whatsapp" not in merged
+    assert channels.merge_channels({}, {}) == {}
 
 
-def test_a_patch_takes_away_what_is_not_wanted_any_more() -> None:
-    present = channels.section({"telegram": TELEGRAM, "slack": SLACK}, {"telegram": {"groups": {}}})
-    change, lists = channels.patch({"telegram": ChannelSetup(Sensitive("new"), allow_from=("7",))}, present)
+def test_a_patch_removes_old_keys() -> None:
+    present = channels.merge_channels({"telegram": TELEGRAM, "slack": SLACK}, {"telegram": {"groups": {}}})
+    change, lists = channels.build_patch({"telegram": ChannelSetup(Sensitive("new"), allow_from=("7",))}, present)
     assert change == {
         "channels": {
             "telegram": {"enabled": True, "botToken": "new", "dmPolicy": "allowlist", "allowFrom": ["7"]},
@@ -72,11 +72,11 @@ def test_a_patch_takes_away_what_is_not_wanted_any_more() -> None:
         }
     }
     assert lists == ["channels.telegram.allowFrom", "channels.slack.allowFrom"]
-    assert channels.patch({}, {}) == ({"channels": {}}, [])
+    assert channels.build_patch({}, {}) == ({"channels": {}}, [])
 
 
-def test_states_are_read_whatever_is_told() -> None:
-    told = {
+def test_states_are_parsed_and_garbage_is_ignored() -> None:
+    found = {
         "channels": {
             "telegram": {"configured": True, "running": True, "lastError": "x" * 9000},
             "slack": {"configured": False, "running": True},
@@ -91,44 +91,44 @@ def test_states_are_read_whatever_is_told() -> None:
             "slack": [],
         },
     }
-    assert channels.states(told) == {
+    assert channels.parse_states(found) == {
         "telegram": ChannelState(running=True, connected=False, last_error="x" * ERROR_LIMIT),
         "whatsapp": ChannelState(running=False, linked=False),
     }
     for garbage in (None, [], {"channels": []}, {"channels": {"telegram": 7}, "channelAccounts": 7}):
-        assert channels.states(garbage) == {}
+        assert channels.parse_states(garbage) == {}
 
 
 @pytest.mark.engine
 @pytest.mark.container
-async def test_a_running_gateway_takes_other_channels_and_keeps_them(tmp_path: Path) -> None:
-    async with place(OPENCLAW, tmp_path / "box") as home:
-        inside = AgentContext(home.warden, TOKEN, home.engine.default_version)
-        ability = home.engine.channels
+async def test_a_running_gateway_accepts_other_channels_and_keeps_them(tmp_path: Path) -> None:
+    async with open_engine_env(OPENCLAW, tmp_path / "data") as env:
+        agent = AgentContext(env.warden, TOKEN, env.engine.default_version)
+        ability = env.engine.channels
         assert isinstance(ability, OpenClawChannels)
-        await home.start()
+        await env.start()
         with pytest.raises(EngineFailed):
-            await ability.status(AgentContext(home.warden, Sensitive("wrong"), inside.version))
-        listening = await _logged(home.warden, "http server listening")
-        assert "2 plugins" in listening, "an agent without channels pays for none"
-        assert await ability.status(inside) == {}
+            await ability.status(AgentContext(env.warden, Sensitive("wrong"), agent.version))
+        listening = await _logged(env.warden, "http server listening")
+        assert "2 plugins" in listening, "an agent without channels loads no plugins for them"
+        assert await ability.status(agent) == {}
 
-        await ability.apply(inside, ALL)
-        told = await ability.status(inside)
-        assert told.keys() == ALL.keys()
-        assert told["telegram"].running
-        assert told["whatsapp"].linked is False
-        assert not any(state.connected for state in told.values())
+        await ability.apply(agent, ALL)
+        states = await ability.status(agent)
+        assert states.keys() == ALL.keys()
+        assert states["telegram"].running
+        assert states["whatsapp"].linked is False
+        assert not any(state.connected for state in states.values())
 
-        await ability.apply(inside, {"telegram": ChannelSetup(Sensitive(BOT), allow_from=("7",))})
-        assert (await ability.status(inside)).keys() == {"telegram"}
-        kept = (await home.warden.read(".openclaw/openclaw.json", root="home", limit=1 << 20)).decode()
+        await ability.apply(agent, {"telegram": ChannelSetup(Sensitive(BOT), allow_from=("7",))})
+        assert (await ability.status(agent)).keys() == {"telegram"}
+        kept = (await env.warden.read(".openclaw/openclaw.json", root="home", limit=1 << 20)).decode()
         assert json.loads(kept)["channels"]["telegram"]["allowFrom"] == ["7"]
         assert APP not in kept
 
         begin = time.monotonic()
-        await home.warden.stop("gateway")
-        assert time.monotonic() - begin < 15, "platforms that do not answer must not hold the stop up"
+        await env.warden.stop("gateway")
+        assert time.monotonic() - begin < 15, "platforms that do not answer must not delay the stop"
 
 
 async def _logged(warden: Any, words: str) -> str:

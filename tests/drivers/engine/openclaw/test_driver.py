@@ -24,7 +24,7 @@ def setup(**existing: bytes) -> GatewaySetup:
     )
 
 
-def test_a_fresh_agent_gets_the_platforms_config(tmp_path: Path) -> None:
+def test_a_new_agent_gets_the_platforms_config(tmp_path: Path) -> None:
     plan = OpenClaw(tmp_path).plan("2026.9.6", setup())
     assert set(plan.files) == {CONFIG, ".roost/openclaw/openclaw.json"}
     assert plan.files[CONFIG] == plan.files[".roost/openclaw/openclaw.json"]
@@ -33,7 +33,7 @@ def test_a_fresh_agent_gets_the_platforms_config(tmp_path: Path) -> None:
     assert plan.env["OPENCLAW_PROXY_URL"] == setup().proxy_url
 
 
-def test_our_edge_is_known_by_a_header_that_nobody_guesses(tmp_path: Path) -> None:
+def test_a_secret_header_authenticates_our_edge(tmp_path: Path) -> None:
     engine = OpenClaw(tmp_path)
     auth = json.loads(engine.plan("2026.9.6", setup()).files[CONFIG])["gateway"]["auth"]
     name, value = engine.credential(Sensitive("internal-token"))
@@ -43,7 +43,7 @@ def test_our_edge_is_known_by_a_header_that_nobody_guesses(tmp_path: Path) -> No
     assert "internal-token" not in name + value.reveal()
 
 
-def test_a_users_config_is_merged_and_one_that_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:
+def test_a_users_config_is_merged_and_an_unreadable_one_is_renamed(tmp_path: Path) -> None:
     engine = OpenClaw(tmp_path)
     merged = engine.plan("2026.9.6", setup(config=b"{channels: {matrix: {enabled: true}}}"))
     assert json.loads(merged.files[CONFIG])["channels"] == {"matrix": {"enabled": True}}
@@ -78,7 +78,7 @@ def test_a_container_gets_node_the_program_and_the_cache_if_there_is_one(tmp_pat
 
 
 @pytest.mark.parametrize("version", ["2026.7.1", "1", "x", "--force", ""])
-def test_a_version_that_cannot_be_driven_is_refused(tmp_path: Path, version: str) -> None:
+def test_an_unsupported_version_is_rejected(tmp_path: Path, version: str) -> None:
     with pytest.raises(InvalidVersionName):
         OpenClaw(tmp_path).install(version, lambda _text, _done: None)
     assert list(tmp_path.iterdir()) == []

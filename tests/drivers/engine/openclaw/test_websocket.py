@@ -1,4 +1,4 @@
-"""What `test_rpc.py` does not reach: the edges of the connection itself."""
+"""Edge cases of the connection that `test_rpc.py` does not cover."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ async def pair() -> tuple[Stream, Stream]:
     return await asyncio.open_connection(sock=one), await asyncio.open_connection(sock=two)
 
 
-async def test_the_end_of_the_stream_during_the_upgrade_is_told() -> None:
+async def test_the_end_of_the_stream_during_the_upgrade_is_reported() -> None:
     ours, theirs = await pair()
     theirs[1].close()
     with pytest.raises(EngineFailed, match="refused the WebSocket"):
@@ -24,7 +24,7 @@ async def test_the_end_of_the_stream_during_the_upgrade_is_told() -> None:
     assert ours[1].is_closing()
 
 
-async def test_an_answer_that_is_no_http_is_told() -> None:
+async def test_an_answer_that_is_not_http_is_reported() -> None:
     ours, theirs = await pair()
     theirs[1].write(b"\0" * 100 + b"\r\n\r\n")
     with pytest.raises(EngineFailed, match="refused the WebSocket"):
@@ -33,7 +33,7 @@ async def test_an_answer_that_is_no_http_is_told() -> None:
     theirs[1].close()
 
 
-async def test_headers_without_end_are_cut() -> None:
+async def test_endless_headers_are_cut() -> None:
     ours, theirs = await pair()
     theirs[1].write(b"HTTP/1.1 101 Switching Protocols\r\n" + b"A: b\r\n" * 100_000)
     with pytest.raises(EngineFailed, match="refused the WebSocket"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import GatewaySetup
-from roost.drivers.engine.openclaw import config
+from roost.drivers.engine.openclaw import config_file
 
 SETUP = GatewaySetup(
     agent_id="a1",
@@ -41,7 +41,7 @@ ANY = st.recursive(
 )
 
 
-def assert_ours(merged: dict[str, Any]) -> None:
+def assert_platform_keys(merged: dict[str, Any]) -> None:
     gateway = merged["gateway"]
     assert (gateway["mode"], gateway["port"], gateway["bind"]) == ("local", 18789, "loopback")
     assert (gateway["auth"]["mode"], gateway["auth"]["password"]) == ("trusted-proxy", "internal-token")
@@ -58,23 +58,23 @@ def assert_ours(merged: dict[str, Any]) -> None:
 
 
 def test_an_agent_without_a_config_gets_the_platforms() -> None:
-    fresh = config.fresh(SETUP)
-    assert_ours(fresh)
+    fresh = config_file.merge_config({}, SETUP)
+    assert_platform_keys(fresh)
     assert fresh["agents"]["defaults"]["model"] == {"primary": "roost/first"}
     assert fresh["agents"]["defaults"]["skipBootstrap"] is True
-    assert json.loads(config.render(fresh)) == fresh
-    # With one of these in its file a new gateway searches for the state of an older one, which takes 2 s.
+    assert json.loads(config_file.render_config(fresh)) == fresh
+    # With any of these, a new gateway searches for the state of an older one for 2 s.
     assert not {"channels", "cron", "env", "memory", "messages", "proxy", "session", "tools", "web"} & fresh.keys()
 
 
 @given(st.dictionaries(SECTIONS, ANY, max_size=6))
-def test_whatever_the_user_wrote_the_platforms_keys_hold(user: dict[str, Any]) -> None:
+def test_the_platforms_keys_override_any_users_file(user: dict[str, Any]) -> None:
     before = json.dumps(user)
-    assert_ours(config.merge(user, SETUP))
+    assert_platform_keys(config_file.merge_config(user, SETUP))
     assert json.dumps(user) == before
 
 
-def test_the_users_own_keys_stay() -> None:
+def test_the_users_own_keys_are_preserved() -> None:
     user = {
         "meta": {"lastTouchedVersion": "2026.9.6"},
         "gateway": {"reload": {"mode": "off"}, "http": {"securityHeaders": {"a": 1}}},
@@ -83,7 +83,7 @@ def test_the_users_own_keys_stay() -> None:
         "plugins": {"allow": ["telegram", 7, "memory-core"]},
         "logging": {"level": "debug"},
     }
-    merged = config.merge(user, SETUP)
+    merged = config_file.merge_config(user, SETUP)
     assert merged["meta"] == user["meta"]
     assert merged["channels"] == user["channels"]
     assert merged["gateway"]["reload"] == {"mode": "off"}
@@ -93,27 +93,29 @@ def test_the_users_own_keys_stay() -> None:
     assert merged["agents"]["defaults"]["other"] == 1
     assert merged["plugins"]["allow"] == ["memory-core", "device-pair", "telegram", "slack", "discord", "whatsapp"]
     assert merged["logging"]["level"] == "debug"
-    assert config.merge(merged, SETUP) == merged
+    assert config_file.merge_config(merged, SETUP) == merged
 
 
 @pytest.mark.parametrize("key", ["executablePath", "cliPath"])
-def test_which_programs_run_is_not_the_users_choice(key: str) -> None:
+def test_users_cannot_choose_the_programs_to_run(key: str) -> None:
     user = {"browser": {key: "/tmp/x", "headless": True}, "channels": {"x": {"accounts": [{key: "/tmp/x", "a": 1}]}}}
-    merged = config.merge(user, SETUP)
+    merged = config_file.merge_config(user, SETUP)
     assert merged["browser"]["headless"] is True
     assert merged["channels"] == {"x": {"accounts": [{"a": 1}]}}
     assert key not in json.dumps(merged)
 
 
-def test_no_other_file_stands_in_for_the_whole_but_one_may_for_a_section() -> None:
-    merged = config.merge({"$include": "evil.json5", "gateway": {"$include": "x"}, "tools": {"$include": "t"}}, SETUP)
+def test_an_include_is_allowed_for_a_section_but_not_for_the_root() -> None:
+    merged = config_file.merge_config(
+        {"$include": "evil.json5", "gateway": {"$include": "x"}, "tools": {"$include": "t"}}, SETUP
+    )
     assert "$include" not in merged
     assert "$include" not in merged["gateway"]
     assert merged["tools"] == {"$include": "t"}
 
 
-def test_another_way_into_the_gateway_does_not_stay() -> None:
-    doors = {
+def test_other_access_to_the_gateway_is_removed() -> None:
+    insecure = {
         "auth": {"mode": "password", "password": "p", "allowTailscale": True},
         "bind": "lan",
         "customBindHost": "0.0.0.0",
@@ -124,8 +126,8 @@ def test_another_way_into_the_gateway_does_not_stay() -> None:
         "trustedProxies": ["0.0.0.0/0"],
         "allowRealIpFallback": True,
     }
-    merged = config.merge({"gateway": doors}, SETUP)
-    assert_ours(merged)
+    merged = config_file.merge_config({"gateway": insecure}, SETUP)
+    assert_platform_keys(merged)
     assert set(merged["gateway"]) == {"mode", "port", "bind", "auth", "trustedProxies", "http", "controlUi"}
 
 
@@ -141,9 +143,9 @@ def test_another_way_into_the_gateway_does_not_stay() -> None:
         (None, "roost/first"),
     ],
 )
-def test_a_choice_of_model_stays_while_it_can_be_served(chosen: object, primary: str) -> None:
+def test_a_choice_of_model_is_kept_while_it_can_be_served(chosen: object, primary: str) -> None:
     user = {"agents": {"defaults": {"model": chosen}}, "models": {"providers": {"own": {"baseUrl": "http://x"}}}}
-    model = config.merge(user, SETUP)["agents"]["defaults"]["model"]
+    model = config_file.merge_config(user, SETUP)["agents"]["defaults"]["model"]
     assert model["primary"] == primary
     if isinstance(chosen, dict) and "fallbacks" in chosen:
         assert model["fallbacks"] == ["roost/first"]
@@ -153,12 +155,12 @@ def test_a_choice_of_model_stays_while_it_can_be_served(chosen: object, primary:
     "raw",
     [b"", b"{", b"[]", b"7", b"null", b"\xff\xfe", b"\0" * 9, b'{"a":' * 300 + b"1" + b"}" * 300, b" " * (1 << 21)],
 )
-def test_what_is_no_object_is_not_read(raw: bytes) -> None:
-    assert config.read(raw) is None
+def test_input_that_is_not_an_object_is_ignored(raw: bytes) -> None:
+    assert config_file.parse_config(raw) is None
 
 
-def test_json5_with_a_mark_is_read() -> None:
-    assert config.read(b"\xef\xbb\xbf{a: 1, /* x */}") == {"a": 1}
+def test_json5_with_a_byte_order_mark_is_parsed() -> None:
+    assert config_file.parse_config(b"\xef\xbb\xbf{a: 1, /* x */}") == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_json5_with_a_mark_is_read() -> None:
     ],
 )
 def test_json5_beyond_json(text: str, value: object) -> None:
-    assert config.read(b"// head\n{$a_1: %b}" % text.encode()) == {"$a_1": value}
+    assert config_file.parse_config(b"// head\n{$a_1: %b}" % text.encode()) == {"$a_1": value}
 
 
 @pytest.mark.parametrize(
@@ -183,11 +185,11 @@ def test_json5_beyond_json(text: str, value: object) -> None:
         *("NaN", "-Infinity", "1e999", "0x" + "f" * 5000, "9" * 5000),
     ],
 )
-def test_malformed_values_and_values_outside_json_are_not_read(text: str) -> None:
-    assert config.read(b"{a: %b}" % text.encode()) is None
+def test_malformed_values_and_values_outside_json_are_ignored(text: str) -> None:
+    assert config_file.parse_config(b"{a: %b}" % text.encode()) is None
 
 
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text()))
-def test_json_is_read_as_json(value: dict[str, object]) -> None:
-    assert config.read(json.dumps(value).encode()) == value
-    assert config.read(json.dumps(value, indent=2, ensure_ascii=False).encode()) == value
+def test_json_is_parsed(value: dict[str, object]) -> None:
+    assert config_file.parse_config(json.dumps(value).encode()) == value
+    assert config_file.parse_config(json.dumps(value, indent=2, ensure_ascii=False).encode()) == value

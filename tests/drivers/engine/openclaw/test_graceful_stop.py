@@ -1,4 +1,4 @@
-"""What is loaded before the engine, in a real Node: who ends the process at SIGTERM, and with which code."""
+"""The end of a process at SIGTERM in a real Node, and its exit code."""
 
 import signal
 import subprocess
@@ -10,9 +10,9 @@ from roost import config
 from roost.drivers.engine import node
 from roost.drivers.engine.openclaw import driver
 
-pytestmark = pytest.mark.engine  # its own Node
+pytestmark = pytest.mark.engine  # needs the installed Node
 
-NODE = str(node.folder(config.load_settings().engines) / "bin" / "node")
+NODE = str(node.node_folder(config.load_settings().engines) / "bin" / "node")
 UP = "console.log('up'); setInterval(() => {}, 1000);"
 PROXY = "process.once('SIGTERM', () => { Promise.resolve().finally(() => process.exit(143)); });"
 GATEWAY = "process.on('SIGTERM', () => { setTimeout(() => { console.log('closed'); process.exit(0); }, 50); });"
@@ -22,8 +22,8 @@ GATEWAY = "process.on('SIGTERM', () => { setTimeout(() => { console.log('closed'
     ("listeners", "code", "last"),
     [(PROXY + GATEWAY, 0, "closed\n"), (GATEWAY, 0, "closed\n"), (PROXY, 143, ""), ("", 143, "")],
 )
-def test_a_gateway_that_listens_ends_in_its_own_time(listeners: str, code: int, last: str) -> None:
-    argv = [NODE, f"--import=data:text/javascript,{quote(driver.CLOSING)}", "--eval", listeners + UP]
+def test_a_gateway_with_a_listener_ends_itself(listeners: str, code: int, last: str) -> None:
+    argv = [NODE, f"--import=data:text/javascript,{quote(driver.GRACEFUL_STOP)}", "--eval", listeners + UP]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
@@ -31,7 +31,7 @@ def test_a_gateway_that_listens_ends_in_its_own_time(listeners: str, code: int, 
         assert (process.stdout.read(), process.wait(20)) == (last, code)
 
 
-def test_without_it_the_proxy_cuts_the_gateway_off() -> None:
+def test_without_it_the_proxy_ends_the_process_early() -> None:
     with subprocess.Popen([NODE, "--eval", PROXY + GATEWAY + UP], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.engine.contract import EngineInstallFailed
-from roost.drivers.engine.hermes import driver, environment
+from roost.drivers.engine.hermes import driver, virtual_environment
 from roost.drivers.engine.install_staging import InstallStaging
 from roost.drivers.engine.version_folder import VersionFolder
 
@@ -16,7 +16,7 @@ LOCK = Path(driver.__file__).with_name("requirements.txt").read_text()
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """A package with a module and a command, as small as one can be."""
+    """A minimal package with a module and a command."""
     path = tmp_path / "roostling-1.0-py3-none-any.whl"
     info = "roostling-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as file:
@@ -28,11 +28,13 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_environment_works_where_it_was_moved(tmp_path: Path, wheel: Path) -> None:
-    told: list[tuple[str, float | None]] = []
+def test_a_moved_environment_works(tmp_path: Path, wheel: Path) -> None:
+    progress: list[tuple[str, float | None]] = []
 
     def fill(staging: InstallStaging) -> None:
-        environment.make(staging, ["--no-index", str(wheel)], 1, lambda text, done: told.append((text, done)))
+        virtual_environment.create_environment(
+            staging, ["--no-index", str(wheel)], 1, lambda text, done: progress.append((text, done))
+        )
 
     path = VersionFolder(tmp_path / "thing").put("1.0", fill)
     elsewhere = path.rename(tmp_path / "elsewhere")
@@ -47,13 +49,15 @@ def test_an_environment_works_where_it_was_moved(tmp_path: Path, wheel: Path) ->
         "python3.12",
         "python3.13",
     }
-    assert told[-1] == ("Unpacking", 0.8)
-    assert environment.usable(elsewhere)
+    assert progress[-1] == ("Unpacking", 0.8)
+    assert virtual_environment.has_interpreter(elsewhere)
 
 
-def test_what_cannot_be_installed_is_told(tmp_path: Path) -> None:
+def test_a_failed_installation_is_reported(tmp_path: Path) -> None:
     def fill(staging: InstallStaging) -> None:
-        environment.make(staging, ["--no-index", "roost-no-such-package"], 1, lambda _text, _done: None)
+        virtual_environment.create_environment(
+            staging, ["--no-index", "roost-no-such-package"], 1, lambda _text, _done: None
+        )
 
     with pytest.raises(EngineInstallFailed, match="roost-no-such-package"):
         VersionFolder(tmp_path / "thing").put("1.0", fill)
@@ -63,20 +67,20 @@ def test_the_systems_python_needs_no_folder_and_another_does(tmp_path: Path) -> 
     for name, python in (("system", "/usr/bin/python3.11"), ("own", str(tmp_path / "opt/bin/python3.11"))):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/python3").symlink_to(python)
-    assert environment.folders(tmp_path / "system", "/engine/x") == {"/engine/x": tmp_path / "system"}
+    assert virtual_environment.container_folders(tmp_path / "system", "/engine/x") == {"/engine/x": tmp_path / "system"}
     prefix = (tmp_path / "opt").resolve()
     own = tmp_path / "own"
-    assert environment.folders(own, "/engine/x") == {"/engine/x": own, str(prefix): prefix}
+    assert virtual_environment.container_folders(own, "/engine/x") == {"/engine/x": own, str(prefix): prefix}
 
 
-def test_an_environment_whose_python_is_gone_is_not_usable(tmp_path: Path) -> None:
+def test_an_environment_can_lose_its_interpreter(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(tmp_path / "gone")
-    assert not environment.usable(tmp_path)
+    assert not virtual_environment.has_interpreter(tmp_path)
 
 
-def test_the_interpreter_is_one_that_boxes_see_and_hermes_takes() -> None:
-    python = environment.interpreter()
+def test_the_interpreter_is_visible_in_containers_and_supported_by_hermes() -> None:
+    python = virtual_environment.find_interpreter()
     assert os.access(python, os.X_OK)
     assert not python.is_symlink()
     version = subprocess.check_output([python, "-c", "import sys; print(*sys.version_info[:2])"], text=True).split()

@@ -6,9 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from roost.drivers.engine import http
+from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
+from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.runtime.contract import ContainerNotRunning, Stream
+
+TOKEN = Sensitive("t")
 
 
 @asynccontextmanager
@@ -18,7 +21,7 @@ async def serving(*parts: bytes) -> AsyncIterator[tuple[Dial, list[bytes]]]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         requests.append(await reader.readuntil(b"\r\n\r\n"))
-        with contextlib.suppress(ConnectionError):  # the client may have had enough
+        with contextlib.suppress(ConnectionError):  # the client can have closed the connection
             for part in parts:
                 writer.write(part)
                 await writer.drain()
@@ -34,24 +37,25 @@ async def serving(*parts: bytes) -> AsyncIterator[tuple[Dial, list[bytes]]]:
         yield dial, requests
 
 
-async def test_an_answer_in_pieces_is_put_together() -> None:
+async def test_a_fragmented_answer_is_assembled() -> None:
     async with serving(b"HTTP/1.0 20", b"0 OK\r\nA: b\r\n\r", b'\n{"a"', b": 1}") as (dial, requests):
-        assert await http.get(dial, 1, "/x", {"A": "b"}) == http.HttpResponse(200, b'{"a": 1}')
-        assert requests == [b"GET /x HTTP/1.0\r\nHost: 127.0.0.1\r\nA: b\r\n\r\n"]
+        assert await send_json(dial, 1, "GET /x", TOKEN) == (200, {"a": 1})
+        head = b"GET /x HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\n"
+        assert requests == [head + b"Content-Type: application/json\r\nContent-Length: 0\r\n\r\n"]
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])
-async def test_what_is_no_http_is_an_engine_failure(answer: bytes) -> None:
+async def test_an_answer_that_is_not_http_is_an_engine_failure(answer: bytes) -> None:
     async with serving(answer) as (dial, _):
         with pytest.raises(EngineFailed):
-            await http.get(dial, 1, "/")
-        assert await http.answers(dial, 1, "/") is False
+            await send_json(dial, 1, "GET /", TOKEN)
+        assert await is_answering(dial, 1, "/") is False
 
 
 async def test_an_endless_answer_is_cut() -> None:
     async with serving(b"HTTP/1.0 200 OK\r\n\r\n", *[bytes(65536)] * 40) as (dial, _):
         with pytest.raises(EngineFailed, match="too long"):
-            await http.get(dial, 1, "/")
+            await send_json(dial, 1, "GET /", TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -63,26 +67,31 @@ async def test_an_endless_answer_is_cut() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000, "not JSON"),
     ],
 )
-async def test_only_a_json_object_counts_as_an_answer(answer: bytes, message: str) -> None:
+async def test_only_a_json_object_with_an_expected_status_is_accepted(answer: bytes, message: str) -> None:
     async with serving(answer) as (dial, _):
         with pytest.raises(EngineFailed, match=message):
-            await http.get_json(dial, 1, "/", {})
+            await send_json(dial, 1, "GET /", TOKEN)
+
+
+async def test_an_expected_status_is_returned_with_the_body() -> None:
+    async with serving(b'HTTP/1.1 404 No\r\n\r\n{"error": "x"}') as (dial, _):
+        assert await send_json(dial, 1, "POST /x", TOKEN, {}, expected=(200, 404)) == (404, {"error": "x"})
 
 
 async def test_a_gateway_that_does_not_listen_is_not_ready() -> None:
     async def gone(_port: int) -> Stream:
         raise ContainerNotRunning
 
-    assert await http.answers(gone, 1, "/") is False
+    assert await is_answering(gone, 1, "/") is False
 
 
-async def test_a_gateway_that_says_nothing_is_not_ready() -> None:
+async def test_a_silent_gateway_is_not_ready() -> None:
     left, right = await silent_pair()
 
     async def dial(_port: int) -> Stream:
         return left
 
-    assert await http.answers(dial, 1, "/") is False
+    assert await is_answering(dial, 1, "/") is False
     right[1].close()
 
 

@@ -1,0 +1,88 @@
+"""HTTP requests to a gateway: readiness checks, and the API of engines that have one.
+
+Requests are HTTP/1.0, so that the answer ends with the stream and is not chunked. Time and size are limited, because
+an agent can replace the gateway in its container.
+"""
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from roost.core.problem import Problem
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Dial, EngineFailed
+
+_LIMIT = 2 << 20
+
+
+async def is_answering(dial: Dial, port: int, path: str) -> bool:
+    """Return whether the gateway answers with 200 within 2 s."""
+    try:
+        async with asyncio.timeout(2):
+            return (await _request(dial, port, f"GET {path}", {}, b""))[0] == 200
+    except (Problem, TimeoutError):
+        return False
+
+
+async def send_json(
+    dial: Dial,
+    port: int,
+    request: str,
+    token: Sensitive[str],
+    body: Mapping[str, Any] | None = None,
+    *,
+    expected: Collection[int] = (200,),
+) -> tuple[int, Mapping[str, Any]]:
+    """Send a request such as `POST /jobs`; return the status and the JSON object of the answer within 10 s.
+
+    Raises EngineFailed, also for a status that is not in `expected`, and the errors of `dial`.
+    """
+    content = b"" if body is None else json.dumps(body).encode()
+    headers = {
+        "Authorization": f"Bearer {token.reveal()}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+    }
+    try:
+        async with asyncio.timeout(10):
+            status, answer = await _request(dial, port, request, headers, content)
+        found = json.loads(answer) if status in expected else None
+    except TimeoutError:
+        raise EngineFailed("The gateway did not answer in time") from None
+    except (ValueError, RecursionError):
+        raise EngineFailed("The gateway's answer is not JSON") from None
+    if not isinstance(found, dict):
+        raise EngineFailed(f"The gateway answered {status}")
+    return status, found  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+async def _request(
+    dial: Dial, port: int, request: str, headers: Mapping[str, str], content: bytes
+) -> tuple[int, bytes]:
+    reader, writer = await dial(port)
+    lines = [f"{request} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
+    try:
+        writer.write("\r\n".join([*lines, "", ""]).encode() + content)
+        return _parse(await _read(reader))
+    except OSError as error:
+        raise EngineFailed(f"The gateway closed the connection: {error}") from error
+    finally:
+        writer.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    received = bytearray()
+    while chunk := await reader.read(65536):
+        received += chunk
+        if len(received) > _LIMIT:
+            raise EngineFailed("The gateway's answer is too long")
+    return bytes(received)
+
+
+def _parse(received: bytes) -> tuple[int, bytes]:
+    head, found, body = received.partition(b"\r\n\r\n")
+    protocol, _, rest = head.partition(b" ")
+    if not found or not protocol.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+        raise EngineFailed("The gateway's answer is not HTTP")
+    return int(rest[:3]), body

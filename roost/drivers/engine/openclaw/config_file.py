@@ -1,0 +1,130 @@
+"""The gateway's configuration file, merged from defaults, the user's file and the platform's keys; the later override.
+
+A user's file that is not a JSON5 object is ignored. Only the engine can validate the user's own keys: see `start.sh`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pyjson5
+
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import CHANNELS
+from roost.drivers.engine.contract import GatewaySetup
+from roost.drivers.engine.openclaw import channels, models
+from roost.drivers.model.json_access import as_list, as_object
+from roost.drivers.runtime.contract import WORKSPACE
+
+Json = dict[str, Any]
+
+PORT = 18789
+OWNER = "owner"
+PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
+"""The configuration of the last start without the user's file, relative to the home."""
+_PLUGINS = ("memory-core", "device-pair")  # without a list the engine loads 18 and starts in 30 s
+_LOG = "/home/agent/.openclaw/logs/gateway.log"
+_MAX_BYTES = 1 << 20
+_MAX_DEPTH = 64
+INCLUDE = "$include"
+_PROGRAMS = ("executablePath", "cliPath")  # only PATH may select the programs that a gateway runs
+_USERS_GATEWAY_KEYS = ("reload", "http", "tools", "nodes", "push", "terminal", "cliAgents", "roles")
+
+_DEFAULTS: Json = {
+    "models": {"mode": "replace", "catalogRefresh": {"enabled": False}},
+    "agents": {"defaults": {"skipBootstrap": True, "heartbeat": {"every": "0m"}}},
+    "browser": {"enabled": False},
+    "logging": {"level": "info", "consoleStyle": "json"},  # so that the log stream can parse levels and subsystems
+}
+
+
+def merge_config(user: Json, setup: GatewaySetup) -> Json:
+    """Return the configuration of a gateway; `user` is empty for an agent without a file."""
+    gateway = as_object(user.get("gateway"))
+    kept = {**user, "gateway": {key: gateway[key] for key in _USERS_GATEWAY_KEYS if key in gateway}}
+    kept.pop(INCLUDE, None)  # at the root another file could change any section, including `gateway`
+    merged = _merge(_merge(_DEFAULTS, _without(kept, _PROGRAMS)), _platform_keys(setup))
+    if section := channels.merge_channels(setup.channels, as_object(merged.get("channels"))):
+        merged["channels"] = section
+    merged["plugins"]["allow"] = _allowed_plugins(as_object(user.get("plugins")).get("allow"))
+    former = setup.existing.get(PLATFORM_CONFIG)
+    model = models.choose_model(merged, setup, None if former is None else parse_config(former))
+    merged["agents"]["defaults"]["model"] = model
+    merged["models"]["providers"][models.PROVIDER]["models"] = models.list_models(setup, model.get("primary"))
+    return merged
+
+
+def parse_config(raw: bytes) -> Json | None:
+    """Parse the user's JSON5 file; None unless it is an object within the limits of size and depth."""
+    if len(raw) > _MAX_BYTES:
+        return None
+    try:
+        found = pyjson5.decode(raw.decode("utf-8-sig"), _MAX_DEPTH)
+        render_config(found)  # NaN, infinities and huge hexadecimal numbers are JSON5 that JSON cannot express
+    except (pyjson5.Json5Exception, ValueError):
+        return None
+    return cast("Json", found) if isinstance(found, dict) else None
+
+
+def render_config(config: Mapping[str, Any]) -> bytes:
+    return json.dumps(config, indent=2, allow_nan=False).encode()
+
+
+def _platform_keys(setup: GatewaySetup) -> Json:
+    # The key is a placeholder, because the model gateway identifies the agent by the socket.
+    provider = {"baseUrl": setup.model_url, "apiKey": "none-needed", "api": "openai-completions"}
+    return {
+        "gateway": {
+            "mode": "local",
+            "port": PORT,
+            "bind": "loopback",
+            "auth": _auth(setup.token),
+            "trustedProxies": ["127.0.0.1"],  # our edge, which sends the caller's address
+            "http": {"endpoints": {"chatCompletions": {"enabled": True}, "responses": {"enabled": True}}},
+            "controlUi": {"enabled": True, "allowedOrigins": [setup.origin]},
+        },
+        "models": {"providers": {models.PROVIDER: provider}},
+        "agents": {"defaults": {"workspace": WORKSPACE}},
+        "plugins": {},
+        "logging": {"file": _LOG},  # by default all gateways of a machine share a file
+        "discovery": {"mdns": {"mode": "off"}},
+        "update": {"checkOnStart": False},
+        "telemetry": {"enabled": False},
+    }
+
+
+def edge_header(token: Sensitive[str]) -> str:
+    """Return the name of the header that authenticates our edge: a secret derived from the internal token."""
+    return f"x-roost-{hashlib.sha256(b'edge ' + token.reveal().encode()).hexdigest()[:40]}"
+
+
+def _auth(token: Sensitive[str]) -> Json:
+    """Return the authentication of requests.
+
+    Our edge's header authenticates its requests, whatever token a device or page sends and signs itself. Requests
+    directly from the loopback need the internal token as the password.
+    """
+    proxy: Json = {"userHeader": edge_header(token), "allowUsers": [OWNER], "allowLoopback": True}
+    return {"mode": "trusted-proxy", "password": token.reveal(), "trustedProxy": proxy}
+
+
+def _allowed_plugins(users: object) -> list[str]:
+    return list(dict.fromkeys([*_PLUGINS, *CHANNELS, *(name for name in as_list(users) if isinstance(name, str))]))
+
+
+def _merge(below: Json, above: Json) -> Json:
+    """Return `below` overridden by `above`: objects key by key, other values as a whole."""
+    both = {
+        key: _merge(as_object(below[key]), as_object(above[key]))
+        for key in below.keys() & above.keys()
+        if isinstance(below[key], dict) and isinstance(above[key], dict)
+    }
+    return {**below, **above, **both}
+
+
+def _without(value: Any, names: Sequence[str]) -> Any:
+    """Return the value without these keys at any depth."""
+    if isinstance(value, dict):
+        return {key: _without(one, names) for key, one in cast("Json", value).items() if key not in names}
+    return [_without(one, names) for one in cast("list[Any]", value)] if isinstance(value, list) else value
