@@ -173,7 +173,7 @@ async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(server: 
     told = await agent.post("/v0/config/validate")
     assert told.status_code == 200
     assert told.json()["valid"] is False
-    assert "No JSON" in told.json()["output"]
+    assert "Not JSON" in told.json()["output"]
     assert (await put(agent, {"greeting": "whole again"})).json() == WRITTEN
     assert (await agent.post("/v0/config/validate")).json() == VALID
 

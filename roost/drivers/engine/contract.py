@@ -45,7 +45,7 @@ class InvalidVersionName(Problem):
     """The name is not a version's, or the driver does not support the version."""
 
     kind = ProblemKind.INVALID
-    message = "The engine has no such version, or it is one that cannot be driven"
+    message = "The engine has no such version, or Roost does not support it"
 
 
 class EngineFailed(Problem):

@@ -24,7 +24,7 @@ class ConfigurationRejected(Problem):
     """The engine rejects the configuration; the message is the engine's, at most OUTPUT_LIMIT characters."""
 
     kind = ProblemKind.INVALID
-    message = "The engine does not take this configuration"
+    message = "The engine rejects this configuration"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class EngineTaskRefused(Problem):
     """The engine lacks a requested option, or its rules are stricter than ours."""
 
     kind = ProblemKind.INVALID
-    message = "The engine does not take this task"
+    message = "The engine rejects this task"
 
 
 class EngineTaskRunning(Problem):

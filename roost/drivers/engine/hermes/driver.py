@@ -168,9 +168,8 @@ def _managed_config(setup: GatewaySetup) -> dict[str, object]:
         "security": {"tirith_enabled": False},
         "cron": {"provider": "roost"},  # the default looks for due jobs once a minute
         "terminal": {"cwd": WORKSPACE},  # else its tools start in the home
-        "platforms": {
-            "api_server": {"enabled": True}
-        },  # first, because a start connects in this order and waits for each
+        # Before the channels, because a start connects in this order and waits for each.
+        "platforms": {"api_server": {"enabled": True}},
         "gateway": {"platform_connect_timeout": _CONNECT_SECONDS},
         **channels.channel_config(setup.channels),
     }
