@@ -3,15 +3,12 @@
 import asyncio
 import logging
 from functools import partial
-from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import unquote
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from roost.core import ids
-from roost.hosts.edge import response_head
 from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.request_head import RequestHead
 
@@ -62,22 +59,14 @@ class AsgiExchange:
         self._cycle.more_body = False
         self._cycle.message_event.set()
 
-    def abort_request(self, status: HTTPStatus, message: str) -> None:
-        """Cut off the application, which waits for a body that cannot be parsed."""
-        self.disconnect()
-        self._cycle.waiting_for_100_continue = False  # nothing may follow the last response
-        if self._cycle.response_started or not self._client.is_current(self):
-            self._client.transport.close()
-        else:
-            self._client.transport.write(response_head.error_bytes(status, message, ids.new_id(), close=True))
-            self._client.lingering_close()
-
     def disable_keep_alive(self) -> None:
         self._cycle.keep_alive = False
 
-    def disconnect(self) -> None:
+    def disconnect(self) -> bool:
         self._cycle.disconnected = True
+        self._cycle.waiting_for_100_continue = False
         self._cycle.message_event.set()
+        return self._cycle.response_started
 
     def pause_response(self) -> None:
         """Bound the time that a slow client takes for the response."""

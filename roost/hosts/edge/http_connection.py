@@ -35,11 +35,11 @@ class Exchange(Protocol):
         """Take a part of the request's body, or anything that comes after a switch of protocols."""
 
     def end_body(self) -> None: ...
-    def abort_request(self, status: HTTPStatus, message: str) -> None:
-        """Answer an error and close: the rest of the request cannot be parsed."""
-
     def disable_keep_alive(self) -> None: ...
-    def disconnect(self) -> None: ...
+    def disconnect(self) -> bool:
+        """End without another word to the client; return whether the response had begun."""
+        ...
+
     def pause_response(self) -> None: ...
     def resume_response(self) -> None: ...
     def check_time(self) -> None:
@@ -210,9 +210,6 @@ class HttpConnection(asyncio.Protocol):
         if self._deadline < self._timer_due:
             self._set_timer()
 
-    def is_current(self, exchange: Exchange) -> bool:
-        return bool(self._exchanges) and self._exchanges[0] is exchange
-
     # Own methods
 
     def _dispatch(self) -> None:
@@ -323,14 +320,17 @@ class HttpConnection(asyncio.Protocol):
         if self._closing:
             return
         self._closing = True
-        if self._reading is not None:
-            self._reading.abort_request(status, message)
-        elif self._in_body:  # of a request that is answered
+        if self._reading is None:
+            is_answered = self._in_body
+        else:  # the rest of its body cannot be parsed
+            self._exchanges.pop()
+            is_answered = self._is_started and not self._exchanges and self._reading.disconnect()
+        if is_answered:
             self.transport.close()
-        else:
-            self._rejection = response_head.error_bytes(status, message, ids.new_id(), close=True)
-            if not self._exchanges:
-                self._send_rejection(self._rejection)
+            return
+        self._rejection = response_head.error_bytes(status, message, ids.new_id(), close=True)
+        if not self._exchanges:
+            self._send_rejection(self._rejection)
 
     def _send_rejection(self, rejection: bytes) -> None:
         self.transport.write(rejection)

@@ -37,18 +37,15 @@ class ProxyExchange:
         self._out: list[bytes] = []  # of the response, until the current read is parsed
         self._task: asyncio.Task[None] | None = None
         self._gateway: GatewayConnection | None = None
-        self._aborted: tuple[HTTPStatus, str] | None = None
-        self._is_started = self._is_uploaded = self._is_retry = self._is_tunnel = self._is_over = False
+        self._is_uploaded = self._is_retry = self._is_tunnel = self._is_over = False
         self._has_begun = self._is_chunked = False  # the response
         self._keep_alive = keep_alive
 
     # As an Exchange: the client's side
 
     def start(self) -> None:
-        self._is_started, self._began = True, self._client.loop.time()
-        if self._aborted is not None:
-            self._answer_error(*self._aborted)
-        elif self._pool.dependencies.recall(self._request.auth):
+        self._began = self._client.loop.time()
+        if self._pool.dependencies.recall(self._request.auth):
             self._connect()
         else:
             self._run(self._admit())
@@ -62,25 +59,18 @@ class ProxyExchange:
         if self._request.head.chunked:
             self._write_request(b"0\r\n\r\n")
 
-    def abort_request(self, status: HTTPStatus, message: str) -> None:
-        self._keep_alive = False
-        if not self._is_started:
-            self._aborted = status, message
-        elif self._has_begun:
-            self._finish()
-        else:
-            self._answer_error(status, message)
-
     def disable_keep_alive(self) -> None:
         self._keep_alive = False
 
-    def disconnect(self) -> None:
+    def disconnect(self) -> bool:
+        has_begun = self._has_begun
         if not self._is_over:
             self._status = self._status or errors.CLIENT_LEFT
             if self._is_tunnel and self._gateway is not None:
                 self._gateway.close()
                 self._gateway = None
             self._leave()
+        return has_begun
 
     def pause_response(self) -> None:
         if self._gateway is not None:
