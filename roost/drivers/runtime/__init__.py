@@ -1,1 +1,1 @@
-"""What runs containers."""
+"""Runtimes, which run containers."""

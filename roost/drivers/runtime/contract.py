@@ -26,7 +26,7 @@ HOME = "/home/agent"
 
 
 class RuntimeFailed(Problem):
-    """The runtime could not do what was asked; `message` gives the reason in one line."""
+    """The runtime failed; `message` gives the reason in one line."""
 
     kind = ProblemKind.FAILED
     message = "The container runtime failed"

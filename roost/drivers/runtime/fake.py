@@ -1,15 +1,14 @@
-"""A runtime without isolation, for tests and development: the real warden as a plain child process.
+"""Runtime without isolation, for tests and development: runs the real warden as a plain child process.
 
-Programs in its containers run as the user of the server, see this machine's files, and find their folders and files
-at their paths on this machine. Where the kernel allows it a container has its own loopback; elsewhere all share the
-host's, and there is no egress by name. No setting selects it.
+Programs in its containers run as the user of the server, see this machine's files, and have their folders and files at
+their paths on this machine. A container has its own loopback if the kernel allows it; otherwise all share the host's,
+and there is no egress by name. No setting selects this runtime.
 """
 
 import asyncio
 import fcntl
 import json
 import os
-import re
 import signal
 import socket
 import sys
@@ -26,6 +25,8 @@ from roost.core import clock, ids, unix_socket
 from roost.core.problem import Problem
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime import loopback_namespace
+from roost.drivers.runtime.bwrap.agent_paths import validate_name
+from roost.drivers.runtime.bwrap.record import HostProcess, read_stat
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
     Capabilities,
@@ -42,14 +43,13 @@ from roost.drivers.runtime.warden_client import WardenClient
 _LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
 _START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 5.0, 5.0, 0.01
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PYTHON = [sys.executable, "-S", "-E", "-I"]
 _WARDEN = str(Path(warden.__file__).with_name("warden.py"))
-_NOTHING = ("separate user", "files", "network", "memory", "cpu", "pids", "system calls")
+_NOT_ENFORCED = ("separate user", "files", "network", "memory", "cpu", "pids", "system calls")
 
 
 class FakeRuntime(Runtime):
-    """Keeps `agents/<id>/{workspace,home}` and `run/<id>/{w.sock,container.json,out/}` in its folder."""
+    """Fake runtime with `agents/<id>/{workspace,home}` and `run/<id>/{w.sock,container.json,out/}` in its folder."""
 
     name: ClassVar[str] = "fake"
 
@@ -65,11 +65,13 @@ class FakeRuntime(Runtime):
                 await self.delete(agent_id)
         except (Problem, OSError) as problem:
             return Capabilities(usable=False, error=str(problem))
-        return Capabilities(usable=True, enforcement=[Enforcement(name, False, "a fake") for name in _NOTHING])
+        return Capabilities(
+            usable=True, enforcement=[Enforcement(name, False, "fake runtime") for name in _NOT_ENFORCED]
+        )
 
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._locks[spec.agent_id]:
-            if container := self._recorded(spec.agent_id):
+            if container := self._load_container(spec.agent_id):
                 return container
             try:
                 return await self._start(spec)
@@ -78,7 +80,7 @@ class FakeRuntime(Runtime):
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
         async with self._locks[agent_id]:
-            if (container := self._recorded(agent_id)) and container.pid:
+            if (container := self._load_container(agent_id)) and container.pid:
                 await _end(container.pid, grace)
             (self._run(agent_id) / "container.json").unlink(missing_ok=True)
 
@@ -89,10 +91,10 @@ class FakeRuntime(Runtime):
 
     async def list(self) -> Sequence[Container]:
         known = [path.parent.name for path in self._folder.glob("run/*/container.json")]
-        containers = [container for agent_id in known if (container := self._recorded(agent_id))]
+        containers = [container for agent_id in known if (container := self._load_container(agent_id))]
         recorded = {container.pid for container in containers}
-        found = [pid for pid, agent_id in self._wardens() if not self._locks[agent_id].locked()]
-        # A child of a warden has its command line until it is another program.
+        found = [pid for pid, agent_id in self._find_wardens() if not self._locks[agent_id].locked()]
+        # A child of a warden has its command line until it executes another program.
         for pid in [pid for pid in found if recorded.isdisjoint({pid, _parent(pid)})]:
             await _end(pid, 0)
         return containers
@@ -106,7 +108,7 @@ class FakeRuntime(Runtime):
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
         try:
-            listener = unix_socket.listen_unix(_made(self._run(agent_id) / "out") / _checked(relay))
+            listener = unix_socket.listen_unix(_make_folder(self._run(agent_id) / "out") / validate_name(relay))
             return await unix_socket.serve_unix(listener, handler)
         except OSError as error:
             raise RuntimeFailed(f"The agent's relay {relay} cannot be opened: {error}") from error
@@ -116,19 +118,19 @@ class FakeRuntime(Runtime):
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await WardenClient(partial(self.connect, spec.agent_id)).ping()
-            return self._record(spec.agent_id, pid)
+            return self._save_record(spec.agent_id, pid)
         except BaseException:
             await _end(pid, 0)
             raise
 
     def _agent_folder(self, agent_id: str) -> Path:
-        return self._folder / "agents" / _checked(agent_id)
+        return self._folder / "agents" / validate_name(agent_id)
 
     def _run(self, agent_id: str) -> Path:
-        return self._folder / "run" / _checked(agent_id)
+        return self._folder / "run" / validate_name(agent_id)
 
     def _spawn(self, spec: ContainerSpec) -> int:
-        out = _made(self._run(spec.agent_id) / "out")
+        out = _make_folder(self._run(spec.agent_id) / "out")
         config = self._config(spec)
         arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
         log = str(self._run(spec.agent_id) / "warden.log")
@@ -136,50 +138,48 @@ class FakeRuntime(Runtime):
             return _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
-        place, relays = (
-            self._agent_folder(spec.agent_id),
-            f"/proc/self/fd/{_RELAYS_FD}",
-        )  # a path there is always short enough
+        folder = self._agent_folder(spec.agent_id)
+        relays = f"/proc/self/fd/{_RELAYS_FD}"  # shorter than the limit of socket paths
         files = self._write_files(spec)
         env = {name: files.get(value, value) for name, value in spec.env.items()}
         return {
             "agent": spec.agent_id,
             "listen_fd": _LISTEN_FD,
-            "workspace": str(_made(place / "workspace")),
-            "home": str(_made(place / "home")),
+            "workspace": str(_make_folder(folder / "workspace")),
+            "home": str(_make_folder(folder / "home")),
             "relays": {str(port): f"{relays}/{name}" for port, name in spec.relays.items()},
             "egress": f"{relays}/{spec.egress}" if spec.egress else None,
-            "env": {"PATH": _PATH, "HOME": str(place / "home"), **env},
+            "env": {"PATH": _PATH, "HOME": str(folder / "home"), **env},
         }
 
     def _write_files(self, spec: ContainerSpec) -> Mapping[str, str]:
         """Write the spec's files; return their paths on this machine by those in the container."""
         paths = {path: self._run(spec.agent_id) / "files" / path.lstrip("/") for path in spec.files}
         for path, content in spec.files.items():
-            _made(paths[path].parent)
+            _make_folder(paths[path].parent)
             paths[path].write_bytes(content)
         return {path: str(written) for path, written in paths.items()}
 
-    def _record(self, agent_id: str, pid: int) -> Container:
+    def _save_record(self, agent_id: str, pid: int) -> Container:
         container = Container(agent_id, pid, clock.utc_now())
-        record = {"pid": pid, "started": _started(pid), "at": container.started_at.isoformat()}
-        fresh = self._run(agent_id) / "container.new"
-        fresh.write_text(json.dumps(record))
-        fresh.rename(self._run(agent_id) / "container.json")
+        record = {"pid": pid, "started": _start_ticks(pid), "at": container.started_at.isoformat()}
+        draft = self._run(agent_id) / "container.new"
+        draft.write_text(json.dumps(record))
+        draft.rename(self._run(agent_id) / "container.json")
         return container
 
-    def _recorded(self, agent_id: str) -> Container | None:
-        """The running container, if its record is complete."""
+    def _load_container(self, agent_id: str) -> Container | None:
+        """Return the running container, None without a complete record."""
         try:
             record = json.loads((self._run(agent_id) / "container.json").read_text())
         except (FileNotFoundError, ValueError):
             return None
-        if _started(record["pid"]) != record["started"]:
+        if _start_ticks(record["pid"]) != record["started"]:
             return None
         return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]))
 
-    def _wardens(self) -> Iterator[tuple[int, str]]:
-        """Pid and agent of every warden of this folder, recorded or not."""
+    def _find_wardens(self) -> Iterator[tuple[int, str]]:
+        """Yield pid and agent id of every warden of this folder, with or without a record."""
         for pid in _pids():
             with suppress(OSError, ValueError, LookupError, TypeError):
                 config = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
@@ -187,18 +187,11 @@ class FakeRuntime(Runtime):
                     yield pid, config["agent"]
 
 
-def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise RuntimeFailed(f"Not a name: {name!a}")
-    return name
-
-
 def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> int:
-    """A process that outlives us. Not a subprocess object: nobody waits for it in the usual way."""
+    """Spawn a process that outlives us; no subprocess object, because nothing waits for it."""
     folder = os.open(relays, os.O_PATH | os.O_CLOEXEC)
-    fds = [
-        fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FREE_FD) for fd in (listener.fileno(), folder)
-    ]  # clear of the targets
+    # Numbers above those that the child gets, so that no action overwrites a source.
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FREE_FD) for fd in (listener.fileno(), folder)]
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
@@ -214,12 +207,12 @@ def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> 
 
 
 async def _end(pid: int, grace: float) -> None:
-    """End a warden and its descendants; it adopts every orphan, so the tree is complete while it lives."""
+    """Stop a warden and its descendants; it adopts every orphan, so its tree is complete while it lives."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     if not await _gone({pid}, grace):
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)  # so that it starts nothing while its tree is cut down
+            os.kill(pid, signal.SIGSTOP)  # so that it starts nothing while its tree is killed
         while tree := _descendants(pid):
             _kill(tree)
             await asyncio.sleep(_POLL_SECONDS)
@@ -230,7 +223,7 @@ async def _end(pid: int, grace: float) -> None:
 
 async def _gone(pids: set[int], seconds: float) -> bool:
     last = clock.monotonic_seconds() + seconds
-    while any(_started(pid) is not None for pid in pids):
+    while any(_start_ticks(pid) is not None for pid in pids):
         if clock.monotonic_seconds() >= last:
             return False
         await asyncio.sleep(_POLL_SECONDS)
@@ -245,10 +238,10 @@ def _kill(pids: set[int]) -> None:
 
 def _descendants(pid: int) -> set[int]:
     parents = {child: _parent(child) for child in _pids()}
-    family = {pid}
-    while more := {child for child, parent in parents.items() if parent in family} - family:
-        family |= more
-    return family - {pid}
+    tree = {pid}
+    while children := {child for child, parent in parents.items() if parent in tree} - tree:
+        tree |= children
+    return tree - {pid}
 
 
 def _pids() -> list[int]:
@@ -256,27 +249,19 @@ def _pids() -> list[int]:
 
 
 def _parent(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[1]) if fields else None
+    """Return the parent of a running process, None for a zombie."""
+    fields = read_stat(pid)
+    return None if fields[0] in {b"Z", b"X"} else int(fields[1])
 
 
-def _started(pid: int) -> int | None:
-    """When a living process started, in clock ticks since boot; together with the pid it is unique."""
+def _start_ticks(pid: int) -> int | None:
+    """Return when a running process started, in ticks since the boot; reap it if it is a child that ended."""
     with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)  # ours are reaped here
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
+        os.waitpid(pid, os.WNOHANG)
+    process = HostProcess.find(pid)
+    return process.born if process else None
 
 
-def _stat(pid: int) -> Sequence[str]:
-    """The fields of /proc/<pid>/stat from the state on; none of a process that is gone or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [] if fields[0] in "ZX" else fields
-
-
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -17,7 +17,8 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
 
 
-def isolate() -> bool:
+def enter_namespace() -> bool:
+    """Enter a new network namespace with a loopback; return False if the kernel does not allow one."""
     uid, gid = os.getuid(), os.getgid()
     if ctypes.CDLL(None).unshare(CLONE_NEWNET | (CLONE_NEWUSER if uid else 0)) != 0:
         return False
@@ -30,10 +31,10 @@ def isolate() -> bool:
             fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
         Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").write_text("0")
     except OSError as problem:
-        sys.exit(f"a network namespace without a loopback: {problem}")
+        sys.exit(f"cannot set up the loopback of a network namespace: {problem}")
     return True
 
 
 if __name__ == "__main__":
     program: list[str] = json.loads(sys.argv[1])
-    os.execv(program[0], [*program, sys.argv[2] if isolate() else sys.argv[3]])  # noqa: S606 - there is no shell
+    os.execv(program[0], [*program, sys.argv[2] if enter_namespace() else sys.argv[3]])  # noqa: S606 - there is no shell

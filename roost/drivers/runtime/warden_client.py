@@ -1,6 +1,6 @@
-"""The client of the warden in a container (protocol: `docs/builders/warden-protocol.md`). One connection per call.
+"""Client of a container's warden (`docs/builders/warden-protocol.md`), with one connection per call.
 
-An agent may have taken over its container, so the replies are hostile: every length is bounded, every step has a
+An agent may have taken over its container, so replies are not trusted: every length is bounded, every step has a
 deadline, and replies are only data.
 """
 
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 _HEADER = struct.Struct("!cI")
 _FRAME_BYTES = 1 << 20
-_PIECE_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 _ITEMS, _ITEMS_BYTES = 10_000, 32 << 20
 _STEP_SECONDS, _CALL_SECONDS, _SPARE_SECONDS = 10.0, 10.0, 15.0
-_BAD_ANSWERS = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-_BYTES_A_SECOND = 1 << 20  # slower than this a transfer has failed
+_REPLY_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_BYTES_PER_SECOND = 1 << 20  # slower transfers fail
 
 
 class DialRefused(Problem):
@@ -47,7 +47,7 @@ class WardenFileNotFound(Problem):
 
 
 class WardenNotAFile(Problem):
-    """A folder where a file is wanted or the reverse, or a FIFO, device or socket."""
+    """A folder instead of a file or the reverse, or a FIFO, device or socket."""
 
     kind = ProblemKind.INVALID
     message = "Not a file"
@@ -71,14 +71,14 @@ class ProcessAlreadyRunning(Problem):
 
 
 class WardenBusy(Problem):
-    """The container does as much at once as it may."""
+    """The container has reached a limit of concurrent work."""
 
     kind = ProblemKind.LIMITED
     message = "The agent is busy"
 
 
 class WardenFailed(Problem):
-    """The warden broke the protocol, did not answer in time, or could not do what was asked."""
+    """The warden broke the protocol, did not answer in time, or failed."""
 
     kind = ProblemKind.FAILED
     message = "The agent's container gave no usable answer"
@@ -104,7 +104,7 @@ class WardenStatus:
 
 @dataclass(frozen=True)
 class ExecResult:
-    """`exit_code` is 124 after a time-out and 128 + n after signal n; `truncated` when output went over the limit."""
+    """Result of a command; `exit_code` is 124 after a time-out, 128 + n after signal n, `truncated`: output was cut."""
 
     stdout: bytes
     stderr: bytes
@@ -115,7 +115,7 @@ class ExecResult:
 
 @dataclass(frozen=True)
 class ExecOutput:
-    """A piece of output; the last one has the stream "exit", no data and the exit code."""
+    """Chunk of output; the last one has the stream "exit", no data and the exit code."""
 
     stream: Literal["stdout", "stderr", "exit"]
     data: bytes
@@ -125,7 +125,7 @@ class ExecOutput:
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """`name` is as `os.fsdecode` gives it: bytes that are no UTF-8 are lone surrogates."""
+    """Entry of a folder; bytes of `name` that are not UTF-8 are lone surrogates (`os.fsdecode`)."""
 
     name: str
     kind: Literal["file", "folder", "link", "other"]
@@ -151,7 +151,7 @@ class LogLine:
 
 
 class WardenClient:
-    """Every call may also raise ContainerNotRunning (from `connect`), WardenBusy and WardenFailed."""
+    """Client of one warden; every call may also raise ContainerNotRunning, WardenBusy and WardenFailed."""
 
     def __init__(self, connect: Callable[[], Awaitable[Stream]]) -> None:
         self._connect = connect
@@ -166,11 +166,11 @@ class WardenClient:
         *,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
-        timeout: float = 60.0,  # noqa: ASYNC109 - the warden keeps it
+        timeout: float = 60.0,  # noqa: ASYNC109 - enforced by the warden
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
     ) -> ExecResult:
-        """Run a command to its end; a stream's output beyond `output_limit` is dropped. Raises ExecRefused.
+        """Run a command to its end; output of a stream beyond `output_limit` is dropped. Raises ExecRefused.
 
         A time-out kills the command with its descendants; otherwise it may leave background processes.
         """
@@ -179,7 +179,7 @@ class WardenClient:
         async with aclosing(self._command(request, stdin, timeout)) as frames:
             async for kind, data in frames:
                 if kind == b"x":
-                    return _ended(data, bytes(kept[b"o"]), bytes(kept[b"e"]))
+                    return _parse_exec_result(data, bytes(kept[b"o"]), bytes(kept[b"e"]))
                 if kind in kept:
                     kept[kind] += data[: output_limit - len(kept[kind])]
         raise WardenFailed
@@ -190,7 +190,7 @@ class WardenClient:
         *,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
-        timeout: float = 60.0,  # noqa: ASYNC109 - the warden keeps it
+        timeout: float = 60.0,  # noqa: ASYNC109 - enforced by the warden
         stdin: bytes = b"",
     ) -> AsyncGenerator[ExecOutput, None]:
         """Run as `exec`, but yield output as it comes, without a limit; closing kills the command."""
@@ -198,7 +198,7 @@ class WardenClient:
         async with aclosing(self._command(request, stdin, timeout)) as frames:
             async for kind, data in frames:
                 if kind == b"x":
-                    end = _ended(data)
+                    end = _parse_exec_result(data)
                     yield ExecOutput("exit", b"", end.exit_code, end.timed_out)
                 elif kind in {b"o", b"e"}:
                     yield ExecOutput("stdout" if kind == b"o" else "stderr", data)
@@ -209,11 +209,11 @@ class WardenClient:
         return stream
 
     async def read(self, path: str, *, root: Root = "workspace", limit: int) -> bytes:
-        """Read a regular file. Raises PathRefused, WardenFileNotFound, WardenNotAFile and FileTooLarge."""
+        """Read a regular file. Raises PathRefused, WardenFileNotFound, WardenNotAFile, WardenFileTooLarge."""
         content = bytearray()
-        seconds = _CALL_SECONDS + limit / _BYTES_A_SECOND
+        seconds = _CALL_SECONDS + limit / _BYTES_PER_SECOND
         async with self._request("read", path=path, root=root, limit=limit) as (_, (reader, _)), _deadline(seconds):
-            async for _, data in _frames(reader):
+            async for _, data in _read_frames(reader):
                 content += data
                 if len(content) > limit:
                     raise WardenFailed
@@ -221,18 +221,18 @@ class WardenClient:
 
     async def write(self, path: str, data: bytes, *, root: Root = "workspace", mode: int = 0o644) -> None:
         """Write a file atomically and durably; creates folders, replaces links. Raises PathRefused, WardenNotAFile."""
-        seconds = _CALL_SECONDS + len(data) / _BYTES_A_SECOND
+        seconds = _CALL_SECONDS + len(data) / _BYTES_PER_SECOND
         request = {"path": path, "root": root, "mode": mode, "size": len(data)}
         async with self._request("write", **request) as (_, (reader, writer)), _deadline(seconds):
-            for start in range(0, len(data), _PIECE_BYTES):
-                writer.write(data[start : start + _PIECE_BYTES])
+            for start in range(0, len(data), _CHUNK_BYTES):
+                writer.write(data[start : start + _CHUNK_BYTES])
                 await writer.drain()
-            async for _ in _frames(reader):
+            async for _ in _read_frames(reader):
                 raise WardenFailed
 
     async def list(self, path: str = ".", *, root: Root = "workspace") -> Sequence[FolderEntry]:
         """Return at most 10,000 entries by name. Raises PathRefused, WardenFileNotFound and WardenNotAFile."""
-        return await self._items(_entry, "list", path=path, root=root)
+        return await self._read_items(_parse_entry, "list", path=path, root=root)
 
     async def start(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], restart: bool = True) -> None:
         """Start a supervised process in a session of its own. Raises ExecRefused and ProcessAlreadyRunning."""
@@ -240,51 +240,51 @@ class WardenClient:
             return
 
     async def stop(self, name: str, grace: float = 10.0) -> None:
-        """SIGTERM to its group, SIGKILL after `grace`; returns when all of it is gone. Idempotent."""
+        """Send SIGTERM, after `grace` seconds SIGKILL; return when all its processes are gone. Idempotent."""
         async with self._request("stop", grace + _SPARE_SECONDS, name=name, grace=grace):
             return
 
     async def processes(self) -> Mapping[str, ProcessStatus]:
         async with self._request("processes") as (reply, _), _deadline():
-            return {str(name): _process(view) for name, view in reply["processes"].items()}
+            return {str(name): _parse_process(view) for name, view in reply["processes"].items()}
 
     async def logs(self, *, source: str | None = None, limit: int = 100) -> Sequence[LogLine]:
         """Return the last lines, oldest first."""
-        return await self._items(_line, "logs", source=source, limit=limit)
+        return await self._read_items(_parse_line, "logs", source=source, limit=limit)
 
     async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
         """Yield the last `last` lines and then new ones without a gap, until the consumer closes it.
 
-        A consumer that lags too far behind gets WardenFailed.
+        A consumer that falls too far behind gets WardenFailed.
         """
         async with self._request("follow", source=source, last=last) as (_, (reader, _)):
-            async for _, data in _frames(reader, idle=None):
+            async for _, data in _read_frames(reader, idle=None):
                 with _reply_errors():
-                    lines = [_line(item) for item in json.loads(data)]
+                    lines = [_parse_line(item) for item in json.loads(data)]
                 for line in lines:
                     yield line
 
     async def _command(self, request: Json, stdin: bytes, seconds: float) -> AsyncGenerator[tuple[bytes, bytes], None]:
         until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
         async with self._request("exec", **request, stdin=bool(stdin)) as (_, (reader, writer)):
-            feeder = asyncio.create_task(_feed(writer, stdin))
+            sender = asyncio.create_task(_send_stdin(writer, stdin))
             try:
-                async for frame in _frames(reader, until=until, last=True):
+                async for frame in _read_frames(reader, until=until, last=True):
                     yield frame
             finally:
-                feeder.cancel()
-                await asyncio.gather(feeder, return_exceptions=True)
+                sender.cancel()
+                await asyncio.gather(sender, return_exceptions=True)
 
-    async def _items(self, parse: Callable[[Any], T], op: str, **request: object) -> Sequence[T]:
-        found: list[T] = []
+    async def _read_items(self, parse: Callable[[Any], T], op: str, **request: object) -> Sequence[T]:
+        items: list[T] = []
         size = 0
         async with self._request(op, **request) as (_, (reader, _)), _deadline():
-            async for _, data in _frames(reader):
-                found += map(parse, json.loads(data))
+            async for _, data in _read_frames(reader):
+                items += map(parse, json.loads(data))
                 size += len(data)
-                if size > _ITEMS_BYTES or len(found) > _ITEMS:
+                if size > _ITEMS_BYTES or len(items) > _ITEMS:
                     raise WardenFailed
-        return found
+        return items
 
     @asynccontextmanager
     async def _request(
@@ -304,23 +304,23 @@ class WardenClient:
         try:
             async with _deadline(seconds):
                 writer.write(line)
-                return _checked(await _reply(reader)), (reader, writer)
+                return _check_reply(await _read_reply(reader)), (reader, writer)
         except BaseException:
             writer.transport.abort()
             raise
 
 
-async def _reply(reader: asyncio.StreamReader) -> bytes:
+async def _read_reply(reader: asyncio.StreamReader) -> bytes:
     with suppress(ConnectionError):
         if line := await reader.readline():
             return line
-    raise ContainerNotRunning  # it closed the connection without a reply
+    raise ContainerNotRunning  # the connection was closed without a reply
 
 
-async def _frames(
+async def _read_frames(
     reader: asyncio.StreamReader, *, idle: float | None = _STEP_SECONDS, until: float | None = None, last: bool = False
 ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-    """The frames of a reply up to its end, which comes too when `last`. `until` is on the loop's clock."""
+    """Yield the frames of a reply, including the last one if `last`; `until` is on the loop's clock."""
     now = asyncio.get_running_loop().time
     while True:
         async with _deadline(idle if until is None else until - now()):
@@ -330,28 +330,28 @@ async def _frames(
             async with asyncio.timeout(_STEP_SECONDS):
                 data = await reader.readexactly(length)
             if kind == b"x":
-                _checked(data)
+                _check_reply(data)
         if last or kind != b"x":
             yield kind, data
         if kind == b"x":
             return
 
 
-async def _feed(writer: asyncio.StreamWriter, stdin: bytes) -> None:
-    """The input, and an empty frame for its end."""
-    with suppress(OSError):  # the reader meets it too, and tells
-        for start in range(0, len(stdin) + _PIECE_BYTES if stdin else 0, _PIECE_BYTES):
-            piece = stdin[start : start + _PIECE_BYTES]
-            writer.write(_HEADER.pack(b"i", len(piece)) + piece)
+async def _send_stdin(writer: asyncio.StreamWriter, stdin: bytes) -> None:
+    """Send the input, and an empty frame for its end."""
+    with suppress(OSError):  # the reader gets and reports the error
+        for start in range(0, len(stdin) + _CHUNK_BYTES if stdin else 0, _CHUNK_BYTES):
+            chunk = stdin[start : start + _CHUNK_BYTES]
+            writer.write(_HEADER.pack(b"i", len(chunk)) + chunk)
             await writer.drain()
 
 
 @contextmanager
 def _reply_errors() -> Generator[None, None, None]:
-    """Whatever does not have the right shape is WardenFailed."""
+    """Raise WardenFailed for replies that are malformed."""
     try:
         yield
-    except _BAD_ANSWERS as error:
+    except _REPLY_ERRORS as error:
         raise WardenFailed from error
 
 
@@ -362,7 +362,7 @@ async def _deadline(seconds: float | None = _CALL_SECONDS) -> AsyncGenerator[Non
             yield
 
 
-def _checked(line: bytes) -> Json:
+def _check_reply(line: bytes) -> Json:
     fields = json.loads(line)
     if fields["ok"] is True:
         return fields
@@ -371,30 +371,30 @@ def _checked(line: bytes) -> Json:
     raise WardenFailed(f"{WardenFailed.message}: {fields['message'][:200]!a}")
 
 
-def _ended(data: bytes, stdout: bytes = b"", stderr: bytes = b"") -> ExecResult:
+def _parse_exec_result(data: bytes, stdout: bytes = b"", stderr: bytes = b"") -> ExecResult:
     with _reply_errors():
         end = json.loads(data)
         return ExecResult(stdout, stderr, int(end["code"]), bool(end["timedOut"]), bool(end["truncated"]))
 
 
-def _entry(item: Any) -> FolderEntry:
+def _parse_entry(item: Any) -> FolderEntry:
     name, kind, size, mode, modified = item
     if kind not in {"file", "folder", "link", "other"} or not name or "/" in name or "\0" in name:
         raise WardenFailed
-    return FolderEntry(name, kind, int(size), int(mode), _time(modified))
+    return FolderEntry(name, kind, int(size), int(mode), _parse_time(modified))
 
 
-def _process(view: Any) -> ProcessStatus:
+def _parse_process(view: Any) -> ProcessStatus:
     if view["state"] not in {"running", "backoff", "exited"}:
         raise WardenFailed
     pid, code = (None if view[key] is None else int(view[key]) for key in ("pid", "exitCode"))
-    return ProcessStatus(view["state"], pid, code, _time(view["startedAt"]), int(view["restarts"]))
+    return ProcessStatus(view["state"], pid, code, _parse_time(view["startedAt"]), int(view["restarts"]))
 
 
-def _line(item: Any) -> LogLine:
+def _parse_line(item: Any) -> LogLine:
     moment, source, text = item
-    return LogLine(_time(moment), str(source), str(text))
+    return LogLine(_parse_time(moment), str(source), str(text))
 
 
-def _time(seconds: Any) -> datetime:
+def _parse_time(seconds: Any) -> datetime:
     return datetime.fromtimestamp(float(seconds), UTC)

@@ -1,4 +1,4 @@
-"""The client against a warden that an agent took over. What a good one does: `tests/conformance/test_containers.py`."""
+"""The client against a hostile warden; `tests/conformance/test_containers.py` tests it with the real one."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ OK = b'{"ok": true}\n'
 END = b'{"ok": true}'
 EXECUTED = b'{"ok": true, "code": 0, "timedOut": false, "truncated": false}'
 BOMB = b"[" * 100_000
-Says = Callable[[bytes], WardenClient]
+ScriptedWarden = Callable[[bytes], WardenClient]
 Call = Callable[[WardenClient], Awaitable[object]]
 
 
@@ -34,12 +34,12 @@ def items(*values: object) -> bytes:
 
 
 @pytest.fixture
-async def says(tmp_path: Path) -> AsyncIterator[Says]:
-    """A warden that answers every request with these bytes and then keeps silent, or leaves."""
+async def scripted(tmp_path: Path) -> AsyncIterator[ScriptedWarden]:
+    """Return a client of a warden that answers every request with the given bytes."""
     answer = b""
     leave = asyncio.Event()
 
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             await reader.readline()
             writer.write(answer)
@@ -53,12 +53,12 @@ async def says(tmp_path: Path) -> AsyncIterator[Says]:
         answer = data
         return WardenClient(partial(unix_socket.connect_unix, tmp_path / "s"))
 
-    async with await asyncio.start_server(attend, sock=unix_socket.listen_unix(tmp_path / "s")):
+    async with await asyncio.start_server(handle, sock=unix_socket.listen_unix(tmp_path / "s")):
         leave.set()
         yield script
 
 
-async def drained(pieces: Any) -> list[Any]:
+async def collect(pieces: Any) -> list[Any]:
     async with aclosing(pieces):
         return [piece async for piece in pieces]
 
@@ -67,7 +67,7 @@ CALLS: dict[str, Call] = {
     "ping": lambda warden: warden.ping(),
     "exec": lambda warden: warden.exec(["true"]),
     "exec with input": lambda warden: warden.exec(["true"], stdin=b"x" * 1_000_000),
-    "exec_stream": lambda warden: drained(warden.exec_stream(["true"])),
+    "exec_stream": lambda warden: collect(warden.exec_stream(["true"])),
     "dial": lambda warden: warden.dial(80),
     "read": lambda warden: warden.read("x", limit=1000),
     "write": lambda warden: warden.write("x", b"x" * 1_000_000),
@@ -76,7 +76,7 @@ CALLS: dict[str, Call] = {
     "stop": lambda warden: warden.stop("x"),
     "processes": lambda warden: warden.processes(),
     "logs": lambda warden: warden.logs(),
-    "follow": lambda warden: drained(warden.follow()),
+    "follow": lambda warden: collect(warden.follow()),
 }
 
 
@@ -90,16 +90,16 @@ CALLS: dict[str, Call] = {
      b'{"ok": false, "error": "x", "message": ""}\n', b"HTTP/1.1 200 OK\r\n\r\n"],
     ids=range(16),
 )  # fmt: skip
-async def test_an_answer_that_makes_no_sense(says: Says, call: Call, answer: bytes) -> None:
+async def test_malformed_replies(scripted: ScriptedWarden, call: Call, answer: bytes) -> None:
     async with asyncio.timeout(5):
         with pytest.raises((WardenFailed, ContainerNotRunning)):
-            await call(says(answer))
+            await call(scripted(answer))
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_a_warden_that_leaves_without_a_word_is_gone(says: Says, call: Call) -> None:
+async def test_a_closed_connection_means_no_container(scripted: ScriptedWarden, call: Call) -> None:
     with pytest.raises(ContainerNotRunning):
-        await call(says(b""))
+        await call(scripted(b""))
 
 
 @pytest.mark.parametrize("name", ["exec", "exec_stream", "read", "write", "list", "logs", "follow"])
@@ -111,10 +111,10 @@ async def test_a_warden_that_leaves_without_a_word_is_gone(says: Says, call: Cal
      b"d" + struct.pack("!I", (1 << 20) + 1), b"\0" * 100],
     ids=range(14),
 )  # fmt: skip
-async def test_frames_that_make_no_sense(says: Says, name: str, frames: bytes) -> None:
+async def test_malformed_frames(scripted: ScriptedWarden, name: str, frames: bytes) -> None:
     async with asyncio.timeout(5):
         with pytest.raises(WardenFailed):
-            await CALLS[name](says(OK + frames))
+            await CALLS[name](scripted(OK + frames))
 
 
 @pytest.mark.parametrize(
@@ -122,37 +122,37 @@ async def test_frames_that_make_no_sense(says: Says, name: str, frames: bytes) -
     ['"pid": 1', '"pid": "x", "uptime": 1', '"pid": null, "uptime": 1', '"pid": 1, "uptime": []',
      '"pid": 1e999, "uptime": 1'],
 )  # fmt: skip
-async def test_a_pong_of_the_wrong_shape(says: Says, reply: str) -> None:
+async def test_malformed_ping_replies(scripted: ScriptedWarden, reply: str) -> None:
     with pytest.raises(WardenFailed):
-        await says(f'{{"ok": true, {reply}}}\n'.encode()).ping()
+        await scripted(f'{{"ok": true, {reply}}}\n'.encode()).ping()
 
 
 @pytest.mark.parametrize(
     "end", [b'{"ok": true}', b'{"ok": true, "code": "x", "timedOut": 0, "truncated": 0}', b"[true]"]
 )
-async def test_an_end_of_the_wrong_shape(says: Says, end: bytes) -> None:
+async def test_malformed_exec_results(scripted: ScriptedWarden, end: bytes) -> None:
     for name in ("exec", "exec_stream"):
         with pytest.raises(WardenFailed):
-            await CALLS[name](says(OK + frame(b"x", end)))
+            await CALLS[name](scripted(OK + frame(b"x", end)))
 
 
 @pytest.mark.parametrize(
     "entry",
-    [[], 7, None, {}, "abcde", ["a", "file", 1, 1], ["a", "door", 1, 1, 1], ["a/b", "file", 1, 1, 1],
+    [[], 7, None, {}, "abcde", ["a", "file", 1, 1], ["a", "gate", 1, 1, 1], ["a/b", "file", 1, 1, 1],
      ["", "file", 1, 1, 1], ["a\0", "file", 1, 1, 1], [7, "file", 1, 1, 1], ["a", "file", "x", 1, 1],
      ["a", "file", 1, 1, 1e300], ["a", "file", 1, 1, "now"], ["a", [], 1, 1, 1], ["a", "file", 1, None, 1]],
 )  # fmt: skip
-async def test_an_entry_of_the_wrong_shape(says: Says, entry: object) -> None:
+async def test_malformed_folder_entries(scripted: ScriptedWarden, entry: object) -> None:
     with pytest.raises(WardenFailed):
-        await says(items(["good", "file", 1, 1, 1], entry)).list()
+        await scripted(items(["good", "file", 1, 1, 1], entry)).list()
 
 
 @pytest.mark.parametrize("line", [[], 7, None, ["x", "y", "z"], [1e300, "a", "b"], [1, "a"], [1, "a", "b", "c"]])
-async def test_a_line_of_the_wrong_shape(says: Says, line: object) -> None:
+async def test_malformed_log_lines(scripted: ScriptedWarden, line: object) -> None:
     with pytest.raises(WardenFailed):
-        await says(items([1, "a", "b"], line)).logs()
+        await scripted(items([1, "a", "b"], line)).logs()
     with pytest.raises(WardenFailed):
-        await drained(says(items(line)).follow())
+        await collect(scripted(items(line)).follow())
 
 
 @pytest.mark.parametrize(
@@ -161,27 +161,27 @@ async def test_a_line_of_the_wrong_shape(says: Says, line: object) -> None:
      {"state": "running", "pid": "x", "exitCode": None, "startedAt": 1, "restarts": 0},
      {"state": "running", "pid": 1, "exitCode": None, "startedAt": 1e300, "restarts": 0}],
 )  # fmt: skip
-async def test_a_process_of_the_wrong_shape(says: Says, view: object) -> None:
+async def test_malformed_process_states(scripted: ScriptedWarden, view: object) -> None:
     with pytest.raises(WardenFailed):
-        await says(json.dumps({"ok": True, "processes": {"gateway": view}}).encode() + b"\n").processes()
+        await scripted(json.dumps({"ok": True, "processes": {"gateway": view}}).encode() + b"\n").processes()
     with pytest.raises(WardenFailed):
-        await says(json.dumps({"ok": True, "processes": view}).encode() + b"\n").processes()
+        await scripted(json.dumps({"ok": True, "processes": view}).encode() + b"\n").processes()
 
 
-async def test_more_than_was_asked_for_is_refused(says: Says) -> None:
+async def test_replies_over_the_limits_are_rejected(scripted: ScriptedWarden) -> None:
     with pytest.raises(WardenFailed):
-        await says(OK + frame(b"d", bytes(600)) * 2 + frame(b"x", END)).read("x", limit=1000)
+        await scripted(OK + frame(b"d", bytes(600)) * 2 + frame(b"x", END)).read("x", limit=1000)
     with pytest.raises(WardenFailed):
-        await says(items(*([["a", "file", 1, 1, 1]] * 10_001))).list()
+        await scripted(items(*([["a", "file", 1, 1, 1]] * 10_001))).list()
     with pytest.raises(WardenFailed):
-        await says(OK + frame(b"d", b"[" + b" " * 1_000_000 + b"]") * 40 + frame(b"x", END)).list()
+        await scripted(OK + frame(b"d", b"[" + b" " * 1_000_000 + b"]") * 40 + frame(b"x", END)).list()
     with pytest.raises(WardenFailed):
-        await says(OK + frame(b"d", b"[]") + frame(b"x", END)).write("x", b"")
+        await scripted(OK + frame(b"d", b"[]") + frame(b"x", END)).write("x", b"")
 
 
-async def test_output_over_the_limit_is_not_kept(says: Says) -> None:
+async def test_output_over_the_limit_is_not_kept(scripted: ScriptedWarden) -> None:
     output = frame(b"o", b"a" * 700) * 3 + frame(b"e", b"b" * 700) * 3 + frame(b"z", b"?") + frame(b"x", EXECUTED)
-    result = await says(OK + output).exec(["true"], output_limit=1000)
+    result = await scripted(OK + output).exec(["true"], output_limit=1000)
     assert (result.stdout, result.stderr) == (b"a" * 1000, b"b" * 1000)
 
 
@@ -200,18 +200,18 @@ async def test_output_over_the_limit_is_not_kept(says: Says) -> None:
         ("else", WardenFailed),
     ],
 )
-async def test_errors_have_their_problem(says: Says, code: str, problem: type[Problem]) -> None:
+async def test_error_codes_map_to_problems(scripted: ScriptedWarden, code: str, problem: type[Problem]) -> None:
     error = json.dumps({"ok": False, "error": code, "message": "no\r\n\x1b[31m" + "x" * 5000}).encode()
-    for warden in (says(error + b"\n"), says(OK + frame(b"x", error))):
+    for warden in (scripted(error + b"\n"), scripted(OK + frame(b"x", error))):
         with pytest.raises(problem) as raised:
             await warden.read("x", limit=1)
         assert raised.value.message.isprintable()
         assert len(raised.value.message) < 400
 
 
-async def test_what_a_good_warden_says_is_understood(says: Says) -> None:
-    assert await says(b'{"ok": true, "pid": 1, "uptime": 2.5}\n').ping() == client.WardenStatus(1, 2.5)
-    (entry,) = await says(items(["a\udcff", "link", 3, 0o777, 0])).list()
+async def test_valid_replies_are_parsed(scripted: ScriptedWarden) -> None:
+    assert await scripted(b'{"ok": true, "pid": 1, "uptime": 2.5}\n').ping() == client.WardenStatus(1, 2.5)
+    (entry,) = await scripted(items(["a\udcff", "link", 3, 0o777, 0])).list()
     assert (entry.name, entry.kind, entry.size, entry.mode, entry.modified_at.year) == (
         "a\udcff",
         "link",
@@ -219,22 +219,22 @@ async def test_what_a_good_warden_says_is_understood(says: Says) -> None:
         0o777,
         1970,
     )
-    (line,) = await says(items([0.5, "gateway", "text"])).logs()
+    (line,) = await scripted(items([0.5, "gateway", "text"])).logs()
     assert (line.time.microsecond, line.source, line.text) == (500_000, "gateway", "text")
-    pieces = await drained(says(OK + frame(b"e", b"x") + frame(b"x", EXECUTED)).exec_stream(["true"]))
+    pieces = await collect(scripted(OK + frame(b"e", b"x") + frame(b"x", EXECUTED)).exec_stream(["true"]))
     assert [(piece.stream, piece.data, piece.exit_code) for piece in pieces] == [
         ("stderr", b"x", None),
         ("exit", b"", 0),
     ]
 
 
-async def test_a_dialled_stream_starts_right_behind_the_reply(says: Says) -> None:
-    reader, writer = await says(OK + b"HTTP/1.1 200 OK\r\n").dial(80)
+async def test_a_dialled_stream_starts_directly_after_the_reply(scripted: ScriptedWarden) -> None:
+    reader, writer = await scripted(OK + b"HTTP/1.1 200 OK\r\n").dial(80)
     assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
     writer.close()
 
 
-async def test_a_box_that_is_gone_stays_gone() -> None:
+async def test_without_a_container_every_call_fails() -> None:
     async def connect() -> Any:
         raise ContainerNotRunning
 

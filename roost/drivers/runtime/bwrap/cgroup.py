@@ -1,8 +1,8 @@
-"""Limits of memory, processes and processor time by control groups, found for each controller by itself: a machine may
-have one in version 1, another in version 2, and a third not at all or not for us.
+"""Limits of memory, processes and processor time by control groups.
 
-Groups are made beneath the server's own, so that whatever limits the server limits its containers too. Refuses to
-guess: a controller counts as usable once a group with it was really made.
+Each controller is found separately: a machine may have one in version 1, another in version 2, and a third not at all
+or not writable for us. Groups are created below the server's own, so that limits of the server apply to its containers
+too. A controller is usable if creating a group with it succeeded.
 """
 
 import os
@@ -15,13 +15,13 @@ from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.contract import ContainerLimits
 
 CONTROLLERS = ("memory", "pids", "cpu")
-_PERIOD = 100_000  # microseconds, the kernel's own default
+_PERIOD = 100_000  # microseconds, the kernel's default
 _LEAF = "roost-server"
-_TRIAL = "roost-trial"
-_MOVES = 20
+_TEST_GROUP = "roost-trial"
+_MOVE_ATTEMPTS = 20
 
 _Values = Sequence[tuple[str, int | str]]
-_WRITES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
+_LIMIT_FILES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("memory", 1): lambda at: (
         ("memory.limit_in_bytes", at.memory_bytes),
         ("memory.memsw.limit_in_bytes", at.memory_bytes),
@@ -32,12 +32,12 @@ _WRITES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("cpu", 1): lambda at: (("cpu.cfs_period_us", _PERIOD), ("cpu.cfs_quota_us", int(at.cpus * _PERIOD))),
     ("cpu", 2): lambda at: (("cpu.max", f"{int(at.cpus * _PERIOD)} {_PERIOD}"),),
 }
-_WITHOUT_SWAP_ACCOUNTING = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  # kernels differ
+_SWAP_FILES = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  # missing in kernels without swap accounting
 
 
 @dataclass(frozen=True)
 class CgroupController:
-    """Where groups of one controller can be made: `base` is a folder of version 1 or 2."""
+    """A controller and the folder (`base`) of version 1 or 2 in which its groups are created."""
 
     name: str
     version: int
@@ -45,30 +45,30 @@ class CgroupController:
 
 
 class CgroupControllers:
-    """The controllers that this process may use; `refused` says why not, for each of the others."""
+    """Controllers that this process may use, and the reasons why the others are unavailable."""
 
-    def __init__(self, usable: Sequence[CgroupController], refused: Mapping[str, str]) -> None:
+    def __init__(self, usable: Sequence[CgroupController], unavailable: Mapping[str, str]) -> None:
         self.usable = usable
-        self.refused = refused
+        self.unavailable = unavailable
 
     def group_paths(self, name: str) -> list[Path]:
-        """The folders of a group of that name: one for each hierarchy."""
+        """Return the folders of a group, one for each hierarchy."""
         return list(dict.fromkeys(controller.base / name for controller in self.usable))
 
     def create(self, name: str, limits: ContainerLimits) -> list[Path]:
-        """A group with these limits in each hierarchy. Raises OSError."""
+        """Create a group with these limits in each hierarchy, and return its folders. Raises OSError."""
         groups = self.group_paths(name)
         for group in groups:
             group.mkdir(exist_ok=True)
         for controller in self.usable:
-            _limit(controller.base / name, controller, limits)
+            _write_limits(controller.base / name, controller, limits)
         return groups
 
     @contextmanager
     def spawn_inside(self, name: str) -> Generator[None]:
-        """What the calling thread starts meanwhile is born in the groups of version 1.
+        """Let the calling thread start processes inside the groups of version 1.
 
-        There a thread can move by itself, in no time; to move another process waits for all processors (6 to 12 ms).
+        Moving the own thread there takes no time; moving another process waits for all processors (6 to 12 ms).
         """
         bases = {controller.base for controller in self.usable if controller.version == 1}
         try:
@@ -79,45 +79,47 @@ class CgroupControllers:
             for base in bases:
                 (base / "tasks").write_text("0")
 
-    def enter(self, name: str, pids: Sequence[int]) -> None:
-        """Move processes into the group of version 2, which knows no other way. Blocking."""
+    def move_processes(self, name: str, pids: Sequence[int]) -> None:
+        """Move processes into the group of version 2, which has no groups of threads. Blocking."""
         for base in {controller.base for controller in self.usable if controller.version == 2}:
             for pid in pids:
                 (base / name / "cgroup.procs").write_text(str(pid))
 
 
-def claim(mounts: str | None = None, membership: str | None = None) -> CgroupControllers:
-    """Find the controllers and try each. May move the processes of our own version 2 group into a leaf of it, because
-    a group that has processes cannot hand its controllers down. Arguments are `/proc/self/{mountinfo,cgroup}`.
+def find_controllers(mounts: str | None = None, membership: str | None = None) -> CgroupControllers:
+    """Find the controllers and test each.
+
+    May move the processes of our own version 2 group into a child of it, because a group with processes cannot delegate
+    its controllers. The arguments replace `/proc/self/{mountinfo,cgroup}` in tests.
     """
-    found = locate(
+    found = locate_controllers(
         mounts if mounts is not None else Path("/proc/self/mountinfo").read_text(),
         membership if membership is not None else Path("/proc/self/cgroup").read_text(),
     )
     usable: list[CgroupController] = []
-    refused: dict[str, str] = {}
+    unavailable: dict[str, str] = {}
     for name in CONTROLLERS:
         controller = found.get(name)
         if controller is None:
-            refused[name] = "no control group with it is mounted here"
+            unavailable[name] = "no control group with this controller is mounted"
             continue
         try:
-            _try(controller)
+            _test_controller(controller)
             usable.append(controller)
         except OSError as error:
-            refused[name] = (
-                f"cgroup v{controller.version} {controller.base}: {error.strerror}; {advice.control_groups()}"
+            unavailable[name] = (
+                f"cgroup v{controller.version} {controller.base}: {error.strerror}; {advice.control_group_advice()}"
             )
-    return CgroupControllers(usable, refused)
+    return CgroupControllers(usable, unavailable)
 
 
-def locate(mounts: str, membership: str) -> dict[str, CgroupController]:
-    """Where this process is for each controller. What is bound to version 1 is not offered by version 2."""
+def locate_controllers(mounts: str, membership: str) -> dict[str, CgroupController]:
+    """Return the group of this process for each controller; no controller is in both versions."""
     own = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
     found: dict[str, CgroupController] = {}
-    for root, point, kind, options in _mounted(mounts):
+    for root, point, kind, options in _parse_mounts(mounts):
         if kind == "cgroup2" and "" in own:
-            base = _leafless(_host_path(point, root, own[""]))
+            base = _without_leaf(_host_path(point, root, own[""]))
             for name in _read_words(base / "cgroup.controllers"):
                 found[name] = CgroupController(name, 2, base)
         elif kind == "cgroup":
@@ -129,21 +131,21 @@ def locate(mounts: str, membership: str) -> dict[str, CgroupController]:
     return {name: found[name] for name in CONTROLLERS if name in found}
 
 
-def remove(groups: Iterable[Path]) -> bool:
-    """Whether all of them are gone; one whose last process is not reaped yet stays."""
-    left = False
+def remove_groups(groups: Iterable[Path]) -> bool:
+    """Remove groups and return whether all are gone; one stays until its last process is reaped."""
+    all_gone = True
     for group in groups:
         try:
             group.rmdir()
         except FileNotFoundError:
             continue
         except OSError:
-            left = True
-    return not left
+            all_gone = False
+    return all_gone
 
 
-def oom_kills(groups: Iterable[Path]) -> int:
-    """How many processes of a container the kernel killed because it had used up its memory."""
+def count_oom_kills(groups: Iterable[Path]) -> int:
+    """Return how many processes of a container the kernel killed for lack of memory."""
     for group in groups:
         for name in ("memory.events", "memory.oom_control"):
             words = _read_words(group / name)
@@ -152,26 +154,26 @@ def oom_kills(groups: Iterable[Path]) -> int:
     return 0
 
 
-def _try(controller: CgroupController) -> None:
+def _test_controller(controller: CgroupController) -> None:
     if controller.version == 2:
-        _hand_down(controller)
-    trial = controller.base / f"{_TRIAL}-{os.getpid()}"
-    trial.mkdir(exist_ok=True)
+        _delegate(controller)
+    group = controller.base / f"{_TEST_GROUP}-{os.getpid()}"
+    group.mkdir(exist_ok=True)
     try:
-        _limit(trial, controller, ContainerLimits())
+        _write_limits(group, controller, ContainerLimits())
     finally:
-        trial.rmdir()
+        group.rmdir()
 
 
-def _hand_down(controller: CgroupController) -> None:
-    """Let the groups beneath `base` have the controller."""
+def _delegate(controller: CgroupController) -> None:
+    """Enable the controller for the groups below `base`."""
     switch = controller.base / "cgroup.subtree_control"
     if controller.name in _read_words(switch):
         return
-    if (controller.base / "cgroup.type").exists():  # the root of all groups has none, and may have processes
+    if (controller.base / "cgroup.type").exists():  # the root group has no type and may have processes
         leaf = controller.base / _LEAF
         leaf.mkdir(exist_ok=True)
-        for _ in range(_MOVES):  # a process may fork while it moves
+        for _ in range(_MOVE_ATTEMPTS):  # a process may fork while it moves
             pids = _read_words(controller.base / "cgroup.procs")
             if not pids:
                 break
@@ -181,14 +183,14 @@ def _hand_down(controller: CgroupController) -> None:
     switch.write_text(f"+{controller.name}")
 
 
-def _limit(group: Path, controller: CgroupController, limits: ContainerLimits) -> None:
-    for name, value in _WRITES[controller.name, controller.version](limits):
-        if name not in _WITHOUT_SWAP_ACCOUNTING or (group / name).exists():
+def _write_limits(group: Path, controller: CgroupController, limits: ContainerLimits) -> None:
+    for name, value in _LIMIT_FILES[controller.name, controller.version](limits):
+        if name not in _SWAP_FILES or (group / name).exists():
             (group / name).write_text(str(value))
 
 
-def _mounted(mounts: str) -> Iterable[tuple[str, str, str, str]]:
-    """Root, mount point, type and options of each control group mount (proc_pid_mountinfo(5))."""
+def _parse_mounts(mounts: str) -> Iterable[tuple[str, str, str, str]]:
+    """Yield root, mount point, type and options of each control group mount (proc_pid_mountinfo(5))."""
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
         kind, _, options = right.split(" ", 2)
@@ -198,12 +200,12 @@ def _mounted(mounts: str) -> Iterable[tuple[str, str, str, str]]:
 
 
 def _host_path(point: str, root: str, path: str) -> Path:
-    """The folder of a group; in a container the mount shows only what lies beneath its own root."""
+    """Return the folder of a group; in a container the mount shows only groups below its root."""
     inside = path.removeprefix(root) if root != "/" else path
     return Path(point, inside.lstrip("/"))
 
 
-def _leafless(base: Path) -> Path:
+def _without_leaf(base: Path) -> Path:
     return base.parent if base.name == _LEAF else base
 
 

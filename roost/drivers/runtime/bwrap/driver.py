@@ -1,8 +1,8 @@
 """The bwrap runtime: containers as plain processes of this machine, without a daemon.
 
 A container is two processes, bwrap's monitor and the warden. They outlive the server, and `run/<id>/container.json`
-lets the next server find them. A record counts only with the process's start time and boot id. A process with our
-mark but without a record was cut off in its start, and is ended.
+lets the next server find them. A record is valid only with the process's start time and boot id. A process with our
+mark but without a record belongs to an interrupted start, and is killed.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from roost.core import log, unix_socket
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
-from roost.drivers.runtime.bwrap.probe import examine
+from roost.drivers.runtime.bwrap.probe import probe_runtime
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, no_engine_folders
 from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
@@ -32,7 +32,7 @@ from roost.drivers.runtime.contract import (
 )
 
 _START_SECONDS = 10.0
-_CONNECT_SECONDS = 5.0  # an overloaded machine is slow; a warden that is gone refuses at once
+_CONNECT_SECONDS = 5.0  # for overloaded machines; without a warden the connection is refused at once
 _END_SECONDS = 10.0
 _MONITOR_SECONDS = 2.0
 _GROUPS_SECONDS = 2.0
@@ -65,14 +65,14 @@ class BwrapRuntime(Runtime):
         self._starting: set[str] = set()
 
     async def probe(self) -> Capabilities:
-        return await examine(self, self._starter)
+        return await probe_runtime(self, self._starter)
 
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._lock(spec.agent_id):
-            present = self._record(spec.agent_id)
-            if present and present.alive():
-                return present.container()
-            await self._clear(spec.agent_id)
+            present = self._load_record(spec.agent_id)
+            if present and present.is_alive():
+                return present.to_container()
+            await self._remove_remains(spec.agent_id)
             self._starting.add(spec.agent_id)
             try:
                 return await self._start(spec)
@@ -93,24 +93,22 @@ class BwrapRuntime(Runtime):
 
     async def list(self) -> Sequence[Container]:
         marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
-        # In this order: what starts meanwhile is either still starting here, or on record below.
+        # In this order, so that a container that starts meanwhile is in `_starting` or has a record.
         starting = set(self._starting)
-        found = [one for agent_id in self._paths.known() if (one := self._record(agent_id))]
-        recorded = {process for one in found for process in one.processes()}
-        cut_off = [(agent, one) for agent, one in marked if agent not in starting and one not in recorded]
-        if cut_off:
-            _log.warning(
-                "container.ended", reason="it is not on record", agents=sorted({agent for agent, _ in cut_off})
-            )
-            await _end([one for _, one in cut_off])
-        launch.reap()
-        return [one.container() for one in found if one.alive()]
+        records = [found for agent_id in self._paths.list_agents() if (found := self._load_record(agent_id))]
+        recorded = {process for found in records for process in found.processes()}
+        orphans = [(agent, process) for agent, process in marked if agent not in starting and process not in recorded]
+        if orphans:
+            _log.warning("container.ended", reason="no record", agents=sorted({agent for agent, _ in orphans}))
+            await _kill_all([process for _, process in orphans])
+        launch.reap_monitors()
+        return [found.to_container() for found in records if found.is_alive()]
 
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await unix_socket.connect_unix(self._paths.socket(agent_id))
-        except OSError:  # a time-out is one
+        except OSError:  # includes TimeoutError
             raise ContainerNotRunning from None
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
@@ -127,9 +125,9 @@ class BwrapRuntime(Runtime):
     async def _start(self, spec: ContainerSpec) -> Container:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                return (await self._starter.start(spec)).container()
+                return (await self._starter.start(spec)).to_container()
         except BaseException as error:
-            await asyncio.shield(self._clear(spec.agent_id))
+            await asyncio.shield(self._remove_remains(spec.agent_id))
             if isinstance(error, TimeoutError):
                 raise RuntimeFailed(f"The container did not answer within {_START_SECONDS:.0f} s") from None
             if isinstance(error, OSError):
@@ -137,52 +135,52 @@ class BwrapRuntime(Runtime):
             raise
 
     async def _stop(self, agent_id: str, grace: float) -> None:
-        present = self._record(agent_id)
-        if present and present.alive():
+        present = self._load_record(agent_id)
+        if present and present.is_alive():
             if grace > 0:
                 present.warden.kill(signal.SIGTERM)
-            if not await present.warden.gone(grace):
+            if not await present.warden.wait_until_gone(grace):
                 present.warden.kill()
-            # The kernel ends all others in the container before it lets its pid 1 go.
-            if not await present.warden.gone(_END_SECONDS):
-                raise RuntimeFailed("The container does not end; a process in it may hang in the kernel")
-            await present.monitor.gone(_MONITOR_SECONDS)
-        await self._clear(agent_id)
+            # The kernel ends all other processes of the container before its pid 1.
+            if not await present.warden.wait_until_gone(_END_SECONDS):
+                raise RuntimeFailed("The container does not end; a process may hang in the kernel")
+            await present.monitor.wait_until_gone(_MONITOR_SECONDS)
+        await self._remove_remains(agent_id)
 
-    async def _clear(self, agent_id: str) -> None:
-        """End and remove the remains of a container, but not the agent's folders or relay sockets."""
-        if not self._paths.socket(agent_id).exists():  # no bwrap was started since the last time
-            await _drop(self._starter.groups(agent_id))
+    async def _remove_remains(self, agent_id: str) -> None:
+        """Kill the processes of a container, and remove its groups, record and socket."""
+        if not self._paths.socket(agent_id).exists():  # no bwrap was started since the last removal
+            await _remove_groups(self._starter.control_groups(agent_id))
             return
-        present = self._record(agent_id)
+        present = self._load_record(agent_id)
         marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
-        left = {process for agent, process in marked if agent == agent_id}
-        await _end(left.union(present.processes() if present else ()))
-        launch.reap()
-        groups = {*(present.groups if present else ()), *self._starter.groups(agent_id)}
-        if killed := cgroup.oom_kills(groups):
+        remains = {process for agent, process in marked if agent == agent_id}
+        await _kill_all(remains.union(present.processes() if present else ()))
+        launch.reap_monitors()
+        groups = {*(present.groups if present else ()), *self._starter.control_groups(agent_id)}
+        if killed := cgroup.count_oom_kills(groups):
             _log.warning("container.memory_exhausted", agent=agent_id, processes_killed=killed)
-        await _drop(groups)
+        await _remove_groups(groups)
         self._paths.record(agent_id).unlink(missing_ok=True)
         self._paths.socket(agent_id).unlink(missing_ok=True)
 
-    def _record(self, agent_id: str) -> ContainerRecord | None:
-        return record.load(self._paths.record(agent_id))
+    def _load_record(self, agent_id: str) -> ContainerRecord | None:
+        return record.load_record(self._paths.record(agent_id))
 
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
 
-async def _end(processes: Collection[record.HostProcess]) -> None:
+async def _kill_all(processes: Collection[record.HostProcess]) -> None:
     for process in processes:
         process.kill()
     for process in processes:
-        if not await process.gone(_END_SECONDS):
+        if not await process.wait_until_gone(_END_SECONDS):
             _log.warning("process.kill_failed", pid=process.pid)
 
 
-async def _drop(groups: Collection[Path]) -> None:
-    with suppress(TimeoutError):  # an empty group that stays costs little and is taken again
+async def _remove_groups(groups: Collection[Path]) -> None:
+    with suppress(TimeoutError):  # a group that stays costs little and is reused
         async with asyncio.timeout(_GROUPS_SECONDS):
-            while not cgroup.remove(groups):  # noqa: ASYNC110 - the kernel tells nobody when a group is empty
+            while not cgroup.remove_groups(groups):  # noqa: ASYNC110 - the kernel has no event for it
                 await asyncio.sleep(_PAUSE_SECONDS)

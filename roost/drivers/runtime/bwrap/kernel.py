@@ -1,8 +1,7 @@
-"""The few system calls that Python 3.11 has no name for, or only in `socket`, which takes 10 ms to load. A program
-too, because a process with threads may not enter a user namespace: `python3 -S -E -I kernel.py PID` prepares the
-network namespace of that process.
+"""System calls that Python 3.11 does not offer, or only in `socket`, which takes 10 ms to import.
 
-Standard library only. Refuses nothing itself: every call raises OSError as the kernel says it.
+`python3 -S -E -I kernel.py PID` prepares the network namespace of that process, because a process with threads may not
+enter a user namespace. Standard library only. Every call raises OSError.
 """
 
 import ctypes
@@ -18,19 +17,19 @@ _GET_USERNS = 0xB701
 _LOWEST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 SYNTHETIC_BLOCK = (28, 77)
-"""The /16 out of which the warden takes addresses for names. `docs/guides/egress.md` says why it is a public one."""
+"""The /16 of the addresses that the warden gives to names; `docs/guides/egress.md` explains why it is public."""
 
 # rtnetlink(7)
 _AF_INET, _AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC = 2, 16, 0x80003
-_NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, _ANSWER = 24, 0x405, 2
+_NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, _ACKNOWLEDGEMENT = 24, 0x405, 2
 _TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
 _DESTINATION, _INTERFACE = 1, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def leave_mounts() -> None:
-    """Give the calling thread mounts of its own, that still follow the host's. Needs CAP_SYS_ADMIN."""
+def unshare_mounts() -> None:
+    """Enter a new mount namespace that still follows changes of the host. Needs CAP_SYS_ADMIN."""
     _check(_libc.unshare(_NEWNS))
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _SLAVE), None))
 
@@ -39,17 +38,18 @@ def mount_tmpfs(target: Path) -> None:
     _check(_libc.mount(b"roost", os.fsencode(target), b"tmpfs", ctypes.c_ulong(0), b"mode=0755,size=1m"))
 
 
-def bind(source: Path, target: Path) -> None:
+def bind_mount(source: Path, target: Path) -> None:
     _check(_libc.mount(os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(_BIND | _REC), None))
 
 
-def detach(target: Path) -> None:
+def detach_mount(target: Path) -> None:
     _check(_libc.umount2(os.fsencode(target), _DETACH))
 
 
 def prepare_network(pid: int) -> None:
-    """Let every user bind every port in the network namespace of `pid`, and let its loopback have the whole block of
-    synthetic addresses; the calling thread stays there. The ports are open even when the block cannot be had.
+    """Allow all ports to all users in the network namespace of `pid`, and add the synthetic block to its loopback.
+
+    The calling thread stays in the namespace. The ports are allowed even if adding the block fails.
     """
     _enter_network(pid)
     try:
@@ -59,7 +59,7 @@ def prepare_network(pid: int) -> None:
 
 
 def _enter_network(pid: int) -> None:
-    """Without root the way leads through the user namespace that owns it: only for a process of one thread."""
+    """Enter the network namespace; without root, its user namespace first, which requires a single-threaded process."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         if os.geteuid() != 0:
@@ -70,19 +70,19 @@ def _enter_network(pid: int) -> None:
 
 
 def _add_to_loopback(prefix: bytes) -> None:
-    """What `ip route add local PREFIX dev lo` does: each address that starts so is one of this machine."""
-    ways = (_TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL)
-    route = struct.pack("=8BI", _AF_INET, len(prefix) * 8, 0, 0, *ways, 0)
+    """Make all addresses with the prefix local, as `ip route add local PREFIX dev lo` does."""
+    attributes = (_TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL)
+    route = struct.pack("=8BI", _AF_INET, len(prefix) * 8, 0, 0, *attributes, 0)
     route += struct.pack("=HH4s", 8, _DESTINATION, prefix)
     route += struct.pack("=HHI", 8, _INTERFACE, _libc.if_nametoindex(b"lo"))
-    head = struct.pack("=IHHII", 16 + len(route), _NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, 1, 0)
+    header = struct.pack("=IHHII", 16 + len(route), _NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, 1, 0)
     netlink = _check(_libc.socket(_AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC, 0))
     try:
-        os.write(netlink, head + route)
+        os.write(netlink, header + route)
         kind, error = struct.unpack_from("=4xH10xi", os.read(netlink, 4096))
     finally:
         os.close(netlink)
-    if kind != _ANSWER or error:
+    if kind != _ACKNOWLEDGEMENT or error:
         raise OSError(-error, os.strerror(-error))
 
 

@@ -1,4 +1,4 @@
-"""Plan of a container: the arguments of bwrap and the files of its `/etc`, as plain data. Starts nothing."""
+"""Plan of a container as plain data: the arguments of bwrap and the files of `/etc`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ HOST_ETC = (
     *("os-release", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "protocols"),
     *("services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone"),
 )
-"""Parts of the host's `/etc` that containers see if they exist: trust, the linker, the time; no key or account."""
+"""Parts of the host's `/etc` that containers see if they exist: certificates, linker, time; no keys or accounts."""
 
 _ENV: Mapping[str, str] = {
     "HOME": HOME,
@@ -54,12 +54,12 @@ class HostLayout:
     home: Path
     sockets: Path
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    system: Sequence[str] = ()
+    system_mounts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class InheritedDescriptors:
-    """Numbers of the inherited descriptors; `files` by path in the container."""
+    """Inherited file descriptors; `files` by path in the container."""
 
     listener: int
     info: int
@@ -68,18 +68,18 @@ class InheritedDescriptors:
     files: Mapping[str, int]
 
 
-def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
+def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
     return [
         str(layout.bwrap),
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
-        *layout.system,
+        *layout.system_mounts,
         *_etc(),
         *_own_folders(spec),
         *_shared(layout),
         *_files(fds.files),
-        # Both are tmpfs of half the memory unless nobody can write to them.
+        # Both are writable tmpfs of half the memory unless they are remounted.
         "--remount-ro", "/dev", "--remount-ro", "/",
         "--chdir", WORKSPACE, "--clearenv",
         "--seccomp", str(fds.seccomp), "--info-fd", str(fds.info), "--block-fd", str(fds.block),
@@ -88,33 +88,33 @@ def arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors
     ]  # fmt: skip
 
 
-def system(root: Path = Path("/")) -> list[str]:
-    """`/usr` and the folders beside it, which are links into it nowadays."""
-    found = ["--ro-bind", str(root / "usr"), "/usr"]
+def system_folders(root: Path = Path("/")) -> list[str]:
+    """Return the mounts of `/usr`, and of `/bin` and `/lib*`, which usually are links into it."""
+    arguments = ["--ro-bind", str(root / "usr"), "/usr"]
     for name in ("bin", "sbin", "lib", "lib64", "lib32"):
-        place = root / name
-        if place.is_symlink():
-            found += ["--symlink", str(place.readlink()), f"/{name}"]
-        elif place.is_dir():
-            found += ["--ro-bind", str(place), f"/{name}"]
-    return found
+        folder = root / name
+        if folder.is_symlink():
+            arguments += ["--symlink", str(folder.readlink()), f"/{name}"]
+        elif folder.is_dir():
+            arguments += ["--ro-bind", str(folder), f"/{name}"]
+    return arguments
 
 
-def owner(config: str) -> tuple[str, str] | None:
-    """Return the mark and the agent id of a warden's configuration, None for anything else."""
+def parse_agent_id(config: str, mark: str) -> str | None:
+    """Return the agent id of a warden's configuration with this mark, None for anything else."""
     try:
-        found = json.loads(config)
-        mark, agent = found.get("mark") or found["box"], found["agent"]  # `box` under wardens of earlier versions
+        fields = json.loads(config)
+        agent_id = fields["agent"] if mark in fields.values() else None  # earlier versions had another key for the mark
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return (mark, agent) if isinstance(mark, str) and isinstance(agent, str) else None
+    return agent_id if isinstance(agent_id, str) else None
 
 
 def _etc() -> list[str]:
-    made = [part for place in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", place)]
+    arguments = [part for path in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", path)]
     for name in HOST_ETC:
-        made += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return made
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return arguments
 
 
 def _files(fds: Mapping[str, int]) -> list[str]:
@@ -127,16 +127,16 @@ def _own_folders(spec: ContainerSpec) -> list[str]:
         "--proc", "/proc", "--dev", "/dev",
         "--perms", "1777", "--size", str(limit), "--tmpfs", "/tmp",  # noqa: S108 - the container's own
         "--perms", "1777", "--size", str(limit), "--tmpfs", "/dev/shm",  # noqa: S108 - as above
-        *(part for place in ("/var", "/run", "/home", "/engine") for part in ("--perms", "0755", "--dir", place)),
+        *(part for path in ("/var", "/run", "/home", "/engine") for part in ("--perms", "0755", "--dir", path)),
         "--symlink", "../tmp", "/var/tmp",  # noqa: S108 - as above
     ]  # fmt: skip
 
 
 def _shared(layout: HostLayout) -> list[str]:
-    made = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
+    arguments = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
     for target, folder in {SOCKETS: layout.sockets, WARDEN: layout.warden, **layout.folders}.items():
-        made += ["--ro-bind", str(folder), target]
-    return made
+        arguments += ["--ro-bind", str(folder), target]
+    return arguments
 
 
 def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[str, Any]:

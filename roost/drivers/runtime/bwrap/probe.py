@@ -1,5 +1,6 @@
-"""What bwrap enforces on this machine, found by asking inside a real container that is removed at once; and what to do
-where none can be started. Believes no version and no setting: a machine counts as able once it was.
+"""Probe of this machine: reports which restrictions are enforced in a real container, or why none can be started.
+
+It relies on no kernel version or setting, only on the result of each test.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any
 from roost.core import ids
 from roost.core.problem import Problem
 from roost.drivers.runtime.bwrap import advice, kernel
-from roost.drivers.runtime.bwrap.start import ContainerStarter, controllers
+from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers
 from roost.drivers.runtime.contract import (
     Capabilities,
     ContainerLimits,
@@ -24,15 +25,16 @@ from roost.drivers.runtime.contract import (
 )
 from roost.drivers.runtime.warden_client import WardenClient
 
-_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
+_NOT_JOINED = "the container did not join its group"
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt")
 
-# Runs in the container. TIOCSTI on what is no terminal is ENOTTY, unless the filter of system calls says EPERM first.
-_QUESTIONS = """
+# Runs in the container. TIOCSTI without a terminal is ENOTTY, unless the seccomp filter returns EPERM first.
+_PROBE_PROGRAM = """
 import errno, fcntl, json, os, resource, socket
-def number(act, *arguments):
+def call_errno(call, *arguments):
     try:
-        act(*arguments)
+        call(*arguments)
     except OSError as error:
         return error.errno
     return 0
@@ -40,35 +42,35 @@ status = {line.split(":")[0]: line.split()[-1] for line in open("/proc/self/stat
 print(json.dumps({
     "capabilities": int(status["CapEff"], 16) | int(status["CapPrm"], 16) | int(status["CapBnd"], 16),
     "no_new_privileges": status["NoNewPrivs"] == "1",
-    "filtered": status["Seccomp"] == "2" and number(fcntl.ioctl, 0, 0x5412, b"x") == errno.EPERM,
+    "filtered": status["Seccomp"] == "2" and call_errno(fcntl.ioctl, 0, 0x5412, b"x") == errno.EPERM,
     "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in %r},
     "interfaces": [name for _, name in socket.if_nameindex()],
-    "low_port": number(socket.socket().bind, ("127.0.0.1", 81)),
-    "stand_in": number(socket.socket().bind, (%r, 0)),
+    "low_port": call_errno(socket.socket().bind, ("127.0.0.1", 81)),
+    "synthetic_address": call_errno(socket.socket().bind, (%r, 0)),
     "files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
     "file": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
     "processes": resource.getrlimit(resource.RLIMIT_NPROC)[1],
 }))
-""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - braces are the program's own
+""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - the program contains braces
 
 
-async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
-    """Never raises, and takes at most 10 s and the removal of the container."""
+async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
+    """Test a real container, within 10 s plus its removal. Never raises."""
     agent_id = f"probe-{ids.new_host_label(10)}"
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
-            argv = [str(starter.tools().python), "-I", "-c", _QUESTIONS]
-            answer = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_SECONDS)
-            if answer.exit_code != 0:
+            argv = [str(starter.prepare_tools().python), "-I", "-c", _PROBE_PROGRAM]
+            result = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_TIMEOUT_SECONDS)
+            if result.exit_code != 0:
                 raise RuntimeFailed(
-                    f"Python does not run in a container: {answer.stderr.decode(errors='replace')[-300:]}"
+                    f"Python does not run in a container: {result.stderr.decode(errors='replace')[-300:]}"
                 )
-            facts = json.loads(answer.stdout)
-            joined = all(str(container.pid) in _members(group) for group in starter.groups(agent_id))
-            return Capabilities(usable=True, enforcement=[*_walls(facts), *_limits(facts, joined), *_identity()])
+            facts = json.loads(result.stdout)
+            joined = all(str(container.pid) in _members(group) for group in starter.control_groups(agent_id))
+            return Capabilities(usable=True, enforcement=[*_isolation(facts), *_limits(facts, joined), *_users()])
     except TimeoutError:
-        return _unusable(f"No container was ready within {_SECONDS:.0f} s", starter)
+        return _unusable(f"No container was ready within {_TIMEOUT_SECONDS:.0f} s", starter)
     except (Problem, OSError, ValueError, KeyError) as error:
         return _unusable(str(error), starter)
     finally:
@@ -76,71 +78,65 @@ async def examine(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
             await runtime.delete(agent_id)
 
 
-def _walls(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
-    outside = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES}
-    shared = [name for name in _NAMESPACES if facts["namespaces"][name] == outside[name]]
-    powers, alone = facts["capabilities"], facts["interfaces"] == ["lo"]
-    locked = powers == 0 and facts["no_new_privileges"]
+def _isolation(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
+    host = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES}
+    shared = [name for name in _NAMESPACES if facts["namespaces"][name] == host[name]]
+    capabilities, interfaces = facts["capabilities"], facts["interfaces"]
+    unprivileged = capabilities == 0 and facts["no_new_privileges"]
     return [
-        Enforcement(
-            "namespaces", not shared, f"shared with the host: {', '.join(shared)}" if shared else "all its own"
+        _enforcement(
+            "namespaces", not shared, "not shared with the host", f"shared with the host: {', '.join(shared)}"
         ),
-        Enforcement("network", alone, "only its own loopback" if alone else f"it sees {facts['interfaces']}"),
-        Enforcement("capabilities", locked, "none, and no way to gain any" if locked else f"it has {powers:x}"),
-        Enforcement("seccomp", facts["filtered"], "refused calls were tried" if facts["filtered"] else "no filter"),
-        Enforcement("egress-by-name", facts["low_port"] == facts["stand_in"] == 0, _by_name(facts)),
+        _enforcement("network", interfaces == ["lo"], "only its own loopback", f"it sees {interfaces}"),
+        _enforcement("capabilities", unprivileged, "none, and no way to gain any", f"it has {capabilities:x}"),
+        _enforcement("seccomp", facts["filtered"], "denied calls were tested", "no filter"),
+        Enforcement("egress-by-name", facts["low_port"] == facts["synthetic_address"] == 0, _egress_reason(facts)),
     ]
 
 
-def _by_name(facts: Mapping[str, Any]) -> str:
+def _egress_reason(facts: Mapping[str, Any]) -> str:
     if facts["low_port"]:
         reason = os.strerror(facts["low_port"])
-        return (
-            f"low ports are closed in the container ({reason}): only programs that honour the proxy variables get out"
-        )
-    if facts["stand_in"]:
-        return "names get loopback addresses: programs that refuse those get out by the proxy variables only"
-    return "programs that know no proxy are led through it too"
+        return f"low ports are closed in the container ({reason}): egress only for programs with proxy support"
+    if facts["synthetic_address"]:
+        return "names get loopback addresses: programs that reject those have egress only by the proxy variables"
+    return "programs without proxy support go through the proxy too"
 
 
 def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
-    wanted, groups = ContainerLimits(), controllers()
-    how = {one.name: f"cgroup v{one.version} at {one.base}" for one in groups.usable} if joined else {}
-    found = [
-        Enforcement(
-            name, name in how, how.get(name) or groups.refused.get(name) or "the container did not join its group"
-        )
-        for name in ("memory", "cpu")
-    ]
-    counted = facts["processes"] == wanted.pids
-    found += [
-        Enforcement("pids", "pids" in how or counted, how.get("pids") or ("RLIMIT_NPROC" if counted else "no limit")),
-        Enforcement("file-size", facts["file"] == wanted.file_bytes, "RLIMIT_FSIZE"),
-        Enforcement("open-files", facts["files"] <= wanted.open_files, "RLIMIT_NOFILE"),
-        Enforcement("tmp-size", True, "sized tmpfs"),
-        Enforcement(
-            "disk-quota", False, "workspace and home lie on the host's file system; only single files are limited"
+    limits, groups = ContainerLimits(), get_controllers()
+    usable = groups.usable if joined else ()
+    cgroups = {found.name: f"cgroup v{found.version} at {found.base}" for found in usable}
+    counted = "pids" in cgroups or facts["processes"] == limits.pids
+    return [
+        *(
+            _enforcement(name, name in cgroups, cgroups.get(name, ""), groups.unavailable.get(name) or _NOT_JOINED)
+            for name in ("memory", "cpu")
         ),
+        _enforcement("pids", counted, cgroups.get("pids", "RLIMIT_NPROC"), "no limit"),
+        Enforcement("file-size", facts["file"] == limits.file_bytes, "RLIMIT_FSIZE"),
+        Enforcement("open-files", facts["files"] <= limits.open_files, "RLIMIT_NOFILE"),
+        Enforcement("tmp-size", True, "sized tmpfs"),
+        Enforcement("disk-quota", False, "only the size of each file is limited in workspace and home"),
     ]
-    return found
 
 
-def _identity() -> Sequence[Enforcement]:
+def _users() -> Sequence[Enforcement]:
     root = os.geteuid() == 0
     return [
-        Enforcement(
-            "own-uid", root, "one host user for each agent" if root else "only root can give agents users of their own"
-        ),
-        Enforcement(
-            "rootless",
-            not root,
-            "the server runs as root" if root else "neither server nor containers have root's rights",
-        ),
+        _enforcement("own-uid", root, "one host user for each agent", "only root can give each agent its own user"),
+        _enforcement("rootless", not root, "neither server nor containers are root", "the server runs as root"),
     ]
+
+
+def _enforcement(name: str, enforced: bool, reason: str, otherwise: str) -> Enforcement:
+    return Enforcement(name, enforced, reason if enforced else otherwise)
 
 
 def _unusable(reason: str, starter: ContainerStarter) -> Capabilities:
-    return Capabilities(usable=False, error="\n".join(filter(None, [reason, advice.machine(starter.tools_folder)])))
+    return Capabilities(
+        usable=False, error="\n".join(filter(None, [reason, advice.machine_advice(starter.tools_folder)]))
+    )
 
 
 def _members(group: Path) -> Sequence[str]:

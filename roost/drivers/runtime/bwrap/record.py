@@ -1,6 +1,6 @@
-"""Records of running containers, and whether they still run.
+"""Records of containers and their processes.
 
-A pid counts only with its start time and boot id, so that a pid which the kernel reused is never taken for a container.
+A pid is valid only with its start time and boot id, so that a reused pid is never taken for a container.
 """
 
 import asyncio
@@ -18,45 +18,45 @@ from roost.drivers.runtime.contract import Container
 
 _PROC = Path("/proc")
 _EXITING = 0x4  # PF_EXITING, linux/sched.h
-_COMMAND_BYTES = 256 * 1024  # ours are shorter; an agent's may be megabytes
+_COMMAND_BYTES = 256 * 1024  # longer than ours; an agent's may be megabytes
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """`born` is in ticks since the boot, from `/proc/<pid>/stat`."""
+    """Process of this machine; `born` is its start in ticks since the boot, from `/proc/<pid>/stat`."""
 
     pid: int
     born: int
 
     @classmethod
     def find(cls, pid: int) -> "HostProcess | None":
-        """The process of that pid unless it has ended; a zombie has."""
-        fields = _stat(pid)
+        """Return the process of a pid, None if it has ended or is a zombie."""
+        fields = read_stat(pid)
         return None if fields[0] in {b"Z", b"X"} else cls(pid, int(fields[19]))
 
-    def alive(self) -> bool:
-        """Not when it has begun to end: from then on it serves nobody, though it may take a moment more to be gone."""
-        fields = _stat(self.pid)
+    def is_alive(self) -> bool:
+        """Return whether the process runs; one that has begun to exit serves no requests any more."""
+        fields = read_stat(self.pid)
         return fields[0] not in {b"Z", b"X"} and int(fields[19]) == self.born and not int(fields[6]) & _EXITING
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Another user's process stays: it is none of ours, whatever it says."""
-        with suppress(ProcessLookupError, PermissionError), _handle(self) as fd:
-            if self.alive():  # asked after the handle was taken: it cannot be another's any more
+        """Send a signal; ignore processes that are gone or belong to another user."""
+        with suppress(ProcessLookupError, PermissionError), _open_pidfd(self) as fd:
+            if self.is_alive():  # checked with an open pidfd, so that the pid cannot be reused
                 signal.pidfd_send_signal(fd, number)
 
-    async def gone(self, seconds: float) -> bool:
-        """Wait for its end, at most so long."""
+    async def wait_until_gone(self, seconds: float) -> bool:
+        """Wait for the end at most `seconds`, and return whether it came."""
         try:
-            with _handle(self) as fd:
-                return HostProcess.find(self.pid) != self or await _readable(fd, seconds)
+            with _open_pidfd(self) as fd:
+                return HostProcess.find(self.pid) != self or await _wait_readable(fd, seconds)
         except ProcessLookupError:
             return True
 
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """One container. `groups` are its control groups."""
+    """Record of a container; `groups` are its control groups."""
 
     agent_id: str
     boot: str
@@ -65,15 +65,15 @@ class ContainerRecord:
     started_at: datetime
     groups: tuple[Path, ...] = ()
 
-    def alive(self) -> bool:
-        """The container lives as long as its pid 1; the monitor only waits for it."""
-        return self.boot == boot() and self.warden.alive()
+    def is_alive(self) -> bool:
+        """Return whether the container's pid 1 runs; the monitor only waits for it."""
+        return self.boot == boot_id() and self.warden.is_alive()
 
     def processes(self) -> tuple[HostProcess, ...]:
-        """Those that may still be there."""
-        return (self.warden, self.monitor) if self.boot == boot() else ()
+        """Return the processes, none after a reboot."""
+        return (self.warden, self.monitor) if self.boot == boot_id() else ()
 
-    def container(self) -> Container:
+    def to_container(self) -> Container:
         return Container(self.agent_id, self.warden.pid, self.started_at)
 
     def save(self, path: Path) -> None:
@@ -86,8 +86,8 @@ class ContainerRecord:
         draft.rename(path)
 
 
-def load(path: Path) -> ContainerRecord | None:
-    """None when there is none, or none that is whole."""
+def load_record(path: Path) -> ContainerRecord | None:
+    """Return the record, None if it is missing or incomplete."""
     try:
         values = json.loads(path.read_text())
         return ContainerRecord(
@@ -102,46 +102,46 @@ def load(path: Path) -> ContainerRecord | None:
         return None
 
 
-def boot() -> str:
+def boot_id() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 def find_marked(mark: str) -> list[tuple[str, HostProcess]]:
-    """Return (agent, process) of each process whose command line is of a monitor or warden of this data folder.
+    """Return (agent id, process) of each monitor or warden whose command line has the mark of this data folder.
 
-    An agent can imitate it as pid 1 of a namespace of its own: use this only to find processes to end.
+    An agent can imitate it as pid 1 of a namespace of its own, so use this only to find processes to kill.
     """
     found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
     for entry in os.scandir(_PROC):
-        command = _command(entry.name) if entry.name.isdecimal() else b""
+        command = _read_command(entry.name) if entry.name.isdecimal() else b""
         if wanted in command:
-            owner = plan.owner(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"))
+            agent_id = plan.parse_agent_id(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"), mark)
             process = HostProcess.find(int(entry.name))
-            if process and owner and owner[0] == mark and not _runs_under_a_warden(entry.name):
-                found.append((owner[1], process))
+            if process and agent_id is not None and not _is_inside_container(entry.name):
+                found.append((agent_id, process))
     return found
 
 
-def _stat(pid: int) -> list[bytes]:
-    """The fields of proc_pid_stat(5) from the state on."""
+def read_stat(pid: int) -> list[bytes]:
+    """Return the fields of proc_pid_stat(5) from the state on, only `X` (dead) if the process is gone."""
     try:
         return (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return [b"X"]
 
 
-def _runs_under_a_warden(pid: str) -> bool:
-    """Return whether it is a program in a container, which has its warden's command line between fork and exec."""
+def _is_inside_container(pid: str) -> bool:
+    """Return whether the process is a child of a warden, which has its command line between fork and exec."""
     try:
         status = (_PROC / pid / "status").read_bytes()
     except OSError:
-        return True  # it is gone
-    numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), list[bytes]())
-    return len(numbers) > 1 and numbers[-1] != b"1"
+        return True  # the process is gone
+    pids = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), list[bytes]())
+    return len(pids) > 1 and pids[-1] != b"1"
 
 
-def _command(pid: str) -> bytes:
+def _read_command(pid: str) -> bytes:
     try:
         with (_PROC / pid / "cmdline").open("rb") as file:
             return file.read(_COMMAND_BYTES)
@@ -150,8 +150,8 @@ def _command(pid: str) -> bytes:
 
 
 @contextmanager
-def _handle(process: HostProcess) -> Generator[int]:
-    """A pidfd. Raises ProcessLookupError."""
+def _open_pidfd(process: HostProcess) -> Generator[int]:
+    """Open a pidfd. Raises ProcessLookupError."""
     fd = os.pidfd_open(process.pid)
     try:
         yield fd
@@ -159,7 +159,7 @@ def _handle(process: HostProcess) -> Generator[int]:
         os.close(fd)
 
 
-async def _readable(fd: int, seconds: float) -> bool:
+async def _wait_readable(fd: int, seconds: float) -> bool:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     loop.add_reader(fd, lambda: ended.done() or ended.set_result(None))

@@ -1,7 +1,7 @@
-"""Removal of a tree that an agent made: of any depth, with folders of any mode, and without following a link.
+"""Removal of an agent's files: trees of any depth, with folders of any mode, without following links.
 
-Recursion would end at a depth that an agent chooses. So each folder is moved up beside the top first, and no path
-ever has more than two parts. Nothing else may write to the tree meanwhile; its container is gone by then.
+An agent could create a tree too deep for recursion. So each folder is first moved up to the top folder, and no path has
+more than two parts. Nothing else may write to the tree meanwhile; the container is gone by then.
 """
 
 import os
@@ -13,7 +13,7 @@ from roost.core import ids
 
 
 def remove_tree(path: Path) -> None:
-    """Idempotent. Raises OSError."""
+    """Remove a file or folder, idempotently. Raises OSError."""
     try:
         top = _open(str(path), None)
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(top: int, name: str, prefix: str, moved: int) -> int:
-    """Remove one entry of the top; folders in it take its place."""
+    """Remove one entry of the top folder; its folders are moved to the top. Return the number of moves so far."""
     try:
         folder = _open(name, top)
     except NotADirectoryError:
@@ -44,7 +44,7 @@ def _empty(top: int, name: str, prefix: str, moved: int) -> int:
             try:
                 os.unlink(child, dir_fd=folder)
             except (IsADirectoryError, PermissionError):
-                os.close(_open(child, folder))  # to move a folder takes the right to write in it
+                os.close(_open(child, folder))  # moving a folder requires write permission on it, which this grants
                 moved += 1
                 os.rename(child, f"{prefix}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
     finally:
@@ -54,14 +54,14 @@ def _empty(top: int, name: str, prefix: str, moved: int) -> int:
 
 
 def _open(name: str, parent: int | None) -> int:
-    """The folder, opened without following a link, with all rights of its owner. Raises NotADirectoryError."""
+    """Open a folder without following a link, and give its owner all rights. Raises NotADirectoryError."""
     handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if not stat.S_ISDIR(os.fstat(handle).st_mode):
             raise NotADirectoryError(name)
-        itself = f"/proc/self/fd/{handle}"
-        with suppress(PermissionError):  # another's, which only root can remove anyway
-            Path(itself).chmod(stat.S_IRWXU)
-        return os.open(itself, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = f"/proc/self/fd/{handle}"
+        with suppress(PermissionError):  # owned by another user, so only root can remove it anyway
+            Path(path).chmod(stat.S_IRWXU)
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     finally:
         os.close(handle)

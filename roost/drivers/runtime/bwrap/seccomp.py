@@ -1,9 +1,8 @@
-"""The system calls that no container may make, as a seccomp filter in the kernel's BPF (seccomp(2), linux/filter.h).
+"""Seccomp filter of containers, compiled to the kernel's BPF (seccomp(2), linux/filter.h).
 
-A deny-list on top of "no capabilities, no new namespaces": what is refused here is what the kernel would offer to an
-ordinary user and an agent never needs. Sockets go by an allow-list, for a network namespace does not fence every
-family: `AF_VSOCK` reaches the hypervisor, where the control channels of clouds live. `io_uring` would go round that
-rule.
+A deny-list on top of "no capabilities, no new namespaces": system calls that the kernel offers to an ordinary user and
+an agent never needs. Sockets have an allow-list, because a network namespace does not confine every family: `AF_VSOCK`
+reaches the hypervisor and the control channels of clouds. `io_uring` would bypass that rule.
 """
 
 import errno
@@ -18,15 +17,15 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-_NEW_TIME = 0x80  # CLONE_NEWTIME, of unshare alone: clone has its exit signal there
+_NEW_TIME = 0x80  # CLONE_NEWTIME, for unshare only: clone has its exit signal in these bits
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
-_NETLINK = 16  # the protocol NETLINK_ROUTE (0) alone: getifaddrs asks it
-_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into a terminal as somebody else
+_NETLINK = 16  # only with the protocol NETLINK_ROUTE (0), which getifaddrs uses
+_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they insert input into another user's terminal
 
 
 @dataclass(frozen=True)
 class SeccompArchitecture:
-    """One architecture: its audit number, the number its second ABI starts at, and what its calls are called."""
+    """An architecture: audit number, first call number of its second ABI, and call numbers by name."""
 
     audit: int
     second_abi: int | None
@@ -58,70 +57,72 @@ _AARCH64 = {
     "vhangup": 58,
 }  # fmt: skip
 
-# Calls whose arguments decide.
-_X86_64_ARGUED = {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "socketpair": 53, "unshare": 272}
-_AARCH64_ARGUED = {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "socketpair": 199, "unshare": 97}
+# Calls with rules for their arguments.
+_X86_64_WITH_RULES = {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "socketpair": 53, "unshare": 272}
+_AARCH64_WITH_RULES = {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "socketpair": 199, "unshare": 97}
 
-MACHINES: Mapping[str, SeccompArchitecture] = {
-    "x86_64": SeccompArchitecture(0xC000003E, 0x40000000, _COMMON | _X86_64 | _X86_64_ARGUED),  # x32 starts there
-    "aarch64": SeccompArchitecture(0xC00000B7, None, _COMMON | _AARCH64 | _AARCH64_ARGUED),
+ARCHITECTURES: Mapping[str, SeccompArchitecture] = {
+    "x86_64": SeccompArchitecture(0xC000003E, 0x40000000, _COMMON | _X86_64 | _X86_64_WITH_RULES),  # x32 starts there
+    "aarch64": SeccompArchitecture(0xC00000B7, None, _COMMON | _AARCH64 | _AARCH64_WITH_RULES),
 }
 
 
-def program(machine: str) -> bytes:
-    """The filter for a machine as `platform.machine()` calls it. Raises KeyError for one that has no table here."""
-    found = MACHINES[machine]
+def compile_filter(machine: str) -> bytes:
+    """Return the filter for a `platform.machine()`. Raises KeyError for an unsupported one."""
+    architecture = ARCHITECTURES[machine]
     code: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_EQUAL, 1, 0, found.audit),
-        _answer(_KILL),  # a 32-bit program: other numbers mean other calls there
+        (_EQUAL, 1, 0, architecture.audit),
+        _return_action(_KILL),  # a 32-bit program, whose call numbers differ
         (_LOAD, 0, 0, _NUMBER),
     ]
-    if found.second_abi is not None:
-        code += [(_GREATER_EQUAL, 0, 1, found.second_abi), _refuse(errno.ENOSYS)]
-    rules = _argued()
-    for name, number in sorted(found.calls.items()):
-        body = rules.get(name, [_refuse(errno.EPERM)])
+    if architecture.second_abi is not None:
+        code += [(_GREATER_EQUAL, 0, 1, architecture.second_abi), _deny(errno.ENOSYS)]
+    rules = _argument_rules()
+    for name, number in sorted(architecture.calls.items()):
+        body = rules.get(name, [_deny(errno.EPERM)])
         code += [(_EQUAL, 0, len(body), number), *body]
-    code.append(_answer(_ALLOW))
+    code.append(_return_action(_ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _argued() -> Mapping[str, Sequence[_Instruction]]:
-    """What decides about a call by its arguments; each ends with an answer."""
+def _argument_rules() -> Mapping[str, Sequence[_Instruction]]:
+    """Return the rules for arguments by call; each ends with a return action."""
     return {
-        "clone": _without_bits(_NEW_NAMESPACES),
-        "clone3": [_refuse(errno.ENOSYS)],  # its flags are in memory, out of reach: the C library falls back to clone
-        "unshare": _without_bits(_NEW_NAMESPACES | _NEW_TIME),
-        "ioctl": [_argument(1), *_when(_TERMINAL_INPUT, _refuse(errno.EPERM)), _answer(_ALLOW)],
+        "clone": _deny_bits(_NEW_NAMESPACES),
+        "clone3": [
+            _deny(errno.ENOSYS)
+        ],  # its flags are in memory, which a filter cannot read; the C library falls back to clone
+        "unshare": _deny_bits(_NEW_NAMESPACES | _NEW_TIME),
+        "ioctl": [_load_argument(1), *_if_equal(_TERMINAL_INPUT, _deny(errno.EPERM)), _return_action(_ALLOW)],
         "socket": [
-            _argument(0),
-            *_when(_FAMILIES, _answer(_ALLOW)),
+            _load_argument(0),
+            *_if_equal(_FAMILIES, _return_action(_ALLOW)),
             (_EQUAL, 0, 3, _NETLINK),
-            _argument(2),
-            *_when((0,), _answer(_ALLOW)),
-            _refuse(errno.EAFNOSUPPORT),
+            _load_argument(2),
+            *_if_equal((0,), _return_action(_ALLOW)),
+            _deny(errno.EAFNOSUPPORT),
         ],
-        "socketpair": [_argument(0), *_when((1,), _answer(_ALLOW)), _refuse(errno.EAFNOSUPPORT)],
+        "socketpair": [_load_argument(0), *_if_equal((1,), _return_action(_ALLOW)), _deny(errno.EAFNOSUPPORT)],
     }
 
 
-def _without_bits(bits: int) -> list[_Instruction]:
-    return [_argument(0), (_ANY_BIT, 0, 1, bits), _refuse(errno.EPERM), _answer(_ALLOW)]
+def _deny_bits(bits: int) -> list[_Instruction]:
+    return [_load_argument(0), (_ANY_BIT, 0, 1, bits), _deny(errno.EPERM), _return_action(_ALLOW)]
 
 
-def _when(values: Sequence[int], answer: _Instruction) -> list[_Instruction]:
-    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), answer)]
+def _if_equal(values: Sequence[int], action: _Instruction) -> list[_Instruction]:
+    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), action)]
 
 
-def _argument(index: int) -> _Instruction:
-    """Its lower half: the kernel takes 32 bits of each of these (both machines are little-endian)."""
+def _load_argument(index: int) -> _Instruction:
+    """Load the lower half: the kernel uses 32 bits of these arguments (both architectures are little-endian)."""
     return _LOAD, 0, 0, _ARGUMENTS + 8 * index
 
 
-def _refuse(number: int) -> _Instruction:
-    return _answer(_ERRNO | number)
+def _deny(number: int) -> _Instruction:
+    return _return_action(_ERRNO | number)
 
 
-def _answer(value: int) -> _Instruction:
+def _return_action(value: int) -> _Instruction:
     return _RETURN, 0, 0, value

@@ -1,7 +1,7 @@
-"""Start of a container: folders, copies, bwrap, limits, record, network, and the warden's first answer.
+"""Start of a container: folders, tools, bwrap, limits, record, network, and the warden's first reply.
 
-The container is on record and in its control groups before anything in it runs. A failed start is cleaned up by the
-caller.
+The container has a record and is in its control groups before anything in it runs. The caller cleans up after a failed
+start.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ from roost.core import clock, log
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.bind_stage import BindStage
-from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot
+from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, EngineVersion, RuntimeFailed, Stream
 from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
 
 EngineFolders = Callable[[EngineVersion], Mapping[str, Path]]
-"""Finds the folders of an installed engine by their path in the container. Raises Problem."""
+"""Returns the folders of an installed engine by their path in the container. Raises Problem."""
 
 _log = log.get_logger("bwrap")
 
-controllers = cache(cgroup.claim)
-"""The control groups that this process may make, found once."""
+get_controllers = cache(cgroup.find_controllers)
+"""Return the controllers that this process may use, found once."""
 
 
 def no_engine_folders(engine: EngineVersion) -> Mapping[str, Path]:
-    raise RuntimeFailed(f"This runtime knows no engines, so it cannot find {engine.id} {engine.version}")
+    raise RuntimeFailed(f"This runtime has no engines, so it cannot find {engine.id} {engine.version}")
 
 
 class ContainerStarter:
-    """Starts the containers of one data folder, one at a time up to the moment when bwrap runs."""
+    """Starts the containers of one data folder, launching one bwrap at a time."""
 
     def __init__(
         self,
@@ -55,84 +55,86 @@ class ContainerStarter:
         self._system_python = system_python
         self.tools_folder = paths.tools
         self._stage = BindStage()
-        self._thread = ThreadPoolExecutor(1, "bwrap")  # bind_stage.py says why it is always the same
+        self._thread = ThreadPoolExecutor(1, "bwrap")  # always the same thread, because of bind_stage.py
 
-    def tools(self) -> tools.ContainerTools:
-        return tools.prepare(self.tools_folder, self._bwrap, self._system_python)
+    def prepare_tools(self) -> tools.ContainerTools:
+        return tools.prepare_tools(self.tools_folder, self._bwrap, self._system_python)
 
-    def groups(self, agent_id: str) -> list[Path]:
-        """The control groups that a container of that agent has or would have."""
-        return controllers().group_paths(self._group(agent_id))
+    def control_groups(self, agent_id: str) -> list[Path]:
+        """Return the control groups of the agent's container, existing or not."""
+        return get_controllers().group_paths(self._group_name(agent_id))
 
     async def start(self, spec: ContainerSpec) -> ContainerRecord:
-        """Raises OSError, TimeoutError and RuntimeFailed, with the container half made."""
+        """Start a container. Raises OSError, TimeoutError and RuntimeFailed, and leaves its remains to the caller."""
         uid = await asyncio.to_thread(self._paths.prepare, spec.agent_id)
-        launched = await self._launched(spec, uid)
+        launched = await self._launch_in_thread(spec, uid)
         try:
-            warden, monitor = HostProcess.find(await launched.child()), HostProcess.find(launched.monitor)
+            warden, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
             if warden is None or monitor is None:
                 raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
-            await asyncio.to_thread(controllers().enter, self._group(spec.agent_id), (monitor.pid, warden.pid))
-            if uid is None:
-                launch.limit(warden.pid, spec.limits)
-            made = ContainerRecord(
-                spec.agent_id, boot(), warden, monitor, clock.utc_now(), tuple(self.groups(spec.agent_id))
+            await asyncio.to_thread(
+                get_controllers().move_processes, self._group_name(spec.agent_id), (monitor.pid, warden.pid)
             )
-            made.save(self._paths.record(spec.agent_id))
+            if uid is None:
+                launch.set_limits(warden.pid, spec.limits)
+            record = ContainerRecord(
+                spec.agent_id, boot_id(), warden, monitor, clock.utc_now(), tuple(self.control_groups(spec.agent_id))
+            )
+            record.save(self._paths.record(spec.agent_id))
             async with _prepared_network(warden.pid if spec.egress else None):
                 launched.unblock()
-                await self._answer(spec.agent_id, launched)
+                await self._wait_for_warden(spec.agent_id, launched)
         finally:
             launched.close()
-        return made
+        return record
 
-    async def _launched(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
+    async def _launch_in_thread(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         launching = asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
         try:
             return await asyncio.shield(launching)
         except asyncio.CancelledError:
-            # The thread goes on: what it starts has to be there before anybody looks for what is left.
+            # The thread keeps running, so wait until its container exists and can be cleaned up.
             await asyncio.wait([launching])
             if not launching.exception():
                 launching.result().close()
             raise
 
     def _launch(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
-        found = self.tools()
-        reach = Path.resolve if uid is None else self._stage.reach
+        copies = self.prepare_tools()
+        accessible = Path.resolve if uid is None else self._stage.accessible_path
 
-        def ours(path: Path) -> Path:
-            inside = path.relative_to(self._paths.folder)
-            return reach(self._paths.folder / inside.parts[0]) / Path(*inside.parts[1:])
+        def accessible_data(path: Path) -> Path:
+            first, *rest = path.relative_to(self._paths.folder).parts
+            return accessible(self._paths.folder / first).joinpath(*rest)
 
         folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
-        if found.prefix:
-            folders[str(found.prefix)] = found.prefix
+        if copies.prefix:
+            folders[str(copies.prefix)] = copies.prefix
         layout = plan.HostLayout(
-            bwrap=ours(found.bwrap),
-            warden=ours(found.warden),
-            python=found.python,
-            workspace=ours(self._paths.workspace(spec.agent_id)),
-            home=ours(self._paths.home(spec.agent_id)),
-            sockets=ours(self._paths.relays(spec.agent_id)),
-            folders={target: reach(folder) for target, folder in folders.items()},
-            system=plan.system(),
+            bwrap=accessible_data(copies.bwrap),
+            warden=accessible_data(copies.warden),
+            python=copies.python,
+            workspace=accessible_data(self._paths.workspace(spec.agent_id)),
+            home=accessible_data(self._paths.home(spec.agent_id)),
+            sockets=accessible_data(self._paths.relays(spec.agent_id)),
+            folders={target: accessible(folder) for target, folder in folders.items()},
+            system_mounts=plan.system_folders(),
         )
-        command = partial(plan.arguments, spec, layout, mark=self._paths.mark)
-        group = self._group(spec.agent_id)
-        controllers().create(group, spec.limits)
-        with controllers().spawn_inside(group):
-            return launch.launch(
-                command, {**plan.ETC, **spec.files}, self._paths.socket(spec.agent_id), uid, spec.limits
+        arguments = partial(plan.bwrap_arguments, spec, layout, mark=self._paths.mark)
+        group = self._group_name(spec.agent_id)
+        get_controllers().create(group, spec.limits)
+        with get_controllers().spawn_inside(group):
+            return launch.launch_bwrap(
+                arguments, {**plan.ETC, **spec.files}, self._paths.socket(spec.agent_id), uid, spec.limits
             )
 
-    async def _answer(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
+    async def _wait_for_warden(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:
             await WardenClient(partial(self._connect, agent_id)).ping()
         except ContainerNotRunning:
             raise RuntimeFailed(f"The container's warden ended: {launched.last_error_line()}") from None
 
-    def _group(self, agent_id: str) -> str:
+    def _group_name(self, agent_id: str) -> str:
         return f"roost-{self._paths.mark[:8]}-{agent_id}"
 
 

@@ -1,19 +1,19 @@
-"""A folder for containers, and the containers in it."""
+"""Fixtures that start real containers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.drivers.runtime.bwrap.containers import Inside, Start, containers
+from tests.drivers.runtime.bwrap.containers import RunningContainer, Start, containers
 
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with containers(tmp_path / "data") as found:
-        yield found
+    async with containers(tmp_path / "data") as start_container:
+        yield start_container
 
 
 @pytest.fixture
-async def container(start: Start) -> Inside:
+async def container(start: Start) -> RunningContainer:
     return await start()

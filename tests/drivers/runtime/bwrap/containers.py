@@ -1,4 +1,4 @@
-"""Real containers for the tests of their walls."""
+"""Real containers for tests."""
 
 import json
 import os
@@ -16,7 +16,7 @@ AS_ROOT = os.geteuid() == 0
 PYTHON = "/usr/bin/python3"
 
 
-class Inside:
+class RunningContainer:
     """One running container."""
 
     def __init__(self, runtime: BwrapRuntime, container: Container) -> None:
@@ -30,19 +30,19 @@ class Inside:
         return await self.warden.exec(argv, timeout=seconds)
 
     async def sh(self, script: str) -> str:
-        """Output of a script that has to succeed."""
+        """Return the output of a script that must succeed."""
         result = await self.run("sh", "-c", script)
         assert result.exit_code == 0, result
         return result.stdout.decode()
 
-    async def ask(self, program: str) -> Any:
-        """What a Python program says with `tell(value)`."""
+    async def run_python(self, program: str) -> Any:
+        """Return the value that a Python program passes to `tell(value)`."""
         preamble = "import json, os, socket, errno\ndef tell(value): print(json.dumps(value))\n"
         result = await self.run(PYTHON, "-I", "-c", preamble + program)
         assert result.exit_code == 0, result.stderr.decode()
         return json.loads(result.stdout)
 
-    async def answers(self) -> bool:
+    async def is_responsive(self) -> bool:
         return (await self.run("true")).exit_code == 0
 
 
@@ -51,16 +51,16 @@ Start = Callable[..., Any]
 
 @asynccontextmanager
 async def containers(folder: Path) -> AsyncIterator[Start]:
-    """Starts containers by `await start("id", **fields of ContainerSpec)` and deletes them all afterwards.
+    """Start containers by `await start("id", **fields of ContainerSpec)` and delete them all afterwards.
 
     The version of an engine is the folder of its software.
     """
     runtime = BwrapRuntime(folder, lambda engine: {f"/engine/{engine.id}": Path(engine.version)})
     started: list[str] = []
 
-    async def start(agent_id: str = "one", **fields: Any) -> Inside:
+    async def start(agent_id: str = "one", **fields: Any) -> RunningContainer:
         started.append(agent_id)
-        return Inside(runtime, await runtime.start(ContainerSpec(agent_id, **fields)))
+        return RunningContainer(runtime, await runtime.start(ContainerSpec(agent_id, **fields)))
 
     try:
         yield start

@@ -8,16 +8,16 @@ from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.contract import RuntimeFailed
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
-root = pytest.mark.skipif(not AS_ROOT, reason="only root can give agents users of their own")
+root = pytest.mark.skipif(not AS_ROOT, reason="only root can give each agent its own user")
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> AgentPaths:
+def paths(tmp_path: Path) -> AgentPaths:
     return AgentPaths(tmp_path / "data", tmp_path / "claims")
 
 
-def uid_of(places: AgentPaths, agent_id: str) -> int:
-    uid = places.prepare(agent_id)
+def uid_of(paths: AgentPaths, agent_id: str) -> int:
+    uid = paths.prepare(agent_id)
     assert uid is not None
     return uid
 
@@ -26,81 +26,81 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_folders_are_made_and_kept(places: AgentPaths) -> None:
-    places.prepare("one")
-    (places.workspace("one") / "file").write_text("kept")
-    places.home("one").chmod(0o750)
-    places.prepare("one")
-    assert (places.workspace("one") / "file").read_text() == "kept"
-    assert mode(places.home("one")) == 0o750
-    assert places.known() == ["one"]
+def test_folders_are_created_and_kept(paths: AgentPaths) -> None:
+    paths.prepare("one")
+    (paths.workspace("one") / "file").write_text("kept")
+    paths.home("one").chmod(0o750)
+    paths.prepare("one")
+    assert (paths.workspace("one") / "file").read_text() == "kept"
+    assert mode(paths.home("one")) == 0o750
+    assert paths.list_agents() == ["one"]
 
 
-def test_nobody_else_may_look_around(places: AgentPaths) -> None:
-    places.prepare("one")
-    assert mode(places.folder) == 0o700
-    for folder in (places.workspace("one").parent, places.run("one"), places.relays("one")):
+def test_other_users_cannot_list_the_folders(paths: AgentPaths) -> None:
+    paths.prepare("one")
+    assert mode(paths.folder) == 0o700
+    for folder in (paths.workspace("one").parent, paths.run("one"), paths.relays("one")):
         assert mode(folder) == 0o711
-    assert mode(places.workspace("one")) == mode(places.home("one")) == 0o700
+    assert mode(paths.workspace("one")) == mode(paths.home("one")) == 0o700
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/a", "a\0b", "-x", ".x", "x" * 65, "ä"])
-def test_names_that_are_none(places: AgentPaths, name: str) -> None:
+def test_invalid_names(paths: AgentPaths, name: str) -> None:
     with pytest.raises(RuntimeFailed):
-        places.prepare(name)
+        paths.prepare(name)
     with pytest.raises(RuntimeFailed):
-        places.relay("one", name)
+        paths.relay("one", name)
 
 
 def test_a_mark_belongs_to_a_folder(tmp_path: Path) -> None:
     assert AgentPaths(tmp_path / "a").mark == AgentPaths(tmp_path / "a").mark != AgentPaths(tmp_path / "b").mark
 
 
-def test_nothing_is_known_of_an_empty_folder(places: AgentPaths) -> None:
-    assert places.known() == []
-    places.remove("one")
+def test_an_empty_folder_has_no_agents(paths: AgentPaths) -> None:
+    assert paths.list_agents() == []
+    paths.remove("one")
 
 
-def test_removal_leaves_nothing(places: AgentPaths) -> None:
-    places.prepare("one")
-    places.prepare("two")
-    places.remove("one")
-    places.remove("one")
-    assert places.known() == ["two"]
-    assert [folder.name for folder in (places.folder / "agents").iterdir()] == ["two"]
+def test_remove_deletes_all_files(paths: AgentPaths) -> None:
+    paths.prepare("one")
+    paths.prepare("two")
+    paths.remove("one")
+    paths.remove("one")
+    assert paths.list_agents() == ["two"]
+    assert [folder.name for folder in (paths.folder / "agents").iterdir()] == ["two"]
 
 
-@pytest.mark.skipif(AS_ROOT, reason="root gives agents users of their own")
-def test_without_root_all_is_ours(places: AgentPaths) -> None:
-    assert places.prepare("one") is None
-    assert places.workspace("one").stat().st_uid == os.geteuid()
+@pytest.mark.skipif(AS_ROOT, reason="root gives each agent its own user")
+def test_without_root_folders_have_our_uid(paths: AgentPaths) -> None:
+    assert paths.prepare("one") is None
+    assert paths.workspace("one").stat().st_uid == os.geteuid()
 
 
 @root
-def test_each_agent_has_a_uid_that_stays(places: AgentPaths) -> None:
-    one, two = uid_of(places, "one"), uid_of(places, "two")
+def test_each_agent_has_a_uid_that_stays(paths: AgentPaths) -> None:
+    one, two = uid_of(paths, "one"), uid_of(paths, "two")
     assert one != two
-    assert uid_of(places, "one") == one
-    assert places.workspace("one").stat().st_uid == places.home("one").stat().st_uid == one
-    assert places.workspace("one").parent.stat().st_uid == os.geteuid()
+    assert uid_of(paths, "one") == one
+    assert paths.workspace("one").stat().st_uid == paths.home("one").stat().st_uid == one
+    assert paths.workspace("one").parent.stat().st_uid == os.geteuid()
 
 
 @root
-def test_two_servers_never_give_out_the_same(tmp_path: Path) -> None:
+def test_two_servers_never_use_the_same_uid(tmp_path: Path) -> None:
     here, there = (AgentPaths(tmp_path / name, tmp_path / "claims") for name in ("here", "there"))
     assert uid_of(here, "one") != uid_of(there, "one")
 
 
 @root
-def test_a_uid_comes_back_only_when_the_folders_are_gone(places: AgentPaths) -> None:
-    one = uid_of(places, "one")
-    assert uid_of(places, "two") != one
-    places.remove("one")
-    assert uid_of(places, "three") == one
+def test_a_uid_is_reused_only_after_its_folders_are_gone(paths: AgentPaths) -> None:
+    one = uid_of(paths, "one")
+    assert uid_of(paths, "two") != one
+    paths.remove("one")
+    assert uid_of(paths, "three") == one
 
 
 @root
-def test_a_claim_of_what_vanished_is_void(tmp_path: Path) -> None:
+def test_a_claim_of_a_missing_workspace_expires(tmp_path: Path) -> None:
     gone = AgentPaths(tmp_path / "gone", tmp_path / "claims")
     uid = uid_of(gone, "one")
     gone.folder.rename(tmp_path / "elsewhere")
@@ -108,8 +108,8 @@ def test_a_claim_of_what_vanished_is_void(tmp_path: Path) -> None:
 
 
 @root
-def test_a_copy_of_the_data_gets_uids_of_its_own(places: AgentPaths, tmp_path: Path) -> None:
-    uid = uid_of(places, "one")
+def test_a_copy_of_the_data_gets_uids_of_its_own(paths: AgentPaths, tmp_path: Path) -> None:
+    uid = uid_of(paths, "one")
     copy = AgentPaths(tmp_path / "copy", tmp_path / "claims")
     for path in (copy.workspace("one"), copy.home("one")):
         path.mkdir(parents=True)
@@ -123,10 +123,10 @@ def test_a_copy_of_the_data_gets_uids_of_its_own(places: AgentPaths, tmp_path: P
 
 
 @root
-def test_folders_of_an_ordinary_user_are_taken_over(places: AgentPaths) -> None:
-    places.prepare("one")
-    for folder in (places.home("one"), places.workspace("one")):
+def test_folders_of_an_ordinary_user_are_given_to_the_agent(paths: AgentPaths) -> None:
+    paths.prepare("one")
+    for folder in (paths.home("one"), paths.workspace("one")):
         os.chown(folder, 1234, 1234)
-    uid = uid_of(places, "one")
-    assert {places.home("one").stat().st_uid, places.workspace("one").stat().st_uid} == {uid}
+    uid = uid_of(paths, "one")
+    assert {paths.home("one").stat().st_uid, paths.workspace("one").stat().st_uid} == {uid}
     assert uid >= 60_600

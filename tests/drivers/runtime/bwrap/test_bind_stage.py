@@ -1,4 +1,4 @@
-"""The stage needs mounts, which belong to a thread: each of these runs in one of its own."""
+"""Bind mounts of a thread; each test runs in its own thread."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,18 +8,18 @@ from typing import TypeVar
 
 import pytest
 
-from roost.drivers.runtime.bwrap.bind_stage import BindStage, reachable
+from roost.drivers.runtime.bwrap.bind_stage import BindStage, is_reachable
 from roost.drivers.runtime.contract import RuntimeFailed
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
-root = pytest.mark.skipif(not AS_ROOT, reason="only root has mounts to give")
+root = pytest.mark.skipif(not AS_ROOT, reason="only root can mount")
 T = TypeVar("T")
 
 
 @pytest.fixture
-def apart() -> Iterator[Callable[[Callable[[], T]], T]]:
+def run_in_thread() -> Iterator[Callable[[Callable[[], T]], T]]:
     with ThreadPoolExecutor(1) as pool:
-        yield lambda act: pool.submit(act).result()
+        yield lambda call: pool.submit(call).result()
 
 
 @pytest.fixture
@@ -31,55 +31,55 @@ def closed(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_lies_open_is_itself(tmp_path: Path, closed: Path) -> None:
-    assert BindStage(tmp_path / "stage").reach(Path("/usr/bin")) == Path("/usr/bin")
+def test_a_reachable_path_is_not_mounted(tmp_path: Path, closed: Path) -> None:
+    assert BindStage(tmp_path / "stage").accessible_path(Path("/usr/bin")) == Path("/usr/bin")
     assert not (tmp_path / "stage").exists()
-    assert reachable(Path("/usr/bin"))
-    assert not reachable(closed)
+    assert is_reachable(Path("/usr/bin"))
+    assert not is_reachable(closed)
 
 
 @root
-def test_what_lies_closed_gets_another_name(tmp_path: Path, closed: Path, apart: Callable[..., str]) -> None:
+def test_a_closed_path_is_mounted_elsewhere(tmp_path: Path, closed: Path, run_in_thread: Callable[..., str]) -> None:
     stage = BindStage(tmp_path / "stage")
 
-    def reach() -> str:
-        place = stage.reach(closed)
-        assert place.parent == tmp_path / "stage"
-        assert stage.reach(closed) == place
+    def read_staged() -> str:
+        path = stage.accessible_path(closed)
+        assert path.parent == tmp_path / "stage"
+        assert stage.accessible_path(closed) == path
         assert (tmp_path / "stage").stat().st_mode & 0o001
-        return (place / "file").read_text()
+        return (path / "file").read_text()
 
-    assert apart(reach) == "content"
-    # Nobody else sees it.
+    assert run_in_thread(read_staged) == "content"
+    # Other threads do not see the mount.
     assert not list((tmp_path / "stage").iterdir())
     assert str(tmp_path / "stage") not in Path("/proc/self/mountinfo").read_text()
 
 
 @root
-def test_a_folder_that_was_made_anew_is_bound_anew(tmp_path: Path, closed: Path, apart: Callable[..., str]) -> None:
+def test_a_replaced_folder_is_mounted_again(tmp_path: Path, closed: Path, run_in_thread: Callable[..., str]) -> None:
     stage = BindStage(tmp_path / "stage")
-    apart(partial(stage.reach, closed))
+    run_in_thread(partial(stage.accessible_path, closed))
     closed.rename(tmp_path / "closed" / "former")
     closed.mkdir()
     (closed / "file").write_text("new")
 
     def read() -> str:
-        return (stage.reach(closed) / "file").read_text()
+        return (stage.accessible_path(closed) / "file").read_text()
 
-    assert apart(read) == "new"
+    assert run_in_thread(read) == "new"
 
 
 @root
-def test_a_file_can_be_staged(tmp_path: Path, closed: Path, apart: Callable[..., str]) -> None:
+def test_a_file_can_be_staged(tmp_path: Path, closed: Path, run_in_thread: Callable[..., str]) -> None:
     stage = BindStage(tmp_path / "stage")
 
     def read() -> str:
-        return stage.reach(closed / "file").read_text()
+        return stage.accessible_path(closed / "file").read_text()
 
-    assert apart(read) == "content"
+    assert run_in_thread(read) == "content"
 
 
-def test_where_it_cannot_be_done_the_reason_is_told(tmp_path: Path, closed: Path) -> None:
-    (tmp_path / "stage").write_text("in the way")
+def test_a_failed_mount_is_reported_with_a_remedy(tmp_path: Path, closed: Path) -> None:
+    (tmp_path / "stage").write_text("not a folder")
     with pytest.raises(RuntimeFailed, match=r"chmod o\+x"):
-        BindStage(tmp_path / "stage").reach(closed)
+        BindStage(tmp_path / "stage").accessible_path(closed)

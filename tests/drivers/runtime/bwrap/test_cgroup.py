@@ -1,4 +1,4 @@
-"""Where limits can be set, on machines of every kind, played by folders; `test_limits.py` has the real ones."""
+"""Control groups on all kinds of machines, simulated by folders; `test_limits.py` uses the real ones."""
 
 from pathlib import Path
 
@@ -24,10 +24,10 @@ def tree(top: Path, files: dict[str, str]) -> None:
         (top / name).write_text(content)
 
 
-def test_every_controller_by_itself(tmp_path: Path) -> None:
+def test_each_controller_is_located_separately(tmp_path: Path) -> None:
     tree(tmp_path, {"unified/deep/own/cgroup.controllers": "pids hugetlb\n"})
     own = "4:memory:/server\n3:cpu,cpuacct:/\n1:name=systemd:/x\n0::/deep/own\n"
-    assert cgroup.locate(HYBRID.format(top=tmp_path), own) == {
+    assert cgroup.locate_controllers(HYBRID.format(top=tmp_path), own) == {
         "memory": CgroupController("memory", 1, tmp_path / "memory/server"),
         "pids": CgroupController("pids", 2, tmp_path / "unified/deep/own"),
         "cpu": CgroupController("cpu", 1, tmp_path / "cpu,cpuacct"),
@@ -36,40 +36,40 @@ def test_every_controller_by_itself(tmp_path: Path) -> None:
 
 def test_in_a_container_the_mount_begins_at_its_own_group(tmp_path: Path) -> None:
     mounts = f"35 31 0:32 /docker/abc {tmp_path} rw - cgroup cgroup rw,memory\n"
-    found = cgroup.locate(mounts, "4:memory:/docker/abc/inner\n")
+    found = cgroup.locate_controllers(mounts, "4:memory:/docker/abc/inner\n")
     assert found == {"memory": CgroupController("memory", 1, tmp_path / "inner")}
 
 
 def test_a_server_that_moved_to_its_leaf_is_found_above_it(tmp_path: Path) -> None:
     tree(tmp_path, {"service/cgroup.controllers": "memory"})
-    found = cgroup.locate(UNIFIED.format(top=tmp_path), "0::/service/roost-server\n")
+    found = cgroup.locate_controllers(UNIFIED.format(top=tmp_path), "0::/service/roost-server\n")
     assert found == {"memory": CgroupController("memory", 2, tmp_path / "service")}
 
 
 def test_nothing_is_mounted() -> None:
-    groups = cgroup.claim("", "0::/\n")
+    groups = cgroup.find_controllers("", "0::/\n")
     assert not groups.usable
-    assert set(groups.refused) == {"memory", "pids", "cpu"}
+    assert set(groups.unavailable) == {"memory", "pids", "cpu"}
     assert groups.create("one", LIMITS) == []
 
 
-def test_a_controller_that_does_not_work_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_a_controller_that_does_not_work_is_reported_with_the_reason(tmp_path: Path) -> None:
     mounts = f"35 31 0:32 / {tmp_path} rw - cgroup cgroup rw,memory\n"
-    groups = cgroup.claim(mounts, "4:memory:/missing\n")
+    groups = cgroup.find_controllers(mounts, "4:memory:/missing\n")
     assert not groups.usable
-    assert "No such file" in groups.refused["memory"]
+    assert "No such file" in groups.unavailable["memory"]
 
 
 def test_limits_of_version_1(tmp_path: Path) -> None:
     groups = cgroup.CgroupControllers([CgroupController(name, 1, tmp_path / name) for name in cgroup.CONTROLLERS], {})
     for name in cgroup.CONTROLLERS:
         (tmp_path / name).mkdir()
-    made = groups.create("one", LIMITS)
-    assert made == groups.group_paths("one") == [tmp_path / name / "one" for name in cgroup.CONTROLLERS]
-    assert (made[0] / "memory.limit_in_bytes").read_text() == str(1 << 20)
-    assert not (made[0] / "memory.memsw.limit_in_bytes").exists()  # not on this kernel
-    assert (made[1] / "pids.max").read_text() == "7"
-    assert (made[2] / "cpu.cfs_quota_us").read_text() == "50000"
+    created = groups.create("one", LIMITS)
+    assert created == groups.group_paths("one") == [tmp_path / name / "one" for name in cgroup.CONTROLLERS]
+    assert (created[0] / "memory.limit_in_bytes").read_text() == str(1 << 20)
+    assert not (created[0] / "memory.memsw.limit_in_bytes").exists()  # not on this kernel
+    assert (created[1] / "pids.max").read_text() == "7"
+    assert (created[2] / "cpu.cfs_quota_us").read_text() == "50000"
 
 
 def test_limits_of_version_2_share_a_group(tmp_path: Path) -> None:
@@ -85,18 +85,18 @@ def test_in_version_2_processes_are_moved(tmp_path: Path) -> None:
     groups.create("one", LIMITS)
     with groups.spawn_inside("one"):
         assert not (tmp_path / "one/cgroup.procs").exists()
-    groups.enter("one", [41, 42])
+    groups.move_processes("one", [41, 42])
     assert (tmp_path / "one/cgroup.procs").read_text() == "42"  # the kernel takes one a write
 
 
-def test_in_version_1_processes_are_born_there(tmp_path: Path) -> None:
+def test_in_version_1_processes_start_in_the_group(tmp_path: Path) -> None:
     groups = cgroup.CgroupControllers([CgroupController("memory", 1, tmp_path)], {})
     groups.create("one", LIMITS)
     with groups.spawn_inside("one"):
         assert (tmp_path / "one/tasks").read_text() == "0"  # the thread itself
         assert not (tmp_path / "tasks").exists()
     assert (tmp_path / "tasks").read_text() == "0"  # and back
-    groups.enter("one", [41])
+    groups.move_processes("one", [41])
     assert not (tmp_path / "one/cgroup.procs").exists()
 
 
@@ -107,21 +107,21 @@ def test_in_version_1_processes_are_born_there(tmp_path: Path) -> None:
         ("memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 3\n"),
     ],
 )
-def test_how_many_were_killed_for_memory(tmp_path: Path, file: str, content: str) -> None:
-    assert cgroup.oom_kills([tmp_path]) == 0
+def test_oom_kills_are_counted(tmp_path: Path, file: str, content: str) -> None:
+    assert cgroup.count_oom_kills([tmp_path]) == 0
     (tmp_path / file).write_text(content)
-    assert cgroup.oom_kills([tmp_path / "other", tmp_path]) == 3
+    assert cgroup.count_oom_kills([tmp_path / "other", tmp_path]) == 3
 
 
 def test_groups_that_are_not_empty_stay(tmp_path: Path) -> None:
     (tmp_path / "full/child").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
-    assert not cgroup.remove([tmp_path / "full", tmp_path / "empty", tmp_path / "missing"])
+    assert not cgroup.remove_groups([tmp_path / "full", tmp_path / "empty", tmp_path / "missing"])
     assert not (tmp_path / "empty").exists()
-    assert cgroup.remove([tmp_path / "missing"])
+    assert cgroup.remove_groups([tmp_path / "missing"])
 
 
-def test_this_machine_keeps_nothing_of_the_trial() -> None:
-    groups = cgroup.claim()
-    assert {one.name for one in groups.usable} | set(groups.refused) == set(cgroup.CONTROLLERS)
-    assert not [left for one in groups.usable for left in one.base.glob("roost-trial-*")]
+def test_the_test_groups_are_removed() -> None:
+    groups = cgroup.find_controllers()
+    assert {controller.name for controller in groups.usable} | set(groups.unavailable) == set(cgroup.CONTROLLERS)
+    assert not [path for controller in groups.usable for path in controller.base.glob("roost-trial-*")]

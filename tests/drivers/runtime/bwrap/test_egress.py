@@ -1,4 +1,4 @@
-"""The way out of a container: the proxy's socket and nothing else, for programs that know no proxy too."""
+"""Egress of a container: only through the proxy's socket, also for programs without proxy support."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,12 +19,12 @@ NO_PROXY = ["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY"]
 
 @asynccontextmanager
 async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]]:
-    """An HTTP CONNECT proxy on the agent's relay socket that is every host itself; gives what was asked for."""
-    asked: list[str] = []
+    """Serve an HTTP CONNECT proxy on the agent's relay that answers as every host; yield the request lines."""
+    requests: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head.split(b"\r\n")[0].decode())
+        requests.append(head.split(b"\r\n")[0].decode())
         writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
         writer.write(PAGE)
@@ -33,62 +33,71 @@ async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]
         await writer.wait_closed()
 
     with closing(await runtime.listen(agent_id, "proxy", serve)):
-        yield asked
+        yield requests
 
 
-async def test_a_program_that_knows_no_proxy_gets_out_by_name(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+async def test_a_program_without_proxy_support_reaches_hosts_by_name(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
         container = await start("one", egress="proxy", relays={8798: "proxy"})
         curl = await container.run(
             *NO_PROXY, "curl", "-sS", "-m", "10", "--retry", "5", "--retry-connrefused", "http://a.example/"
         )
         assert curl.stdout == b"hello\n", curl
-        assert asked == ["CONNECT a.example:80 HTTP/1.1"]
+        assert requests == ["CONNECT a.example:80 HTTP/1.1"]
         direct = await container.run(*NO_PROXY, "curl", "-sS", "-m", "5", "http://192.0.2.1/")
         assert direct.exit_code != 0
-        assert len(asked) == 1
+        assert len(requests) == 1
 
 
-async def test_names_have_public_addresses_for_programs_that_refuse_others(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+async def test_names_have_public_addresses_for_programs_that_reject_others(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
         container = await start("one", egress="proxy", relays={8798: "proxy"})
         resolve = "tell([a[4][0] for a in socket.getaddrinfo('guarded.example', 80, type=socket.SOCK_STREAM)])"
-        (address,) = await container.ask(resolve)
+        (address,) = await container.run_python(resolve)
         assert ip_address(address).is_global
-        pinned = ("--resolve", f"guarded.example:80:{address}")  # what a guard does: look first, then go just there
+        pinned = (
+            "--resolve",
+            f"guarded.example:80:{address}",
+        )  # as programs do that check an address before they connect to it
         curl = await container.run(*NO_PROXY, "curl", "-sS", "-m", "10", *pinned, "http://guarded.example/")
         assert curl.stdout == b"hello\n", curl
-        assert asked == ["CONNECT guarded.example:80 HTTP/1.1"]
+        assert requests == ["CONNECT guarded.example:80 HTTP/1.1"]
 
 
-async def test_an_address_that_stands_for_no_name_leads_nowhere(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+async def test_an_address_without_a_name_leads_nowhere(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
         container = await start("one", egress="proxy", relays={8798: "proxy"})
-        (address,) = await container.ask("tell([socket.gethostbyname('a.example')])")
-        nobody = address.rpartition(".")[0] + ".250"
-        answered = await container.ask(f"s = socket.create_connection(({nobody!r}, 80), 10); tell(len(s.recv(9)))")
-        refused = await container.ask(f"tell(socket.socket().connect_ex(({nobody!r}, 81)) == errno.ECONNREFUSED)")
-        outside = await container.ask("tell(socket.socket().connect_ex(('29.77.0.1', 80)) == errno.ENETUNREACH)")
-        assert (answered, refused, outside) == (0, True, True)
-        assert not asked
+        (address,) = await container.run_python("tell([socket.gethostbyname('a.example')])")
+        unused = address.rpartition(".")[0] + ".250"
+        received = await container.run_python(
+            f"s = socket.create_connection(({unused!r}, 80), 10); tell(len(s.recv(9)))"
+        )
+        refused = await container.run_python(
+            f"tell(socket.socket().connect_ex(({unused!r}, 81)) == errno.ECONNREFUSED)"
+        )
+        unreachable = await container.run_python(
+            "tell(socket.socket().connect_ex(('29.77.0.1', 80)) == errno.ENETUNREACH)"
+        )
+        assert (received, refused, unreachable) == (0, True, True)
+        assert not requests
 
 
-async def test_a_program_that_knows_the_proxy_uses_it(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as asked:
+async def test_a_program_with_proxy_support_uses_it(start: Start, tmp_path: Path) -> None:
+    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
         container = await start("one", egress="proxy", relays={8798: "proxy"})
         curl = await container.run(
             "curl", "-sS", "-m", "10", "-p", "-x", "http://127.0.0.1:8798", "http://b.example:81/"
         )
         assert curl.stdout == b"hello\n", curl
-        assert asked == ["CONNECT b.example:81 HTTP/1.1"]
+        assert requests == ["CONNECT b.example:81 HTTP/1.1"]
 
 
-async def test_without_egress_no_name_is_known(start: Start) -> None:
+async def test_without_egress_no_name_resolves(start: Start) -> None:
     container = await start()
     assert (await container.run("curl", "-sS", "-m", "10", "http://a.example/")).exit_code == 6
 
 
-async def test_two_boxes_can_use_the_same_port(start: Start) -> None:
+async def test_two_containers_can_use_the_same_port(start: Start) -> None:
     one, two = await start("one"), await start("two")
     for container in (one, two):
         await container.warden.start("web", ["python3", "-m", "http.server", "8080", "--bind", "127.0.0.1"], env={})

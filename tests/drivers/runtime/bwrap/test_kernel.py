@@ -13,36 +13,36 @@ from tests.drivers.runtime.bwrap.containers import AS_ROOT, Start
 
 
 @pytest.mark.container
-async def test_low_ports_are_opened_in_the_box_and_not_here(start: Start) -> None:
+async def test_low_ports_are_allowed_only_in_the_container(start: Start) -> None:
     lowest = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
-    here = lowest.read_text()
+    before = lowest.read_text()
     closed, opened = await start("closed"), await start("opened", egress="proxy")
-    assert await closed.sh(f"cat {lowest}") == here
+    assert await closed.sh(f"cat {lowest}") == before
     assert await opened.sh(f"cat {lowest}") == "0\n"
-    assert lowest.read_text() == here
+    assert lowest.read_text() == before
 
 
 @pytest.mark.container
-async def test_the_block_of_stand_ins_is_the_boxes_and_not_ours(start: Start) -> None:
+async def test_the_synthetic_block_is_local_only_in_the_container(start: Start) -> None:
     bound = "s = socket.socket(); s.bind((os.environ['AT'], 0)); tell(s.getsockname()[0])"
     at = "{}.{}.255.254".format(*kernel.SYNTHETIC_BLOCK)
     closed, opened = await start("closed", env={"AT": at}), await start("opened", egress="proxy", env={"AT": at})
-    assert await opened.ask(bound) == at
+    assert await opened.run_python(bound) == at
     with pytest.raises(AssertionError, match="Cannot assign requested address"):
-        await closed.ask(bound)
+        await closed.run_python(bound)
     assert "-- {}.{}.0.0".format(*kernel.SYNTHETIC_BLOCK) not in Path("/proc/net/fib_trie").read_text()
 
 
 @pytest.mark.container
-async def test_the_agent_cannot_give_itself_addresses(start: Start) -> None:
+async def test_an_agent_cannot_add_addresses(start: Start) -> None:
     container = await start("opened", egress="proxy")
     ours = Path(kernel.__file__).read_text().split("if __name__")[0]
     more = f"{ours}\ntry:\n    _add_to_loopback(bytes((29, 77)))\nexcept OSError as error:\n    tell(error.errno)"
-    assert await container.ask(more) == errno.EPERM
+    assert await container.run_python(more) == errno.EPERM
 
 
-def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
-    """Three services name it, and none of them may import another."""
+def test_the_block_is_public_but_rejected_by_the_proxy() -> None:
+    """The block is defined three times, because none of the three packages may import another."""
     block = ip_network("{}.{}.0.0/16".format(*kernel.SYNTHETIC_BLOCK))
     assert str(block) == f"{transparent_proxy.PUBLIC}.0.0/16"
     assert block.is_global
@@ -50,26 +50,26 @@ def test_the_block_is_public_by_every_list_but_refused_by_the_proxy() -> None:
     assert not is_public(block[-1])
 
 
-def test_a_process_that_is_not_there() -> None:
+def test_a_missing_process_is_an_error() -> None:
     with pytest.raises(FileNotFoundError):
         kernel.prepare_network(2**22 + 1)
 
 
-def test_errors_are_the_kernels() -> None:
+def test_errors_of_the_kernel_are_raised() -> None:
     with pytest.raises(OSError, match=os.strerror(errno.ENOENT)) as problem:
-        kernel.bind(Path("/missing/source"), Path("/missing/target"))
+        kernel.bind_mount(Path("/missing/source"), Path("/missing/target"))
     assert problem.value.errno in {errno.ENOENT, errno.EPERM}
 
 
-@pytest.mark.skipif(not AS_ROOT, reason="only root has mounts to give")
-def test_mounts_of_a_thread_are_its_own(tmp_path: Path) -> None:
+@pytest.mark.skipif(not AS_ROOT, reason="only root can mount")
+def test_mounts_of_a_thread_are_private(tmp_path: Path) -> None:
     def mount() -> bool:
-        kernel.leave_mounts()
+        kernel.unshare_mounts()
         kernel.mount_tmpfs(tmp_path)
         (tmp_path / "inside").mkdir()
-        kernel.bind(Path("/usr"), tmp_path / "inside")
+        kernel.bind_mount(Path("/usr"), tmp_path / "inside")
         shown = (tmp_path / "inside/bin").exists()
-        kernel.detach(tmp_path / "inside")
+        kernel.detach_mount(tmp_path / "inside")
         return shown and not (tmp_path / "inside/bin").exists()
 
     with ThreadPoolExecutor(1) as pool:

@@ -1,10 +1,10 @@
-"""A container that takes too much hurts only itself."""
+"""Limits protect other containers and the server."""
 
 import pytest
 
-from roost.drivers.runtime.bwrap.start import controllers
+from roost.drivers.runtime.bwrap.start import get_controllers
 from roost.drivers.runtime.contract import ContainerLimits
-from tests.drivers.runtime.bwrap.containers import Inside, Start
+from tests.drivers.runtime.bwrap.containers import RunningContainer, Start
 
 pytestmark = pytest.mark.container
 
@@ -12,12 +12,12 @@ MIB = 1 << 20
 
 
 def limited(name: str) -> bool:
-    return any(one.name == name for one in controllers().usable)
+    return any(controller.name == name for controller in get_controllers().usable)
 
 
 async def test_a_fork_bomb_ends_at_the_limit(start: Start) -> None:
     bombed, other = await start("one", limits=ContainerLimits(pids=40)), await start("two")
-    count = await bombed.ask("""
+    count = await bombed.run_python("""
 import signal, time
 children = []
 try:
@@ -29,23 +29,23 @@ except OSError: pass
 tell(len(children))
 for child in children: os.kill(child, signal.SIGKILL)""")
     assert 10 < count < 40
-    assert await bombed.answers()
-    assert await other.answers()
+    assert await bombed.is_responsive()
+    assert await other.is_responsive()
 
 
-@pytest.mark.skipif(not limited("memory"), reason=controllers().refused.get("memory", ""))
+@pytest.mark.skipif(not limited("memory"), reason=get_controllers().unavailable.get("memory", ""))
 async def test_a_memory_hog_is_killed_alone(start: Start) -> None:
     hog, other = await start("one", limits=ContainerLimits(memory_bytes=128 * MIB)), await start("two")
     result = await hog.run("python3", "-c", "b = bytearray(500 << 20)")
     assert result.exit_code == 137
-    assert await hog.answers()
-    assert await other.answers()
+    assert await hog.is_responsive()
+    assert await other.is_responsive()
 
 
-@pytest.mark.skipif(not limited("cpu"), reason=controllers().refused.get("cpu", ""))
-async def test_processor_time_is_rationed(start: Start) -> None:
+@pytest.mark.skipif(not limited("cpu"), reason=get_controllers().unavailable.get("cpu", ""))
+async def test_processor_time_is_limited(start: Start) -> None:
     container = await start(limits=ContainerLimits(cpus=0.5))
-    used = await container.ask("""
+    used = await container.run_python("""
 import time
 began = time.monotonic()
 while time.process_time() < 0.3: pass
@@ -57,7 +57,7 @@ async def test_a_file_does_not_grow_beyond_the_limit(start: Start) -> None:
     container = await start(limits=ContainerLimits(file_bytes=MIB))
     assert (await container.run("sh", "-c", "head -c 2M /dev/zero > /workspace/file")).exit_code != 0
     assert await container.sh("stat -c %s /workspace/file") == f"{MIB}\n"
-    assert await container.answers()
+    assert await container.is_responsive()
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
@@ -68,5 +68,5 @@ async def test_files_in_memory_are_bounded(start: Start, place: str) -> None:
 
 
 async def test_open_files_are_bounded(start: Start) -> None:
-    container: Inside = await start(limits=ContainerLimits(open_files=64))
+    container: RunningContainer = await start(limits=ContainerLimits(open_files=64))
     assert await container.sh("ulimit -Hn; ulimit -Hc") == "64\n0\n"

@@ -15,13 +15,13 @@ LAYOUT = plan.HostLayout(
     home=Path("/a/home"),
     sockets=Path("/r/out"),
     folders={"/engine/hermes": Path("/engines/hermes")},
-    system=["--ro-bind", "/usr", "/usr"],
+    system_mounts=["--ro-bind", "/usr", "/usr"],
 )
 SPEC = ContainerSpec("one", env={"LANG": "de", "KEY": "v"}, relays={8799: "api"}, egress="proxy")
 
 
-def words(spec: ContainerSpec = SPEC) -> list[str]:
-    return plan.arguments(spec, LAYOUT, FDS, "mark")
+def arguments(spec: ContainerSpec = SPEC) -> list[str]:
+    return plan.bwrap_arguments(spec, LAYOUT, FDS, "mark")
 
 
 def has(argv: list[str], *part: str) -> bool:
@@ -29,7 +29,7 @@ def has(argv: list[str], *part: str) -> bool:
 
 
 def test_everything_is_unshared_and_dropped() -> None:
-    argv = words()
+    argv = arguments()
     assert argv[0] == "/t/bwrap"
     for wanted in ("user", "ipc", "pid", "net", "uts"):
         assert f"--unshare-{wanted}" in argv
@@ -38,13 +38,13 @@ def test_everything_is_unshared_and_dropped() -> None:
     assert not {"--die-with-parent", "--share-net", "--cap-add", "--dev-bind", "--setenv"} & set(argv)
 
 
-def test_only_two_places_are_bound_for_writing() -> None:
-    argv = words()
+def test_only_two_folders_are_writable() -> None:
+    argv = arguments()
     assert [argv[at + 2] for at, word in enumerate(argv) if word == "--bind"] == ["/home/agent", "/workspace"]
     assert has(argv, "--ro-bind", "/r/out", "/run/roost")
     assert has(argv, "--ro-bind", "/engines/hermes", "/engine/hermes")
     assert has(argv, "--perms", "0644", "--ro-bind-data", "15", "/etc/passwd")
-    # Nothing is made in them after they were closed.
+    # Nothing is created in them after the remount.
     last = max(
         at for at, word in enumerate(argv) if word in {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--bind"}
     )
@@ -53,13 +53,13 @@ def test_only_two_places_are_bound_for_writing() -> None:
 
 
 def test_every_tmpfs_has_a_size() -> None:
-    argv = words(ContainerSpec("one", limits=ContainerLimits(tmp_bytes=4096)))
+    argv = arguments(ContainerSpec("one", limits=ContainerLimits(tmp_bytes=4096)))
     sized = [argv[at - 2 : at + 2] for at, word in enumerate(argv) if word == "--tmpfs"]
     assert sized == [["--size", "4096", "--tmpfs", place] for place in ("/tmp", "/dev/shm")]
 
 
-def test_the_warden_learns_what_it_needs() -> None:
-    argv = words()
+def test_the_configuration_of_the_warden() -> None:
+    argv = arguments()
     assert argv[argv.index("--") + 1 : -1] == ["/usr/bin/python3", "-S", "-E", "-I", "/run/warden/warden.py"]
     config = json.loads(argv[-1])
     env = config.pop("env")
@@ -73,14 +73,16 @@ def test_the_warden_learns_what_it_needs() -> None:
         "egress": "/run/roost/proxy",
     }
     assert (env["KEY"], env["LANG"], env["HOME"], env["USER"]) == ("v", "de", "/home/agent", "agent")
-    assert json.loads(words(ContainerSpec("one"))[-1])["egress"] is None
+    assert json.loads(arguments(ContainerSpec("one"))[-1])["egress"] is None
 
 
 @pytest.mark.parametrize(
-    ("config", "owner"),
+    ("config", "agent_id"),
     [
-        ('{"mark": "m", "agent": "a", "more": 1}', ("m", "a")),
-        ('{"box": "m", "agent": "a"}', ("m", "a")),  # of an earlier version
+        ('{"mark": "m", "agent": "a", "more": 1}', "a"),
+        ('{"former key": "m", "agent": "a"}', "a"),  # of an earlier version
+        ('{"mark": "other", "agent": "a"}', None),
+        ('{"mark": "m", "agent": 1}', None),
         ('{"mark": "m"}', None),
         ('{"mark": 1, "agent": "a"}', None),
         ("[]", None),
@@ -88,16 +90,16 @@ def test_the_warden_learns_what_it_needs() -> None:
         ("no json", None),
     ],
 )
-def test_whose_a_warden_is(config: str, owner: tuple[str, str] | None) -> None:
-    assert plan.owner(config) == owner
+def test_agent_ids_are_parsed(config: str, agent_id: str | None) -> None:
+    assert plan.parse_agent_id(config, "m") == agent_id
 
 
-def test_the_system_is_usr_and_what_links_to_it(tmp_path: Path) -> None:
+def test_system_folders_are_usr_and_links_into_it(tmp_path: Path) -> None:
     (tmp_path / "usr").mkdir()
     (tmp_path / "bin").symlink_to("usr/bin")
     (tmp_path / "lib").mkdir()
     root = str(tmp_path)
-    assert plan.system(tmp_path) == [
+    assert plan.system_folders(tmp_path) == [
         *("--ro-bind", f"{root}/usr", "/usr"),
         *("--symlink", "usr/bin", "/bin"),
         *("--ro-bind", f"{root}/lib", "/lib"),

@@ -4,14 +4,14 @@ import pytest
 
 from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.bwrap.start import controllers
+from roost.drivers.runtime.bwrap.start import get_controllers
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
 
 @pytest.mark.container
-async def test_it_tells_what_held(tmp_path: Path) -> None:
-    found = await BwrapRuntime(tmp_path / "data").probe()
-    assert found.usable, found.error
+async def test_the_probe_reports_enforced_restrictions(tmp_path: Path) -> None:
+    capabilities = await BwrapRuntime(tmp_path / "data").probe()
+    assert capabilities.usable, capabilities.error
     for name in (
         "namespaces",
         "network",
@@ -22,23 +22,23 @@ async def test_it_tells_what_held(tmp_path: Path) -> None:
         "file-size",
         "open-files",
     ):
-        assert found.enforces(name), name
-    usable = {one.name for one in controllers().usable}
-    assert found.enforces("memory") == ("memory" in usable)
-    assert found.enforces("own-uid") == AS_ROOT != found.enforces("rootless")
-    assert not found.enforces("disk-quota")
-    assert all(item.reason for item in found.enforcement)
+        assert capabilities.enforces(name), name
+    usable = {controller.name for controller in get_controllers().usable}
+    assert capabilities.enforces("memory") == ("memory" in usable)
+    assert capabilities.enforces("own-uid") == AS_ROOT != capabilities.enforces("rootless")
+    assert not capabilities.enforces("disk-quota")
+    assert all(item.reason for item in capabilities.enforcement)
     assert not list((tmp_path / "data/agents").iterdir())
 
 
 @pytest.mark.container
-async def test_it_tells_why_nothing_works(tmp_path: Path) -> None:
+async def test_the_probe_reports_why_no_container_starts(tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    found = await BwrapRuntime(tmp_path / "data", bwrap=broken).probe()
-    assert not found.usable
-    assert "No permissions to create new namespace" in found.error
-    assert not found.enforcement
+    capabilities = await BwrapRuntime(tmp_path / "data", bwrap=broken).probe()
+    assert not capabilities.usable
+    assert "No permissions to create new namespace" in capabilities.error
+    assert not capabilities.enforcement
     assert not list((tmp_path / "data/agents").iterdir())
 
 
@@ -51,8 +51,8 @@ async def test_it_tells_why_nothing_works(tmp_path: Path) -> None:
         (".dockerenv", "", "--security-opt seccomp=unconfined"),
     ],
 )
-def test_a_remedy_for_each_known_reason(tmp_path: Path, file: str, content: str, remedy: str) -> None:
-    assert advice.machine(Path("/data/tools"), tmp_path) == ""
+def test_each_known_reason_has_a_remedy(tmp_path: Path, file: str, content: str, remedy: str) -> None:
+    assert advice.machine_advice(Path("/data/tools"), tmp_path) == ""
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(content)
-    assert remedy in advice.machine(Path("/data/tools"), tmp_path)
+    assert remedy in advice.machine_advice(Path("/data/tools"), tmp_path)

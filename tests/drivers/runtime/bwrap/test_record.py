@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import record
-from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot, find_marked, load
+from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id, find_marked, load_record
 
 
 @pytest.fixture
@@ -29,54 +29,54 @@ def found(pid: int) -> HostProcess:
 
 def a_record(process: HostProcess) -> ContainerRecord:
     now = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
-    return ContainerRecord("one", boot(), process, process, now, (Path("/sys/fs/cgroup/x"),))
+    return ContainerRecord("one", boot_id(), process, process, now, (Path("/sys/fs/cgroup/x"),))
 
 
-async def test_a_process_lives_until_it_is_gone(child: subprocess.Popen[bytes]) -> None:
+async def test_a_process_is_alive_until_it_ends(child: subprocess.Popen[bytes]) -> None:
     process = found(child.pid)
-    assert process.alive()
-    assert not await process.gone(0.01)
+    assert process.is_alive()
+    assert not await process.wait_until_gone(0.01)
     process.kill(signal.SIGTERM)
-    assert await process.gone(10)
-    assert not process.alive()  # though nobody has reaped it
+    assert await process.wait_until_gone(10)
+    assert not process.is_alive()  # although it is not reaped yet
     assert HostProcess.find(child.pid) is None
     process.kill()
     assert child.wait() == -signal.SIGTERM
-    assert await process.gone(0)
+    assert await process.wait_until_gone(0)
 
 
-async def test_a_pid_that_was_given_away_again_is_another_process(child: subprocess.Popen[bytes]) -> None:
+async def test_a_reused_pid_is_another_process(child: subprocess.Popen[bytes]) -> None:
     former = dataclasses.replace(found(child.pid), born=1)
-    assert not former.alive()
+    assert not former.is_alive()
     former.kill()
-    assert await former.gone(0)
+    assert await former.wait_until_gone(0)
     assert child.poll() is None
 
 
 async def test_the_end_is_noticed_while_waiting(child: subprocess.Popen[bytes]) -> None:
-    waiting = asyncio.create_task(found(child.pid).gone(30))
+    waiting = asyncio.create_task(found(child.pid).wait_until_gone(30))
     child.terminate()
     assert await waiting
 
 
-def test_a_record_survives_the_disk(tmp_path: Path) -> None:
+def test_a_record_is_saved_and_loaded(tmp_path: Path) -> None:
     kept = a_record(found(os.getpid()))
     kept.save(tmp_path / "container.json")
-    assert load(tmp_path / "container.json") == kept
-    assert kept.alive()
-    assert kept.container().pid == os.getpid()
+    assert load_record(tmp_path / "container.json") == kept
+    assert kept.is_alive()
+    assert kept.to_container().pid == os.getpid()
     assert [file.name for file in tmp_path.iterdir()] == ["container.json"]
 
 
-def test_another_boot_is_another_life() -> None:
-    assert not dataclasses.replace(a_record(found(os.getpid())), boot="before").alive()
+def test_a_record_of_another_boot_is_not_alive() -> None:
+    assert not dataclasses.replace(a_record(found(os.getpid())), boot="before").is_alive()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"agent_id": "one"}', '{"warden": 3}'])
-def test_what_is_not_whole_is_no_record(tmp_path: Path, content: str) -> None:
-    assert load(tmp_path / "container.json") is None
+def test_incomplete_records_are_ignored(tmp_path: Path, content: str) -> None:
+    assert load_record(tmp_path / "container.json") is None
     (tmp_path / "container.json").write_text(content)
-    assert load(tmp_path / "container.json") is None
+    assert load_record(tmp_path / "container.json") is None
 
 
 def test_processes_are_found_by_their_mark() -> None:
@@ -106,5 +106,5 @@ def test_a_giant_command_line_is_not_read() -> None:
         child.communicate()
 
 
-def test_the_boot_has_a_name() -> None:
-    assert len(record.boot()) == 36
+def test_the_boot_has_an_id() -> None:
+    assert len(record.boot_id()) == 36

@@ -6,7 +6,7 @@ import pytest
 from roost.drivers.runtime.bwrap.remove import remove_tree
 
 
-def test_a_tree_of_all_kinds(tmp_path: Path) -> None:
+def test_a_tree_with_all_kinds_of_files(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "a/b/c").mkdir(parents=True)
     (tree / "a/b/c/file").write_text("x")
@@ -33,11 +33,11 @@ def test_links_are_not_followed(tmp_path: Path, deep: str) -> None:
     assert not (tmp_path / "tree").exists()
 
 
-def test_a_link_in_the_place_of_the_tree_is_removed_alone(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_tree_is_removed_without_its_target(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "tree").symlink_to("outside")
     remove_tree(tmp_path / "tree")
-    assert [left.name for left in tmp_path.iterdir()] == ["outside"]
+    assert [path.name for path in tmp_path.iterdir()] == ["outside"]
 
 
 def test_deeper_than_any_stack_or_path(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_folders_that_are_closed_to_their_owner(tmp_path: Path) -> None:
     assert not (tmp_path / "tree").exists()
 
 
-def test_many_beside_each_other(tmp_path: Path) -> None:
+def test_many_sibling_folders(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"tree/{number}/{number}").mkdir(parents=True)
     remove_tree(tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""The same walls when a plain user runs the server: what is tried here as root is tried once more as nobody special."""
+"""Runs the tests of isolation once more as a plain user."""
 
 import shutil
 import subprocess
@@ -9,17 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.bind_stage import reachable
+from roost.drivers.runtime.bwrap.bind_stage import is_reachable
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, PYTHON
 
 UID = "64999"
 CHECKOUT = Path(__file__).parents[4]
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
-SUITES = ("test_walls.py", "test_limits.py", "test_egress.py", "test_probe.py", "test_driver.py", "test_agent_paths.py")
+SUITES = (
+    "test_isolation.py",
+    "test_limits.py",
+    "test_egress.py",
+    "test_probe.py",
+    "test_driver.py",
+    "test_agent_paths.py",
+)
 
 
 def python() -> str | None:
-    """A Python that every user may run, of the version whose packages we have."""
+    """Return a Python that every user may run and that fits our installed packages."""
     wanted = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     if not Path(PYTHON).exists() or subprocess.run([PYTHON, "-c", wanted], check=False).returncode:
         return None
@@ -29,13 +36,17 @@ def python() -> str | None:
 @pytest.mark.container
 @pytest.mark.skipif(not AS_ROOT, reason="everything runs as a plain user already")
 @pytest.mark.skipif(python() is None, reason="no system Python of our version")
-@pytest.mark.skipif(not reachable(CHECKOUT) or not reachable(PACKAGES), reason="the checkout is closed to other users")
+@pytest.mark.skipif(
+    not is_reachable(CHECKOUT) or not is_reachable(PACKAGES), reason="the checkout is closed to other users"
+)
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is missing")
 def test_as_a_plain_user() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="roost-rootless-"))  # not below pytest's own, which is closed to others
+    folder = Path(
+        tempfile.mkdtemp(prefix="roost-rootless-")
+    )  # not below pytest's folder, which is closed to other users
     try:
         shutil.chown(folder, int(UID), int(UID))
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 *("setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "--"),
                 *("env", "-i", "PATH=/usr/bin:/bin", f"HOME={folder}", "PYTHONDONTWRITEBYTECODE=1"),
@@ -49,7 +60,7 @@ def test_as_a_plain_user() -> None:
             text=True,
             timeout=170,
         )
-        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-        assert " passed" in done.stdout
+        assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-2000:]
+        assert " passed" in result.stdout
     finally:
         shutil.rmtree(folder)

@@ -1,23 +1,23 @@
-"""The filter, run through a little interpreter of its own language; `test_walls.py` has the kernel run it."""
+"""The filter, run by a small BPF interpreter; `test_isolation.py` tests it in the kernel."""
 
 import errno
 import struct
 
 import pytest
 
-from roost.drivers.runtime.bwrap.seccomp import MACHINES, program
+from roost.drivers.runtime.bwrap.seccomp import ARCHITECTURES, compile_filter
 
 ALLOW, KILL = "allow", "kill"
-ARCHITECTURES = sorted(MACHINES)
+MACHINES = sorted(ARCHITECTURES)
 
 
-def judge(machine: str, call: str | int, *arguments: int, audit: int | None = None) -> str:
-    """What the kernel would answer to a call."""
-    table = MACHINES[machine]
+def evaluate(machine: str, call: str | int, *arguments: int, audit: int | None = None) -> str:
+    """Return the result of a system call under the filter."""
+    table = ARCHITECTURES[machine]
     number = table.calls[call] if isinstance(call, str) else call
     padded = (*arguments, *(0 for _ in range(6 - len(arguments))))
     data = struct.pack("=iIQ6Q", number, table.audit if audit is None else audit, 0, *padded)
-    code = list(struct.iter_unpack("=HBBI", program(machine)))
+    code = list(struct.iter_unpack("=HBBI", compile_filter(machine)))
     at = accumulator = 0
     while True:
         operation, yes, no, value = code[at]
@@ -37,51 +37,51 @@ def judge(machine: str, call: str | int, *arguments: int, audit: int | None = No
                 pytest.fail(f"unknown operation {operation:x}")
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_what_is_listed_is_refused_and_the_rest_is_not(machine: str) -> None:
-    argued = {"clone", "clone3", "ioctl", "socket", "socketpair", "unshare"}
-    assert {judge(machine, name) for name in MACHINES[machine].calls if name not in argued} == {"EPERM"}
-    listed = set(MACHINES[machine].calls.values())
-    assert {judge(machine, number) for number in range(500) if number not in listed} == {ALLOW}
+@pytest.mark.parametrize("machine", MACHINES)
+def test_listed_calls_are_denied_and_others_allowed(machine: str) -> None:
+    with_rules = {"clone", "clone3", "ioctl", "socket", "socketpair", "unshare"}
+    assert {evaluate(machine, name) for name in ARCHITECTURES[machine].calls if name not in with_rules} == {"EPERM"}
+    listed = set(ARCHITECTURES[machine].calls.values())
+    assert {evaluate(machine, number) for number in range(500) if number not in listed} == {ALLOW}
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_arguments_decide(machine: str) -> None:
+@pytest.mark.parametrize("machine", MACHINES)
+def test_calls_with_rules_depend_on_their_arguments(machine: str) -> None:
     thread, child = 0x3D0F00, 0x01200011
     for flags in (thread, child):
-        assert judge(machine, "clone", flags) == ALLOW
+        assert evaluate(machine, "clone", flags) == ALLOW
     for space in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
-        assert judge(machine, "clone", child | space) == "EPERM"
-        assert judge(machine, "unshare", space) == "EPERM"
-    assert judge(machine, "unshare", 0x80) == "EPERM"
-    assert judge(machine, "unshare", 0x400) == ALLOW
-    assert judge(machine, "clone3") == "ENOSYS"
-    assert judge(machine, "ioctl", 0, 0x5412) == judge(machine, "ioctl", 0, 0x541C) == "EPERM"
-    assert judge(machine, "ioctl", 0, 0xFFFF_FFFF_0000_5412) == "EPERM"  # the kernel looks at 32 bits
-    assert judge(machine, "ioctl", 0x5412, 0x5401) == ALLOW
+        assert evaluate(machine, "clone", child | space) == "EPERM"
+        assert evaluate(machine, "unshare", space) == "EPERM"
+    assert evaluate(machine, "unshare", 0x80) == "EPERM"
+    assert evaluate(machine, "unshare", 0x400) == ALLOW
+    assert evaluate(machine, "clone3") == "ENOSYS"
+    assert evaluate(machine, "ioctl", 0, 0x5412) == evaluate(machine, "ioctl", 0, 0x541C) == "EPERM"
+    assert evaluate(machine, "ioctl", 0, 0xFFFF_FFFF_0000_5412) == "EPERM"  # the kernel looks at 32 bits
+    assert evaluate(machine, "ioctl", 0x5412, 0x5401) == ALLOW
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("machine", MACHINES)
 def test_sockets(machine: str) -> None:
-    assert {family for family in range(64) if judge(machine, "socket", family, 1) == ALLOW} == {1, 2, 10, 16}
-    assert {number for number in range(32) if judge(machine, "socket", 16, 3, number) == ALLOW} == {0}
-    assert {family for family in range(64) if judge(machine, "socketpair", family, 1) == ALLOW} == {1}
+    assert {family for family in range(64) if evaluate(machine, "socket", family, 1) == ALLOW} == {1, 2, 10, 16}
+    assert {number for number in range(32) if evaluate(machine, "socket", 16, 3, number) == ALLOW} == {0}
+    assert {family for family in range(64) if evaluate(machine, "socketpair", family, 1) == ALLOW} == {1}
 
 
-def test_another_abi_is_no_way_round() -> None:
-    assert judge("x86_64", "mount", audit=0x40000003) == KILL  # i386
-    assert judge("aarch64", "mount", audit=0x40000028) == KILL  # arm
-    assert judge("x86_64", 0x40000000 + 165) == "ENOSYS"  # x32
+def test_other_abis_are_denied() -> None:
+    assert evaluate("x86_64", "mount", audit=0x40000003) == KILL  # i386
+    assert evaluate("aarch64", "mount", audit=0x40000028) == KILL  # arm
+    assert evaluate("x86_64", 0x40000000 + 165) == "ENOSYS"  # x32
 
 
 def test_tables_name_the_same_calls() -> None:
     only = {"ioperm", "iopl", "modify_ldt", "sysfs", "uselib"}
-    assert set(MACHINES["x86_64"].calls) - set(MACHINES["aarch64"].calls) == only
-    assert set(MACHINES["aarch64"].calls) <= set(MACHINES["x86_64"].calls)
-    for machine in MACHINES.values():
+    assert set(ARCHITECTURES["x86_64"].calls) - set(ARCHITECTURES["aarch64"].calls) == only
+    assert set(ARCHITECTURES["aarch64"].calls) <= set(ARCHITECTURES["x86_64"].calls)
+    for machine in ARCHITECTURES.values():
         assert len(set(machine.calls.values())) == len(machine.calls)
 
 
 def test_an_unknown_machine_has_no_filter() -> None:
     with pytest.raises(KeyError):
-        program("pdp11")
+        compile_filter("pdp11")

@@ -11,27 +11,29 @@ from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.warden_client import WardenClient
 
 
-def test_the_copy_runs_and_everybody_may_read_it(tmp_path: Path) -> None:
-    found = tools.prepare(tmp_path / "tools")
-    assert subprocess.run([found.bwrap, "--version"], check=True, capture_output=True).stdout.startswith(b"bubblewrap")
-    assert (found.warden / "warden.py").is_file()
-    for path in found.bwrap.parents[2].rglob("*"):
+def test_the_copy_runs_and_is_readable_by_all_users(tmp_path: Path) -> None:
+    copies = tools.prepare_tools(tmp_path / "tools")
+    assert subprocess.run([copies.bwrap, "--version"], check=True, capture_output=True).stdout.startswith(b"bubblewrap")
+    assert (copies.warden / "warden.py").is_file()
+    for path in copies.bwrap.parents[2].rglob("*"):
         assert path.stat().st_mode & 0o005 == 0o005
         assert not path.stat().st_mode & 0o022
 
 
 def test_the_warden_is_compiled_for_the_python_that_runs_it(tmp_path: Path) -> None:
-    found = tools.prepare(tmp_path / "tools")
-    for module in found.warden.glob("*.py"):
-        ask = f"import importlib.util as u; print(u.cache_from_source({str(module)!r}))"
-        compiled = subprocess.run([found.python, "-I", "-c", ask], check=True, capture_output=True, text=True).stdout
+    copies = tools.prepare_tools(tmp_path / "tools")
+    for module in copies.warden.glob("*.py"):
+        program = f"import importlib.util as u; print(u.cache_from_source({str(module)!r}))"
+        compiled = subprocess.run(
+            [copies.python, "-I", "-c", program], check=True, capture_output=True, text=True
+        ).stdout
         assert Path(compiled.strip()).is_file()
 
 
-def test_it_is_copied_once(tmp_path: Path) -> None:
-    first = tools.prepare(tmp_path / "tools")
+def test_tools_are_copied_once(tmp_path: Path) -> None:
+    first = tools.prepare_tools(tmp_path / "tools")
     inode = first.bwrap.stat().st_ino
-    assert tools.prepare(tmp_path / "tools") == first
+    assert tools.prepare_tools(tmp_path / "tools") == first
     assert first.bwrap.stat().st_ino == inode
     assert len(list((tmp_path / "tools").iterdir())) == 1
 
@@ -39,38 +41,38 @@ def test_it_is_copied_once(tmp_path: Path) -> None:
 def test_another_bwrap_is_another_copy(tmp_path: Path) -> None:
     other = tmp_path / "bwrap"
     other.write_text("#!/bin/sh\n")
-    found = tools.prepare(tmp_path / "tools", other)
-    assert found.bwrap.read_text() == "#!/bin/sh\n"
-    assert tools.prepare(tmp_path / "tools").bwrap != found.bwrap
+    copies = tools.prepare_tools(tmp_path / "tools", other)
+    assert copies.bwrap.read_text() == "#!/bin/sh\n"
+    assert tools.prepare_tools(tmp_path / "tools").bwrap != copies.bwrap
 
 
-def test_a_bwrap_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_bwrap_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailed, match="install the package bubblewrap"):
-        tools.prepare(tmp_path / "tools", tmp_path / "missing")
+        tools.prepare_tools(tmp_path / "tools", tmp_path / "missing")
     assert not (tmp_path / "tools").exists()
 
 
 def test_the_umask_does_not_matter(tmp_path: Path) -> None:
     former = os.umask(0o077)
     try:
-        found = tools.prepare(tmp_path / "tools")
+        copies = tools.prepare_tools(tmp_path / "tools")
     finally:
         os.umask(former)
-    assert found.bwrap.stat().st_mode & 0o777 == 0o755
-    assert found.bwrap.parents[2].stat().st_mode & 0o777 == 0o755
+    assert copies.bwrap.stat().st_mode & 0o777 == 0o755
+    assert copies.bwrap.parents[2].stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("system", ["/usr/bin/python3", "/missing/python3"])
-def test_the_python_is_new_enough_and_within_reach_of_a_box(system: str) -> None:
-    python, prefix = tools.interpreter(Path(system))
-    ask = [python, "-c", "import sys; print(*sys.version_info[:2])"]
-    version = subprocess.run(ask, check=True, capture_output=True).stdout
+def test_the_python_is_recent_and_available_in_a_container(system: str) -> None:
+    python, prefix = tools.find_interpreter(Path(system))
+    command = [python, "-c", "import sys; print(*sys.version_info[:2])"]
+    version = subprocess.run(command, check=True, capture_output=True).stdout
     assert tuple(map(int, version.split())) >= (3, 11)
     assert python.is_relative_to(prefix or "/usr")
 
 
 @pytest.mark.container
-async def test_a_machine_without_a_usable_python_lends_ours(tmp_path: Path) -> None:
+async def test_our_python_is_used_if_the_system_has_none(tmp_path: Path) -> None:
     runtime = BwrapRuntime(tmp_path / "data", system_python=Path("/missing/python3"))
     try:
         await runtime.start(ContainerSpec("one"))

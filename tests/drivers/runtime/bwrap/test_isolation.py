@@ -1,4 +1,4 @@
-"""What the walls of a container keep in and out, seen from inside a real one."""
+"""Isolation of a container, tested from inside a real one."""
 
 import os
 import socket
@@ -10,23 +10,23 @@ import pytest
 from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import EngineVersion
 from tests.conformance.runtimes import drop_stream
-from tests.drivers.runtime.bwrap.containers import AS_ROOT, Inside, Start
+from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start
 
 pytestmark = pytest.mark.container
 
 CALLS = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
 
 
-async def test_the_root_holds_nothing_else(container: Inside) -> None:
+async def test_the_root_folder_has_only_the_listed_entries(container: RunningContainer) -> None:
     links = {name for name in ("bin", "sbin", "lib", "lib64", "lib32") if Path("/", name).exists()}
-    places = {"dev", "engine", "etc", "home", "proc", "run", "tmp", "usr", "var", "workspace"}
-    assert set((await container.sh("ls -A /")).split()) == places | links
+    folders = {"dev", "engine", "etc", "home", "proc", "run", "tmp", "usr", "var", "workspace"}
+    assert set((await container.sh("ls -A /")).split()) == folders | links
     assert (await container.sh("ls -A /home /run /var /engine")).split() == [
         *("/engine:", "/home:", "agent", "/run:", "roost", "warden", "/var:", "tmp"),
     ]
 
 
-async def test_of_etc_it_sees_what_is_listed(container: Inside) -> None:
+async def test_only_listed_parts_of_etc_are_visible(container: RunningContainer) -> None:
     host = {name.split("/")[0] for name in plan.HOST_ETC if Path("/etc", name).exists()}
     assert set((await container.sh("ls -A /etc")).split()) == host | {Path(path).name for path in plan.ETC} | {
         "ssl",
@@ -37,7 +37,7 @@ async def test_of_etc_it_sees_what_is_listed(container: Inside) -> None:
     assert await container.sh("hostname") == "agent\n"
 
 
-async def test_it_is_an_ordinary_user_without_powers(container: Inside) -> None:
+async def test_programs_run_as_an_ordinary_user_without_capabilities(container: RunningContainer) -> None:
     assert await container.sh("id -u; id -g; id -un; pwd; echo $HOME") == "1000\n1000\nagent\n/workspace\n/home/agent\n"
     for who in ("1", "self"):
         status = await container.sh(f"cat /proc/{who}/status")
@@ -46,8 +46,8 @@ async def test_it_is_an_ordinary_user_without_powers(container: Inside) -> None:
         assert (fields["Seccomp"], fields["NoNewPrivs"]) == ("2", "1")
 
 
-@pytest.mark.skipif(not AS_ROOT, reason="only root can give agents users of their own")
-async def test_on_the_host_each_is_a_user_of_its_own(start: Start, tmp_path: Path) -> None:
+@pytest.mark.skipif(not AS_ROOT, reason="only root can give each agent its own user")
+async def test_each_agent_has_its_own_host_user(start: Start, tmp_path: Path) -> None:
     one, two = await start("one"), await start("two")
     owners = [Path(f"/proc/{pid}/loginuid").stat().st_uid for pid in (one.pid, two.pid)]
     real = [
@@ -58,7 +58,7 @@ async def test_on_the_host_each_is_a_user_of_its_own(start: Start, tmp_path: Pat
     ]
     assert len(set(real)) == 2
     assert min(real) >= 60_600
-    assert owners == [0, 0]  # their wardens are not to be traced, so the kernel gives their entries to root
+    assert owners == [0, 0]  # wardens are not dumpable, so the kernel gives their /proc entries to root
     assert [(tmp_path / "data/agents" / name / "home").stat().st_uid for name in ("one", "two")] == real
     assert os.geteuid() not in real
 
@@ -66,11 +66,11 @@ async def test_on_the_host_each_is_a_user_of_its_own(start: Start, tmp_path: Pat
 @pytest.mark.parametrize(
     "place", ["/", "/usr", "/etc", "/dev", "/run", "/run/roost", "/run/warden", "/engine", "/proc"]
 )
-async def test_the_system_is_read_only(container: Inside, place: str) -> None:
+async def test_the_system_is_read_only(container: RunningContainer, place: str) -> None:
     assert (await container.run("touch", f"{place}/made")).exit_code != 0
 
 
-async def test_own_places_can_be_written(container: Inside) -> None:
+async def test_own_folders_are_writable(container: RunningContainer) -> None:
     await container.sh("touch /workspace/a /home/agent/a /tmp/a /var/tmp/b /dev/shm/a && echo x > /dev/null")
 
 
@@ -84,16 +84,16 @@ async def test_the_engine_is_read_only_and_the_same_file(start: Start, tmp_path:
     assert (await container.run("touch", "/engine/it/file")).exit_code != 0
 
 
-async def test_a_file_of_the_spec_is_readable_and_nothing_more(start: Start) -> None:
+async def test_a_file_of_the_spec_is_read_only(start: Start) -> None:
     container = await start(files={"/run/trust/one.pem": b"content"})
     assert await container.sh("cat /run/trust/one.pem") == "content"
     for attempt in ("echo x >> /run/trust/one.pem", "rm -f /run/trust/one.pem", "touch /run/trust/two.pem"):
         assert (await container.run("sh", "-c", attempt)).exit_code != 0
 
 
-async def test_it_has_no_network(container: Inside) -> None:
+async def test_there_is_no_network(container: RunningContainer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        facts = await container.ask(f"""
+        facts = await container.run_python(f"""
 def fails(address):
     try: socket.create_connection(address, 2).close()
     except OSError as error: return errno.errorcode[error.errno]
@@ -102,7 +102,7 @@ tell([fails(("127.0.0.1", {listener.getsockname()[1]})), fails(("169.254.169.254
     assert facts == ["ECONNREFUSED", "ENETUNREACH", "ENETUNREACH", ["lo"], 1]
 
 
-async def test_it_reaches_its_own_sockets_alone(start: Start, tmp_path: Path) -> None:
+async def test_only_own_sockets_are_reachable(start: Start, tmp_path: Path) -> None:
     one, two = await start("one"), await start("two")
     connect = "import sys, socket; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
     with (
@@ -115,8 +115,8 @@ async def test_it_reaches_its_own_sockets_alone(start: Start, tmp_path: Path) ->
         assert (await one.run("ls", str(tmp_path / "data/run/one/out"))).exit_code != 0
 
 
-async def test_sockets_go_by_an_allow_list(container: Inside) -> None:
-    facts = await container.ask("""
+async def test_socket_families_have_an_allow_list(container: RunningContainer) -> None:
+    facts = await container.run_python("""
 def made(*kind):
     try: socket.socket(*kind).close()
     except OSError as error: return errno.errorcode[error.errno]
@@ -139,17 +139,17 @@ tell([made(*kind) for kind in allowed + others])""")
         ("libc.syscall(435, None, 0)", "ENOSYS"),  # clone3
         ("libc.ioctl(0, 0x5412, b'x')", "EPERM"),  # TIOCSTI
         ("libc.ptrace(16, 1, 0, 0)", "EPERM"),  # PTRACE_ATTACH to the warden
-        ("libc.kill(1, 0)", ""),  # the warden may be ended by what lives in its container, and the container with it
+        ("libc.kill(1, 0)", ""),  # programs of the agent may end its warden, and so its container
     ],
 )
-async def test_calls_are_refused(container: Inside, call: str, answer: str) -> None:
+async def test_denied_calls(container: RunningContainer, call: str, answer: str) -> None:
     program = f"result = {call}\ntell(errno.errorcode[ctypes.get_errno()] if result else '')"
-    assert await container.ask(CALLS + program) == answer
+    assert await container.run_python(CALLS + program) == answer
 
 
-async def test_threads_and_children_are_not(container: Inside) -> None:
+async def test_threads_and_children_are_allowed(container: RunningContainer) -> None:
     assert (
-        await container.ask(
+        await container.run_python(
             """
 import subprocess, threading
 threads = [threading.Thread(target=print) for _ in range(4)]
@@ -163,11 +163,11 @@ tell(subprocess.run(["sh", "-c", "exit 7"]).returncode)""".replace("target=print
 @pytest.mark.parametrize(
     "command", ["su -c id", "mount -t tmpfs x /tmp", "unshare -Ur true", "chroot / true", "sudo -n id"]
 )
-async def test_setuid_programs_have_no_power(container: Inside, command: str) -> None:
+async def test_setuid_programs_have_no_effect(container: RunningContainer, command: str) -> None:
     assert (await container.run("sh", "-c", f"{command} </dev/null")).exit_code != 0
 
 
-async def test_it_sees_its_own_processes_alone(start: Start) -> None:
+async def test_only_own_processes_are_visible(start: Start) -> None:
     one, two = await start("one"), await start("two")
     await two.warden.start("sleeper", ["sleep", "1000"], env={}, restart=False)
     commands = await one.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
@@ -176,7 +176,7 @@ async def test_it_sees_its_own_processes_alone(start: Start) -> None:
     assert len((await one.sh("ls -d /proc/[0-9]*")).split()) <= 4
 
 
-async def test_the_warden_keeps_its_memory_to_itself(container: Inside) -> None:
+async def test_the_memory_of_the_warden_is_not_readable(container: RunningContainer) -> None:
     for secret in ("environ", "mem", "fd", "maps"):
         assert (
             await container.run("sh", "-c", f"ls /proc/1/{secret}/ 2>&1 && exit 9; cat /proc/1/{secret}")
