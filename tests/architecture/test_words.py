@@ -27,7 +27,7 @@ METAPHORS = _words(
 INVERSIONS = _words("everybody nobody please somebody whoever whomever")
 """Words that begin an inverted or a polite sentence: in no file but tests, whose names are sentences."""
 
-UNIX_ACCOUNT = re.compile(r"\bnobody:x:\d+")
+UNIX_ACCOUNT = re.compile(r"\bnobody:x:\d+:\d+:nobody:")
 """Entry of /etc/passwd for the account that every Unix system has."""
 
 RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
