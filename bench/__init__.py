@@ -1,1 +1,1 @@
-"""The benchmarks: every figure beside a peer or the physical limit, measured in the same run."""
+"""Benchmarks: each figure is compared with a peer or a physical limit that is measured in the same run."""

@@ -1,5 +1,6 @@
-"""`make bench`, or `python -m bench NAME...` for some of: containers, agents, api, records, logs, edge, tasks,
-storage, uploads, gateway.
+"""Run the benchmarks: `make bench` for all, `python -m bench NAME...` for some.
+
+Names: containers, agents, api, records, logs, edge, tasks, storage, uploads, gateway.
 """
 
 import sys
@@ -8,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench import agents, api, containers, edge, gateway, logs, records, storage, tasks, uploads
-from bench.table import Row, report
+from bench.table import Row, report_rows
 
-_PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
+_BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "containers": containers.run,
     "agents": agents.run,
     "api": api.run,
@@ -25,16 +26,16 @@ _PARTS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(_PARTS)
-    if unknown := set(names) - _PARTS.keys():
-        sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}.")
+    names = sys.argv[1:] or list(_BENCHMARKS)
+    if unknown := set(names) - _BENCHMARKS.keys():
+        sys.exit(f"unknown benchmarks: {', '.join(sorted(unknown))}; available: {', '.join(_BENCHMARKS)}")
     rows: list[Row] = []
     for name in names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="roost-bench-") as folder:
             Path(folder).chmod(0o755)
-            rows += _PARTS[name](Path(folder))
-    report(rows)
+            rows += _BENCHMARKS[name](Path(folder))
+    report_rows(rows)
 
 
 main()

@@ -1,4 +1,4 @@
-"""Create an agent over HTTP until its gateway answers, beside the engine's own start outside of Roost."""
+"""Time from the request that creates an agent to its ready gateway, compared with a start of the bare engine."""
 
 import os
 import statistics
@@ -28,7 +28,7 @@ def run(folder: Path) -> Sequence[Row]:
         for engine in reversed(engines):
             rounds = _ROUNDS[engine.id]
             ours = statistics.median(_create(server, engine.id) for _ in range(rounds))
-            own = statistics.median(_own_start(engine) for _ in range(rounds))
+            own = statistics.median(_start_alone(engine) for _ in range(rounds))
             goal = "p50 <= 1.0 s" if engine.id == "hermes" else "own start + 0.3 s"
             rows.append(Row(f"create to 201, {engine.label}, p50", ours, "s", "the engine's own start", own, goal))
     return rows
@@ -43,8 +43,8 @@ def _create(server: Up, engine: str) -> float:
     return took
 
 
-def _own_start(engine: Engine) -> float:
-    """The same program with the same settings, straight on the host, in an empty home."""
+def _start_alone(engine: Engine) -> float:
+    """Start the engine with the same settings on the host, in an empty home; return the seconds until it is ready."""
     with tempfile.TemporaryDirectory(prefix="roost-own-") as home:
         setup = GatewaySetup(
             agent_id="bench",
@@ -59,30 +59,30 @@ def _own_start(engine: Engine) -> float:
         for name, content in plan.files.items():
             path = Path(home, name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(_outside(content.decode(), engine, home).encode())
+            path.write_bytes(_host_paths(content.decode(), engine, home).encode())
         environment = {"HOME": home, "PATH": os.environ["PATH"], "HTTP_PROXY": "http://127.0.0.1:9"}
-        environment |= {name: _outside(value, engine, home) for name, value in plan.env.items()}
-        argv = [_outside(word, engine, home) for word in plan.argv]
+        environment |= {name: _host_paths(value, engine, home) for name, value in plan.env.items()}
+        argv = [_host_paths(word, engine, home) for word in plan.argv]
         began = time.perf_counter()
         quiet = subprocess.DEVNULL
         with subprocess.Popen(
             argv, env=environment, cwd=home, stdout=quiet, stderr=quiet, start_new_session=True
         ) as process:
             try:
-                _until_answers(engine.port, _READY[engine.id], process)
+                _wait_until_ready(engine.port, _READY[engine.id], process)
                 return time.perf_counter() - began
             finally:
                 os.killpg(process.pid, 9)
 
 
-def _outside(text: str, engine: Engine, home: str) -> str:
-    """Replace paths in the container by paths on this machine."""
+def _host_paths(text: str, engine: Engine, home: str) -> str:
+    """Replace paths in the container by paths on the host."""
     for path, folder in sorted(engine.folders(engine.default_version).items(), reverse=True):
         text = text.replace(path, str(folder))
     return text.replace(HOME, home).replace("/workspace", home)
 
 
-def _until_answers(port: int, path: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(port: int, path: str, process: subprocess.Popen[bytes]) -> None:
     while process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as response:
@@ -90,4 +90,4 @@ def _until_answers(port: int, path: str, process: subprocess.Popen[bytes]) -> No
                     return
         except (TimeoutError, urllib.error.URLError, OSError):
             time.sleep(0.01)
-    raise AssertionError(f"the engine ended with {process.returncode}")
+    raise AssertionError(f"the engine exited with {process.returncode}")

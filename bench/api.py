@@ -1,4 +1,4 @@
-"""An API read and a command over HTTP, beside a bare ASGI answer on the same kind of server."""
+"""An API read and a command over HTTP, compared with a minimal ASGI application on the same server software."""
 
 import subprocess
 import sys
@@ -28,26 +28,27 @@ def run(folder: Path) -> Sequence[Row]:
         path = f"/v0/agents/{agent['agentId']}/console/exec"
         body = {"command": "true"}
         run_true = median_ms(lambda: client.post(path, json=body).raise_for_status(), 300, warm=20)
-    bare = hello()
+    bare = measure_bare_asgi()
     return [
         Row("list of agents over HTTP, p50", read, "ms", "bare ASGI hello", bare, "within 10 x"),
         Row("console/exec of `true` over HTTP, p50", run_true, "ms", "bare ASGI hello", bare, "<= 3 ms"),
     ]
 
 
-def hello() -> float:
+def measure_bare_asgi() -> float:
+    """Return the median time of a request to a minimal ASGI application, in milliseconds."""
     with open_listener("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     with subprocess.Popen([sys.executable, "-c", _HELLO, str(port)]) as process:
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-                until(lambda: _answers(client))
+                until(lambda: _is_ready(client))
                 return median_ms(lambda: client.get("/"), _READS, warm=50)
         finally:
             process.terminate()
 
 
-def _answers(client: httpx.Client) -> bool:
+def _is_ready(client: httpx.Client) -> bool:
     try:
         return client.get("/").status_code == 200
     except httpx.HTTPError:

@@ -1,4 +1,4 @@
-"""A container with its warden beside bare bwrap, and a command in it beside a command on the host."""
+"""Start of a container with its warden, compared with bare bwrap; a command in it, compared with the host."""
 
 import asyncio
 import statistics
@@ -14,7 +14,7 @@ from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerLimits
 from roost.drivers.runtime.warden_client import WardenClient
 
-_BOXES = 20
+_CONTAINERS = 20
 _COMMANDS = 300
 
 
@@ -25,7 +25,7 @@ def run(folder: Path) -> Sequence[Row]:
 async def _run(folder: Path) -> Sequence[Row]:
     runtime = BwrapRuntime(folder)
     starts: list[float] = []
-    for number in range(_BOXES):
+    for number in range(_CONTAINERS):
         spec = container_spec(f"bench-{number}", None, ContainerLimits())
         for name in spec.relays.values():
             (await runtime.listen(spec.agent_id, name, _close)).close()
@@ -39,9 +39,9 @@ async def _run(folder: Path) -> Sequence[Row]:
         await warden.exec(["true"])
         commands.append((time.perf_counter() - began) * 1000)
     memory = [_pss(container.pid) for container in await runtime.list() if container.pid]
-    for number in range(_BOXES):
+    for number in range(_CONTAINERS):
         await runtime.delete(f"bench-{number}")
-    bare = _bare(folder)
+    bare = _run_bwrap(folder)
     spawn = median_ms(lambda: subprocess.run(["true"], check=True), 100)
     return [
         Row("container and warden ready, p50", statistics.median(starts), "ms", "bare bwrap", bare, "<= 50 ms"),
@@ -53,7 +53,9 @@ async def _run(folder: Path) -> Sequence[Row]:
             spawn,
             "0.9 ms",
         ),
-        Row("memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _empty_python(), "<= 16 MB"),
+        Row(
+            "memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _python_memory(), "<= 16 MB"
+        ),
     ]
 
 
@@ -61,15 +63,15 @@ def _close(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-def _bare(folder: Path) -> float:
-    """bwrap with the same namespaces around `true`, nothing of ours."""
+def _run_bwrap(folder: Path) -> float:
+    """Return the milliseconds of `true` under bwrap with the same namespaces."""
     binary = next(path for path in folder.rglob("bwrap") if path.is_file())
     command = [str(binary), "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"]
     command += ["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "/usr/bin/true"]
     return median_ms(lambda: subprocess.run(command, check=True), 50)
 
 
-def _empty_python() -> float:
+def _python_memory() -> float:
     command = ["/usr/bin/python3", "-S", "-E", "-I", "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         time.sleep(0.2)
@@ -79,7 +81,7 @@ def _empty_python() -> float:
 
 
 def _pss(pid: int) -> float:
-    """Proportional set size in MB."""
+    """Return the proportional set size of a process in MB."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024

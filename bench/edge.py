@@ -1,8 +1,8 @@
-"""CPU of one request through the agents' edge, beside nginx with `auth_request` and Caddy with forward-auth.
+"""CPU of a request through the agents' edge, compared with nginx with `auth_request` and Caddy with forward-auth.
 
-Everything runs on loopback in processes of its own: an upstream with a fixed reply, the edge (uvicorn with its
-protocol), and each proxy with an auth server on uvicorn that makes the same check of the token. The client keeps 32
-connections busy; the figure is the CPU time of the serving processes divided by the number of requests.
+Each server is a process on loopback: an upstream with a fixed reply, the edge (uvicorn with its protocol), and each
+proxy with an auth server on uvicorn that checks the token in the same way. The client keeps 32 connections busy; the
+figure is the CPU time of the serving processes divided by the number of requests.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from bench.load import load
-from bench.processes import caddy, caddy_home, cpu_seconds, free_port, nginx, process
+from bench.load import send_requests
+from bench.processes import caddy_environment, cpu_seconds, find_caddy, find_nginx, free_port, run_process
 from bench.table import Row
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
@@ -78,7 +78,7 @@ def run(folder: Path) -> Sequence[Row]:
         stack.enter_context(_serving("upstream", upstream))
         edge_port, edge = stack.enter_context(_edge(upstream))
         peers = {"Caddy with forward-auth": stack.enter_context(_caddy(folder, upstream))}
-        if nginx() is not None:
+        if find_nginx() is not None:
             peers["nginx with auth_request"] = stack.enter_context(_nginx(folder, upstream))
         edges: list[float] = []
         figures: dict[str, list[float]] = {name: [] for name in peers}
@@ -87,18 +87,18 @@ def run(folder: Path) -> Sequence[Row]:
             for name, (port, pids) in peers.items():
                 figures[name].append(_cpu_per_request(port, pids))
     references = {name: statistics.median(values) for name, values in figures.items()}
-    if nginx() is None:
+    if find_nginx() is None:
         references["nginx with auth_request: not installed"] = math.nan
     title = f"request to an agent's port, CPU, {_CONNECTIONS} connections"
     own = statistics.median(edges)
     return [Row(title, own, "us", name, value, "below the reference") for name, value in references.items()]
 
 
-# The servers, each in a process of its own
+# The servers, each in its own process
 
 
 class _Upstream(asyncio.Protocol):
-    """Answers every request head with the same reply."""
+    """Server that answers each request head with the same reply."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
@@ -128,7 +128,7 @@ async def _check(entry: AuthRequest) -> None:
 
 
 async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
-    """Answer the question of Caddy and nginx before each request."""
+    """Answer the auth subrequest of Caddy and nginx."""
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     agent = headers.get("x-forwarded-host", "").partition(".")[0]
     status = 200
@@ -151,16 +151,18 @@ def _serve_edge(port: int, upstream: int) -> None:
     async def credential(_agent_id: str) -> tuple[str, Sensitive[str]]:
         return "Authorization", Sensitive("Bearer internal")
 
-    gate = ProxyDependencies(
+    dependencies = ProxyDependencies(
         addresses=HostAddresses("localhost", port),
         recall=_is_valid,
         admit=_check,
         dial=dial,
         credential=credential,
         subscribe=lambda _listener: None,
-        observe=lambda _passage: None,
+        observe=lambda _record: None,
     )
-    uvicorn.run(_auth_app, http=edge_protocol(gate), ws="websockets-sansio", port=port, log_config=None, lifespan="off")
+    uvicorn.run(
+        _auth_app, http=edge_protocol(dependencies), ws="websockets-sansio", port=port, log_config=None, lifespan="off"
+    )
 
 
 # The harness
@@ -178,8 +180,8 @@ def _caddy(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
     port, auth = free_port(), free_port()
     config = folder / "caddy.json"
     config.write_text(json.dumps(_caddy_config(port, auth, upstream)))
-    argv = [caddy(), "run", "--config", str(config)]
-    with _serving("auth", auth) as auth_pid, process(argv, port, caddy_home(folder)) as pid:
+    argv = [find_caddy(), "run", "--config", str(config)]
+    with _serving("auth", auth) as auth_pid, run_process(argv, port, caddy_environment(folder)) as pid:
         yield port, (pid, auth_pid)
 
 
@@ -188,12 +190,12 @@ def _nginx(folder: Path, upstream: int) -> Iterator[tuple[int, Sequence[int]]]:
     port, auth = free_port(), free_port()
     config = folder / "nginx.conf"
     config.write_text(_NGINX.format(folder=folder, port=port, auth=auth, upstream=upstream))
-    with _serving("auth", auth) as auth_pid, process([nginx() or "", "-c", str(config)], port) as pid:
+    with _serving("auth", auth) as auth_pid, run_process([find_nginx() or "", "-c", str(config)], port) as pid:
         yield port, (pid, auth_pid)
 
 
 def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
-    ask: dict[str, Any] = {
+    authenticate: dict[str, Any] = {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"127.0.0.1:{auth}"}],
         "rewrite": {"method": "GET", "uri": "/auth"},
@@ -207,7 +209,7 @@ def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
         },
         "handle_response": [{"match": {"status_code": [2]}, "routes": [{"handle": [{"handler": "vars"}]}]}],
     }
-    carry = {
+    forward = {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"127.0.0.1:{upstream}"}],
         "transport": {"protocol": "http", "keep_alive": {"max_idle_conns_per_host": 64}},
@@ -215,7 +217,7 @@ def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
     server = {
         "listen": [f"127.0.0.1:{port}"],
         "automatic_https": {"disable": True},
-        "routes": [{"handle": [ask, carry]}],
+        "routes": [{"handle": [authenticate, forward]}],
     }
     return {
         "admin": {"disabled": True},
@@ -225,13 +227,13 @@ def _caddy_config(port: int, auth: int, upstream: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _serving(what: str, port: int, *more: int) -> Iterator[int]:
-    with process([sys.executable, "-m", "bench.edge", what, str(port), *map(str, more)], port) as pid:
+def _serving(server: str, port: int, *more: int) -> Iterator[int]:
+    with run_process([sys.executable, "-m", "bench.edge", server, str(port), *map(str, more)], port) as pid:
         yield pid
 
 
 def _cpu_per_request(port: int, pids: Sequence[int]) -> float:
-    """Microseconds."""
+    """Return the CPU time of a request in microseconds."""
     uvloop.run(_load(port, _REQUESTS // 10))
     before = sum(map(cpu_seconds, pids))
     uvloop.run(_load(port, _REQUESTS))
@@ -243,15 +245,15 @@ async def _load(port: int, requests: int) -> None:
         f"GET /bench?x=1 HTTP/1.1\r\nHost: {_HOST}:{port}\r\nAuthorization: Bearer {_TOKEN}\r\n"
         "User-Agent: bench\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
     ).encode()
-    await load(port, request, requests, _CONNECTIONS)
+    await send_requests(port, request, requests, _CONNECTIONS)
 
 
-def _main(what: str, *ports: str) -> None:
-    """One of the servers, when this module is run as a program."""
+def _main(server: str, *ports: str) -> None:
+    """Run one of the servers, when this module is the program."""
     numbers = [int(port) for port in ports]
-    if what == "upstream":
+    if server == "upstream":
         uvloop.run(_serve_upstream(*numbers))
-    elif what == "auth":
+    elif server == "auth":
         _serve_auth(*numbers)
     else:
         _serve_edge(*numbers)

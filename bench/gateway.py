@@ -1,6 +1,6 @@
-"""A storage gateway beside a plain file server on the same files: small and large content, and one byte of any file.
+"""A storage gateway, compared with a file server on the same files: small and large files, and the last byte of one.
 
-The file server is nginx where it is installed, else Caddy.
+The file server is nginx if it is installed, otherwise Caddy.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from typing import Any
 import httpx2 as httpx
 import uvloop
 
-from bench.load import load
-from bench.processes import caddy, caddy_home, free_port, nginx, process
+from bench.load import send_requests
+from bench.processes import caddy_environment, find_caddy, find_nginx, free_port, run_process
 from bench.table import Row, median_ms
 from tests.journeys.server_process import Up, up
 
@@ -45,7 +45,10 @@ def run(folder: Path) -> Sequence[Row]:
     sizes = {"small": _SMALL, "chunk": _CHUNK, "big": _BIG, "huge": _HUGE}
     for name, size in sizes.items():
         _fill(files / name, size)
-    with up(folder / "data", "--no-first-agent", ROOST_UPLOAD_PAID="2G") as server, _file_server(folder) as (who, port):
+    with (
+        up(folder / "data", "--no-first-agent", ROOST_UPLOAD_PAID="2G") as server,
+        _file_server(folder) as (reference, port),
+    ):
         ours = _Gateway(server)
         paths = {name: f"/ipfs/{ours.upload(files / name)}" for name in sizes}
         theirs = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False)
@@ -55,14 +58,14 @@ def run(folder: Path) -> Sequence[Row]:
             speed, their_speed = _speed(mine, paths["big"]), _speed(theirs, "/big")
             first, far = (_first_byte(mine, paths[name]) for name in ("chunk", "huge"))
     return [
-        Row("gateway: GETs of 4 KiB, verified", rate, "/s", who, their_rate, "reported"),
-        Row("gateway: GET of 100 MiB, verified", speed, "MB/s", who, their_speed, "reported"),
+        Row("gateway: GETs of 4 KiB, verified", rate, "/s", reference, their_rate, "reported"),
+        Row("gateway: GET of 100 MiB, verified", speed, "MB/s", reference, their_speed, "reported"),
         Row("gateway: the last byte of 1 GiB, p50", far, "ms", "of a file of 1 MiB", first, "does not grow with size"),
     ]
 
 
 class _Gateway:
-    """A server's first gateway, and the way to have something there."""
+    """Client of a server's first gateway and of its uploads."""
 
     def __init__(self, server: Up) -> None:
         self._api = server.client()
@@ -88,12 +91,12 @@ def _fill(path: Path, size: int) -> None:
 
 
 def _rate(port: int, host: str, path: str) -> float:
-    """Answers in a second, some connections being busy; the best of some rounds."""
+    """Return the responses per second over several connections, the best of some rounds."""
     request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n".encode()
     best = 0.0
     for _ in range(_ROUNDS):
         began = time.perf_counter()
-        uvloop.run(asyncio.wait_for(load(port, request, _GETS, _CONNECTIONS), 60))
+        uvloop.run(asyncio.wait_for(send_requests(port, request, _GETS, _CONNECTIONS), 60))
         best = max(best, _GETS / (time.perf_counter() - began))
     return best
 
@@ -115,17 +118,17 @@ def _first_byte(client: httpx.Client, path: str) -> float:
 
 @contextlib.contextmanager
 def _file_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """What serves the files of the folder `files`: its name and port."""
+    """Serve the folder `files`; yield the name and the port of the file server."""
     port, files = free_port(), folder / "files"
-    installed = nginx()
+    installed = find_nginx()
     if installed is None:
-        argv = [caddy(), "file-server", "--listen", f"127.0.0.1:{port}", "--root", str(files)]
-        with process(argv, port, caddy_home(folder)):
+        argv = [find_caddy(), "file-server", "--listen", f"127.0.0.1:{port}", "--root", str(files)]
+        with run_process(argv, port, caddy_environment(folder)):
             yield "Caddy's file server", port
         return
     for path in (folder, files):
-        path.chmod(0o755)  # its workers are nobody
+        path.chmod(0o755)  # the workers run as another user
     config = folder / "nginx.conf"
     config.write_text(_NGINX.format(folder=folder, files=files, port=port))
-    with process([installed, "-c", str(config)], port):
+    with run_process([installed, "-c", str(config)], port):
         yield "nginx", port

@@ -1,4 +1,4 @@
-"""A client that costs next to nothing: some connections, each asking one request after the other."""
+"""A cheap HTTP client: several connections, each with one request after the other."""
 
 import asyncio
 import re
@@ -8,8 +8,8 @@ from typing import Any
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
-async def load(port: int, request: bytes, requests: int, connections: int) -> None:
-    """Ask that often, over that many connections. Raises RuntimeError at the first answer that is not a 200."""
+async def send_requests(port: int, request: bytes, requests: int, connections: int) -> None:
+    """Send `requests` requests over `connections` connections. Raises RuntimeError for a response other than 200."""
     loop = asyncio.get_running_loop()
     dones = [loop.create_future() for _ in range(connections)]
     for done in dones:
@@ -18,7 +18,7 @@ async def load(port: int, request: bytes, requests: int, connections: int) -> No
 
 
 class _Client(asyncio.Protocol):
-    """Counts the complete answers."""
+    """Connection that counts complete responses."""
 
     def __init__(self, request: bytes, count: int, done: asyncio.Future[None]) -> None:
         self._request, self._left, self._done = request, count, done
@@ -57,6 +57,6 @@ class _Client(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _fail(self, why: bytes) -> None:
+    def _fail(self, reason: bytes) -> None:
         if not self._done.done():
-            self._done.set_exception(RuntimeError(why.decode("latin-1")))
+            self._done.set_exception(RuntimeError(reason.decode("latin-1")))

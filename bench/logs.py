@@ -1,7 +1,7 @@
-"""A line that an agent's program prints until all 200 subscribers of its log have it, beside a bare WebSocket fan-out.
+"""Time from a line that an agent prints to its arrival at 200 log subscribers, compared with a bare WebSocket fan-out.
 
-Lines carry the moment at which they were printed; it is the same clock on both sides. The reference sends such lines
-from a loop of its own to as many sockets, with nothing in between.
+A line is the time at which it was printed, by the same clock. The reference is a loop that sends such lines to as many
+sockets.
 """
 
 import asyncio
@@ -24,22 +24,22 @@ from tests.journeys.server_process import Up, until, up
 
 _SOCKETS = 200
 _LINES = 60
-_EVERY = 0.25
-_PATIENCE = 120.0
+_INTERVAL = 0.25
+_TIMEOUT = 120.0
 _STAMP = re.compile(r"stamp (\d{16,20})")
-_PRINT = f"while true; do echo stamp $(date +%s%N); sleep {_EVERY}; done"
+_PRINT = f"while true; do echo stamp $(date +%s%N); sleep {_INTERVAL}; done"
 _FAN_OUT = """
 import asyncio, sys, time
 from websockets.asyncio.server import broadcast, serve
 async def main():
-    held = set()
-    async def hold(socket):
-        held.add(socket)
+    sockets = set()
+    async def subscribe(socket):
+        sockets.add(socket)
         await socket.wait_closed()
-        held.discard(socket)
-    async with serve(hold, "127.0.0.1", int(sys.argv[1]), compression=None):
+        sockets.discard(socket)
+    async with serve(subscribe, "127.0.0.1", int(sys.argv[1]), compression=None):
         while True:
-            broadcast(held, f"stamp {time.time_ns()}")
+            broadcast(sockets, f"stamp {time.time_ns()}")
             await asyncio.sleep(float(sys.argv[2]))
 asyncio.run(main())
 """
@@ -48,11 +48,11 @@ asyncio.run(main())
 def run(folder: Path) -> Sequence[Row]:
     with up(folder / "data", "--no-first-agent") as server:
         agent = server.create("bench", "hermes")
-        _printing(server, agent)
+        _start_printing(server, agent)
         port = server.url.rpartition(":")[2]
         url = f"ws://{agent['agentId']}.agents.localhost:{port}/v0/logs?token={agent['gatewayToken']}"
         ours = asyncio.run(_latencies(url, int(port), lambda text: json.loads(text)["message"]))
-    bare = _bare()
+    bare = _measure_fan_out()
     name = f"a printed line at all {_SOCKETS} subscribers"
     reference = f"bare fan-out to {_SOCKETS}"
     return [
@@ -61,8 +61,8 @@ def run(folder: Path) -> Sequence[Row]:
     ]
 
 
-def _printing(server: Up, agent: dict[str, Any]) -> None:
-    """Have a program in the agent's box print lines: its `start` script."""
+def _start_printing(server: Up, agent: dict[str, Any]) -> None:
+    """Print lines in the agent's container, by its `start` script."""
     manifest = json.dumps({"scripts": {"start": _PRINT}})
     with server.agent_client(agent) as client:
         body = {"command": f"cat > manifest.json <<'END'\n{manifest}\nEND"}
@@ -71,18 +71,18 @@ def _printing(server: Up, agent: dict[str, Any]) -> None:
         until(lambda: _STAMP.search(client.get("/v0/logs").text))
 
 
-def _bare() -> list[float]:
+def _measure_fan_out() -> list[float]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with subprocess.Popen([sys.executable, "-c", _FAN_OUT, str(port), str(_EVERY)]) as process:
+    with subprocess.Popen([sys.executable, "-c", _FAN_OUT, str(port), str(_INTERVAL)]) as process:
         try:
-            until(lambda: _listens(port))
+            until(lambda: _is_listening(port))
             return asyncio.run(_latencies(f"ws://127.0.0.1:{port}/", port, lambda text: text))
         finally:
             process.terminate()
 
 
-def _listens(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
@@ -91,7 +91,7 @@ def _listens(port: int) -> bool:
 
 
 async def _latencies(url: str, port: int, line: Callable[[str], str]) -> list[float]:
-    """Milliseconds from the print of each line to its arrival at the last of the sockets."""
+    """Return the milliseconds from the print of each line to its arrival at the last socket."""
     arrived: dict[int, list[int]] = defaultdict(list)
     opened = asyncio.Event()
     waiting = _SOCKETS
@@ -109,15 +109,15 @@ async def _latencies(url: str, port: int, line: Callable[[str], str]) -> list[fl
 
     tasks = [asyncio.create_task(subscribe()) for _ in range(_SOCKETS)]
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             await opened.wait()
             began = time.time_ns()
-            await asyncio.sleep(_LINES * _EVERY)
+            await asyncio.sleep(_LINES * _INTERVAL)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    ended = time.time_ns() - 2_000_000_000  # what was printed last may still be on its way
+    ended = time.time_ns() - 2_000_000_000  # the last lines may still be in transit
     printed = {stamp: times for stamp, times in arrived.items() if began < stamp < ended}
     assert len(printed) >= _LINES // 2, f"{len(printed)} lines arrived"
     missing = [stamp for stamp, times in printed.items() if len(times) != _SOCKETS]

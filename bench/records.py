@@ -1,4 +1,4 @@
-"""Reading and writing records over HTTP: 1,000 agents in one list, a new secret; beside a bare ASGI answer."""
+"""Reads and writes of records over HTTP (a list of 1,000 agents, a new secret), compared with a minimal ASGI app."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from statistics import median
 
 import httpx2 as httpx
 
-from bench.api import hello
+from bench.api import measure_bare_asgi
 from bench.table import Row, median_ms
 from roost import app, config
 from roost.agents.registry.model import AgentProfile, AgentState
@@ -31,7 +31,7 @@ def run(folder: Path) -> Sequence[Row]:
         until(lambda: {agent["status"] for agent in server.agents()} == {AgentState.FAILED}, every=0.5)
         listed = median_ms(lambda: client.get("/v0/agents").raise_for_status(), _LISTS, warm=5)
         created = _secrets(client)
-    bare = hello()
+    bare = measure_bare_asgi()
     return [
         Row(f"list of {_AGENTS:,} agents over HTTP, p50", listed, "ms", "bare ASGI hello", bare, "<= 50 ms"),
         Row("create a secret over HTTP, p50", created, "ms", "bare ASGI hello", bare, "<= 10 ms"),
@@ -39,26 +39,26 @@ def run(folder: Path) -> Sequence[Row]:
 
 
 def _fill(data: Path) -> None:
-    """Agents that are on record and cannot run: a list reads the records."""
+    """Add agents that exist in the database only; a list reads nothing else."""
     settings = config.load_settings({"ROOST_DATA": str(data)})
     db = app.open_database(settings)
     seal = load_sealer(settings, db)
-    roster, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS)), GatewayTokens(db, seal)
+    agents, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS)), GatewayTokens(db, seal)
 
     def add(connection: Connection) -> None:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
         for number in range(_AGENTS):
-            profile = AgentProfile(f"agent {number}", "It stands in a list.")
-            agent = roster.create(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
+            profile = AgentProfile(f"agent {number}", "An agent of a list.")
+            agent = agents.create(connection, tenant.id, profile, "none", "1.0.0")  # no such engine: nothing starts
             gateways.mint(connection, agent.id, tenant.id)
-            roster.set_state(connection, agent.id, AgentState.FAILED, "Never started")
+            agents.set_state(connection, agent.id, AgentState.FAILED, "Never started")
 
     db.run(add)
     db.close()
 
 
 def _secrets(client: httpx.Client) -> float:
-    """Milliseconds; each is deleted again, untimed, because a tenant may have so many."""
+    """Return the milliseconds to create a secret. Each is deleted, untimed, because a tenant has a limit of secrets."""
     times: list[float] = []
     for number in range(_SECRETS):
         body = {"name": f"BENCH_{number}", "value": "v" * 64}

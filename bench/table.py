@@ -1,4 +1,4 @@
-"""A figure beside its reference, and the table of all."""
+"""The rows of the result table, and its output."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results.json"
 
 @dataclass(frozen=True)
 class Row:
-    """`goal` is what design and docs promise, in words; times in milliseconds unless `unit` says otherwise."""
+    """A figure and its reference, both in `unit`; `goal` is the promise of the docs."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Row:
 
 
 def median_ms(action: Callable[[], object], rounds: int, *, warm: int = 1) -> float:
-    """The median duration of `action` in milliseconds."""
+    """Return the median duration of `action` in milliseconds."""
     for _ in range(warm):
         action()
     times: list[float] = []
@@ -43,7 +43,7 @@ def median_ms(action: Callable[[], object], rounds: int, *, warm: int = 1) -> fl
     return statistics.median(times)
 
 
-def report(rows: Sequence[Row]) -> None:
+def report_rows(rows: Sequence[Row]) -> None:
     """Print the table and write `bench/results.json`."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("what", "measured", "reference", "ratio", "goal"):

@@ -1,6 +1,6 @@
-"""Uploads over HTTP as forms, durable when they are answered: speed, memory, and many small files at once.
+"""Uploads over HTTP as forms, durable when they are answered: speed, memory, and a folder of many small files.
 
-Beside the speed: SHA-256 of the same file on one core, and the same bytes written and synced by a plain program.
+The references are SHA-256 of the same file on one core, and a plain copy with fsync.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.processes import memory
+from bench.processes import read_memory
 from bench.table import Row
 from tests.journeys.server_process import Up, up
 
@@ -29,24 +29,24 @@ def run(folder: Path) -> Sequence[Row]:
     with file.open("wb") as out:
         for _ in range(_SIZE // _PIECE):
             out.write(os.urandom(_PIECE))
-    small = _many(folder / "small")
+    small = _write_small_files(folder / "small")
     with up(folder / "data", "--no-first-agent", ROOST_UPLOAD_PAID="2G") as server:
-        place = _Place(server)
-        place.send([file], "first")  # the first upload of a server's life loads what the later ones use
-        idle = memory(server.pid, "VmRSS")
+        client = _UploadClient(server)
+        client.send([file], "first")  # the first upload after a start loads what all others use
+        idle = read_memory(server.pid, "VmRSS")
         hashed = written = sent = 0.0
-        for number in range(_ROUNDS):  # in turns, so that all of them see the same machine
-            _renew(file)
+        for number in range(_ROUNDS):  # in turns, so that a busy machine affects all figures alike
+            _change_content(file)
             hashed = max(hashed, _speed(lambda: _sha256(file)))
-            sent = max(sent, _speed(lambda name=f"{number}": place.send([file], name)))
+            sent = max(sent, _speed(lambda name=f"{number}": client.send([file], name)))
             written = max(written, _speed(lambda: _copy(file, folder / "copy")))
             (folder / "copy").unlink()
-            os.sync()  # what the disk has to do for it is not the next one's
-        one = memory(server.pid, "VmHWM") - idle
-        _at_once([lambda name=f"p{number}": place.send([file], name) for number in range(_PARALLEL)])
-        eight = memory(server.pid, "VmHWM") - idle
+            os.sync()  # so that pending writes do not slow down the next upload
+        one = read_memory(server.pid, "VmHWM") - idle
+        _run_in_parallel([lambda name=f"p{number}": client.send([file], name) for number in range(_PARALLEL)])
+        eight = read_memory(server.pid, "VmHWM") - idle
         began = time.perf_counter()
-        place.send(small, "folder")
+        client.send(small, "folder")
         folders = (time.perf_counter() - began) * 1000
     return [
         Row("upload, 1 GiB, durable", sent, "MB/s", "sha256 of the same file", hashed, ">= 45 %"),
@@ -57,15 +57,15 @@ def run(folder: Path) -> Sequence[Row]:
     ]
 
 
-class _Place:
-    """A server's uploads, as plain sockets see them: a client must not be what is measured."""
+class _UploadClient:
+    """Client over plain sockets, so that the figures do not include an HTTP library."""
 
     def __init__(self, server: Up) -> None:
         self._port = int(server.url.rpartition(":")[2])
         self._token = server.session["token"]
 
     def send(self, files: Sequence[Path], folder: str) -> None:
-        """One form with these files, in a folder of that name when there are more than one."""
+        """Send a form with these files; several files are in a folder."""
         heads = [_head(path.name if len(files) == 1 else f"{folder}/{path.name}") for path in files]
         tail = f"\r\n--{_BOUNDARY}--\r\n".encode()
         length = sum(map(len, heads)) + sum(path.stat().st_size for path in files) + len(tail)
@@ -97,8 +97,8 @@ def _head(name: str) -> bytes:
     return f"\r\n--{_BOUNDARY}\r\n{disposition}\r\n\r\n".encode()
 
 
-def _renew(file: Path) -> None:
-    """What is there already would be received and then removed again, a GiB in more than a tenth of a second."""
+def _change_content(file: Path) -> None:
+    """Change the file, because known content is received and then dropped, which takes over 0.1 s for a GiB."""
     with file.open("r+b") as content:
         content.write(os.urandom(32))
 
@@ -122,7 +122,7 @@ def _copy(source: Path, target: Path) -> None:
         os.fsync(write.fileno())
 
 
-def _at_once(works: Sequence[Callable[[], None]]) -> None:
+def _run_in_parallel(works: Sequence[Callable[[], None]]) -> None:
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:
         thread.start()
@@ -130,7 +130,7 @@ def _at_once(works: Sequence[Callable[[], None]]) -> None:
         thread.join()
 
 
-def _many(folder: Path) -> Sequence[Path]:
+def _write_small_files(folder: Path) -> Sequence[Path]:
     folder.mkdir()
     paths = [folder / f"{number}.txt" for number in range(_SMALL)]
     for number, path in enumerate(paths):

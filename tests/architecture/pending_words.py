@@ -3,8 +3,6 @@
 PENDING: dict[str, frozenset[str]] = {
     "metaphor": frozenset(
         {
-            "bench",
-            "roost/cli",
             "roost/hosts/storage_gateway",
             "roost/storage/gateways",
             "roost/storage/pins",

@@ -27,8 +27,8 @@ METAPHORS = _words(
 INVERSIONS = _words("everybody nobody please somebody whoever whomever")
 """Words that begin an inverted or a polite sentence: in no file but tests, whose names are sentences."""
 
-UNIX_ACCOUNT = re.compile(r"\bnobody:x:\d+:\d+:nobody:")
-"""Entry of /etc/passwd for the account that every Unix system has."""
+FOREIGN_WORDS = re.compile(r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b")
+"""The entry of /etc/passwd for the account that every Unix system has, and a parameter of rich's tables."""
 
 RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
 """Words that do not tell a reader what a thing is: in no name."""
@@ -58,7 +58,7 @@ def _metaphors() -> Iterator[tuple[str, str]]:
         if PurePath(path).suffix in _PROSE and not path.startswith(_HERE):
             banned = METAPHORS if path.startswith("tests/") else METAPHORS | INVERSIONS
             for number, line in enumerate(text.splitlines(), 1):
-                if found := banned.intersection(part.lower() for part in _PART.findall(UNIX_ACCOUNT.sub("", line))):
+                if found := banned.intersection(part.lower() for part in _PART.findall(FOREIGN_WORDS.sub("", line))):
                     yield path, f"{path}:{number}: {', '.join(sorted(found))}"
 
 

@@ -22,66 +22,66 @@ SLACK = Channel("slack", Sensitive("xoxb-1"), Sensitive("xapp-1"), "pairing", ("
 WHATSAPP = Channel("whatsapp", Sensitive("any"), None, "open", (), enabled=False)
 
 
-class Shelf:
+class ChannelEnv:
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.roster = AgentRepository(db, SEALER, {Plan.PAID: 20})
-        self.book = ChannelRepository(db, SEALER, self.roster)
+        self.agents = AgentRepository(db, SEALER, {Plan.PAID: 20})
+        self.channels = ChannelRepository(db, SEALER, self.agents)
 
     async def agent(self) -> str:
         def add(connection: Connection) -> str:
             tenant = tenants.ensure_tenant(connection, "acme", Plan.PAID)
-            return self.roster.create(connection, tenant.id, AgentProfile("a"), "fake", "1").id
+            return self.agents.create(connection, tenant.id, AgentProfile("a"), "fake", "1").id
 
         return await self.db.write(add)
 
 
 @pytest.fixture
-def shelf(database: Database) -> Shelf:
-    return Shelf(database)
+def env(database: Database) -> ChannelEnv:
+    return ChannelEnv(database)
 
 
-async def test_there_and_back(shelf: Shelf) -> None:
-    one = await shelf.agent()
-    await shelf.book.save(one, SLACK)
-    await shelf.book.save(one, WHATSAPP)
-    assert await shelf.book.get_channels(one) == {"slack": SLACK, "whatsapp": WHATSAPP}
-    assert await shelf.book.get_setups(one) == {"slack": SLACK.to_setup()}
-    assert set(await shelf.book.list_private_values(one)) == {
+async def test_there_and_back(env: ChannelEnv) -> None:
+    one = await env.agent()
+    await env.channels.save(one, SLACK)
+    await env.channels.save(one, WHATSAPP)
+    assert await env.channels.get_channels(one) == {"slack": SLACK, "whatsapp": WHATSAPP}
+    assert await env.channels.get_setups(one) == {"slack": SLACK.to_setup()}
+    assert set(await env.channels.list_private_values(one)) == {
         Sensitive("xoxb-1"),
         Sensitive("xapp-1"),
         Sensitive("any"),
     }
     changed = replace(SLACK, allow_from=(), bot_name=None)
-    await shelf.book.save(one, changed)
-    await shelf.book.remove(one, "whatsapp")
-    assert await shelf.book.get_channels(one) == {"slack": changed}
+    await env.channels.save(one, changed)
+    await env.channels.remove(one, "whatsapp")
+    assert await env.channels.get_channels(one) == {"slack": changed}
 
 
-async def test_one_token_is_one_agents(shelf: Shelf) -> None:
-    one, other = await shelf.agent(), await shelf.agent()
-    await shelf.book.save(one, SLACK)
-    await shelf.book.save(one, WHATSAPP)
-    await shelf.book.save(other, WHATSAPP)
+async def test_one_token_is_one_agents(env: ChannelEnv) -> None:
+    one, other = await env.agent(), await env.agent()
+    await env.channels.save(one, SLACK)
+    await env.channels.save(one, WHATSAPP)
+    await env.channels.save(other, WHATSAPP)
     for taken in (SLACK, replace(SLACK, bot_token=Sensitive("xoxb-2")), replace(SLACK, app_token=Sensitive("xapp-2"))):
         with pytest.raises(BotTokenInUse):
-            await shelf.book.save(other, taken)
-    await shelf.db.write(lambda connection: ChannelRepository.remove_all(connection, one))
-    assert await shelf.book.get_channels(one) == {}
-    await shelf.book.save(other, SLACK)
+            await env.channels.save(other, taken)
+    await env.db.write(lambda connection: ChannelRepository.remove_all(connection, one))
+    assert await env.channels.get_channels(one) == {}
+    await env.channels.save(other, SLACK)
 
 
-async def test_an_agent_that_is_gone_gets_none(shelf: Shelf) -> None:
-    one = await shelf.agent()
-    await shelf.db.write(lambda connection: shelf.roster.mark_deleted(connection, one))
+async def test_an_agent_that_is_gone_gets_none(env: ChannelEnv) -> None:
+    one = await env.agent()
+    await env.db.write(lambda connection: env.agents.mark_deleted(connection, one))
     with pytest.raises(AgentNotFound):
-        await shelf.book.save(one, SLACK)
+        await env.channels.save(one, SLACK)
 
 
-async def test_an_envelope_opens_only_where_it_belongs(shelf: Shelf) -> None:
-    one = await shelf.agent()
-    await shelf.book.save(one, SLACK)
-    await shelf.db.write(lambda connection: connection.execute(agent_channels.update().values(channel="telegram")))
+async def test_an_envelope_opens_only_where_it_belongs(env: ChannelEnv) -> None:
+    one = await env.agent()
+    await env.channels.save(one, SLACK)
+    await env.db.write(lambda connection: connection.execute(agent_channels.update().values(channel="telegram")))
     with pytest.raises(UnsealFailed):
-        await shelf.book.get_channels(one)
-    assert await shelf.book.list_private_values(one) == ()
+        await env.channels.get_channels(one)
+    assert await env.channels.list_private_values(one) == ()

@@ -34,20 +34,20 @@ def dialect() -> str:
 class Rig:
     def __init__(self, db: Database, folder: Path) -> None:
         self.db, self.runtime = db, FakeRuntime(folder)
-        self.roster = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
-        self.reach = AgentRuntimes(self.roster, self.runtime, [])
-        self.logs = LogService(self.roster, self.reach, self.private)
+        self.agents = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+        self.runtimes = AgentRuntimes(self.agents, self.runtime, [])
+        self.logs = LogService(self.agents, self.runtimes, self.private)
         owner = db.run(lambda c: tenants.ensure_tenant(c, "acme").id)
         self.values: list[Sensitive[str]] = []
-        self.agent: Agent = db.run(lambda c: self.roster.create(c, owner, AgentProfile("Ada"), "fake", "1"))
+        self.agent: Agent = db.run(lambda c: self.agents.create(c, owner, AgentProfile("Ada"), "fake", "1"))
 
     async def private(self, agent_id: str) -> list[Sensitive[str]]:
-        return [await self.roster.get_internal_token(agent_id), *self.values]
+        return [await self.agents.get_internal_token(agent_id), *self.values]
 
     async def wrote(self, *lines: str | bytes) -> list[str]:
         """The log after a process wrote these lines, without times."""
         text = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
-        warden = self.reach.get_warden(self.agent.id)
+        warden = self.runtimes.get_warden(self.agent.id)
         program = f"import sys; sys.stdout.buffer.write({text!r} + b'over\\n')"
         await warden.start("gateway", ["python3", "-c", program], env={}, restart=False)
         async with asyncio.timeout(DEADLINE):
@@ -96,7 +96,7 @@ async def test_nothing_steers_a_terminal(rig: Rig, written: str | bytes, shown: 
 
 
 async def test_our_credentials_are_masked_even_in_disguise(rig: Rig) -> None:
-    token = (await rig.roster.get_internal_token(rig.agent.id)).reveal()
+    token = (await rig.agents.get_internal_token(rig.agent.id)).reveal()
     coloured = token[:20] + "\x1b[1m" + token[20:]
     for line in await rig.wrote(f"key {token}", f"GET /?token={token} 200", coloured):
         assert "[redacted]" in line
@@ -107,7 +107,7 @@ async def test_without_a_box_the_reason_stands_for_the_log(rig: Rig) -> None:
     await rig.runtime.stop(rig.agent.id, grace=0)
     assert await rig.logs.tail(rig.agent.id) == ""
     reason = "It broke.\n\x1b[31mred\x1b[0m line"
-    rig.db.run(lambda c: rig.roster.set_state(c, rig.agent.id, AgentState.FAILED, reason))
+    rig.db.run(lambda c: rig.agents.set_state(c, rig.agent.id, AgentState.FAILED, reason))
     assert await rig.logs.tail(rig.agent.id) == "It broke.\nred line"
 
 
@@ -154,7 +154,7 @@ async def test_many_follow_and_each_gets_what_was_and_what_comes(rig: Rig) -> No
     with rig.logs.follow(rig.agent.id) as first, rig.logs.follow(rig.agent.id) as second:
         assert [await text(first), await text(first)] == ["before", "over"]
         assert [await text(second), await text(second)] == ["before", "over"]
-        await rig.reach.get_warden(rig.agent.id).start("other", ["echo", "more"], env={}, restart=False)
+        await rig.runtimes.get_warden(rig.agent.id).start("other", ["echo", "more"], env={}, restart=False)
         assert [await text(first), await text(second)] == ["more", "more"]
         with rig.logs.follow(rig.agent.id) as late:
             assert [await text(late) for _ in range(3)] == ["before", "over", "more"]
@@ -172,7 +172,7 @@ async def test_a_stream_goes_on_in_a_new_box(rig: Rig) -> None:
 
 async def test_a_stream_ends_with_its_agent(rig: Rig) -> None:
     with rig.logs.follow(rig.agent.id) as messages:
-        rig.db.run(lambda connection: rig.roster.mark_deleted(connection, rig.agent.id))
+        rig.db.run(lambda connection: rig.agents.mark_deleted(connection, rig.agent.id))
         await rig.runtime.stop(rig.agent.id, grace=0)
         with pytest.raises(AgentNotFound):
             await text(messages)

@@ -1,4 +1,4 @@
-"""The model gateway as an application, with the real door before it."""
+"""The model gateway as an application, behind the real authenticator."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -36,12 +36,12 @@ class ModelEnv:
         sealer = Sealer(Sensitive(b"k" * 32))
         self._keys = ApiKeys(database, sealer)
         self._gateways = GatewayTokens(database, sealer)
-        rooms = ServiceRegistry()
+        services = ServiceRegistry()
         platform = PlatformTokens(database, sealer, self._gateways)
-        for room in (gateway, Authenticator(self._keys, self._gateways, platform)):
-            rooms.add(room)
+        for service in (gateway, Authenticator(self._keys, self._gateways, platform)):
+            services.add(service)
         self.app = FastAPI()
-        self.app.state.services = rooms
+        self.app.state.services = services
         self.app.include_router(router)
         errors.install_error_handlers(self.app)
 

@@ -10,10 +10,10 @@ REQUEST = ChatRequest.model_validate({"model": "m", "messages": [{"role": "user"
 
 
 def _tokens(*answers: dict[str, Any]) -> tuple[int, int]:
-    tally = TokenCount(REQUEST)
+    count = TokenCount(REQUEST)
     for answer in answers:
-        tally.add(answer)
-    return tally.prompt_tokens, tally.completion_tokens
+        count.add(answer)
+    return count.prompt_tokens, count.completion_tokens
 
 
 def test_what_the_upstream_counted_counts() -> None:

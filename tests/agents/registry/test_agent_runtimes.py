@@ -40,60 +40,60 @@ async def runtime(tmp_path: Path) -> AsyncIterator[FakeRuntime]:
 
 
 @pytest.fixture
-def roster(database: Database) -> AgentRepository:
+def repository(database: Database) -> AgentRepository:
     return AgentRepository(database, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
 
 
 @pytest.fixture
-def agent(database: Database, roster: AgentRepository) -> Agent:
+def agent(database: Database, repository: AgentRepository) -> Agent:
     owner = database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
-    return database.run(lambda c: roster.create(c, owner, AgentProfile("Ada"), "fake", "1.0.0"))
+    return database.run(lambda c: repository.create(c, owner, AgentProfile("Ada"), "fake", "1.0.0"))
 
 
 @pytest.fixture
-def reach(roster: AgentRepository, runtime: FakeRuntime) -> AgentRuntimes:
-    return AgentRuntimes(roster, runtime, [Other(), FakeEngine()])
+def runtimes(repository: AgentRepository, runtime: FakeRuntime) -> AgentRuntimes:
+    return AgentRuntimes(repository, runtime, [Other(), FakeEngine()])
 
 
-async def test_engines_in_the_order_in_which_they_are_offered(reach: AgentRuntimes) -> None:
-    assert [engine.id for engine in reach.list_engines()] == ["other", "fake"]
-    reach.get_engine("other").remove("1.0.0")
-    assert [engine.id for engine in reach.list_engines()] == ["fake"]
-    assert reach.get_engine("other").installed() == []
+async def test_engines_in_the_order_in_which_they_are_offered(runtimes: AgentRuntimes) -> None:
+    assert [engine.id for engine in runtimes.list_engines()] == ["other", "fake"]
+    runtimes.get_engine("other").remove("1.0.0")
+    assert [engine.id for engine in runtimes.list_engines()] == ["fake"]
+    assert runtimes.get_engine("other").installed() == []
     with pytest.raises(EngineNotInstalled):
-        reach.get_engine("unknown")
+        runtimes.get_engine("unknown")
 
 
-async def test_no_box_no_stream(reach: AgentRuntimes, agent: Agent) -> None:
+async def test_no_box_no_stream(runtimes: AgentRuntimes, agent: Agent) -> None:
     with pytest.raises(ContainerNotRunning):
-        await reach.dial_gateway(agent.id)
+        await runtimes.dial_gateway(agent.id)
     with pytest.raises(AgentNotFound):
-        await reach.dial_gateway("nobody")
+        await runtimes.dial_gateway("nobody")
 
 
-async def test_a_stream_to_the_gateways_port(reach: AgentRuntimes, runtime: FakeRuntime, agent: Agent) -> None:
+async def test_a_stream_to_the_gateways_port(runtimes: AgentRuntimes, runtime: FakeRuntime, agent: Agent) -> None:
     await runtime.start(ContainerSpec(agent.id))
     with pytest.raises(DialRefused):
-        await reach.dial_gateway(agent.id)
+        await runtimes.dial_gateway(agent.id)
     listen = "import socket; socket.create_server(('127.0.0.1', 18700)).accept()[0].sendall(b'hello')"
-    await reach.get_warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
-    reader, writer = await _once_listening(reach, agent)
+    await runtimes.get_warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
+    reader, writer = await _once_listening(runtimes, agent)
     assert await reader.read() == b"hello"
     writer.close()
 
 
-async def test_the_credential_of_an_agents_gateway(reach: AgentRuntimes, roster: AgentRepository, agent: Agent) -> None:
-    name, value = await reach.get_credential(agent.id)
+async def test_the_credential_of_an_agents_gateway(runtimes: AgentRuntimes, repository: AgentRepository, agent: Agent) -> None:
+    name, value = await runtimes.get_credential(agent.id)
     assert name == "Authorization"
-    assert value == Sensitive(f"Bearer {(await roster.get_internal_token(agent.id)).reveal()}")
+    assert value == Sensitive(f"Bearer {(await repository.get_internal_token(agent.id)).reveal()}")
     with pytest.raises(AgentNotFound):
-        await reach.get_credential("nobody")
+        await runtimes.get_credential("nobody")
 
 
-async def _once_listening(reach: AgentRuntimes, agent: Agent) -> Stream:
+async def _once_listening(runtimes: AgentRuntimes, agent: Agent) -> Stream:
     async with asyncio.timeout(20):
         while True:
             try:
-                return await reach.dial_gateway(agent.id)
+                return await runtimes.dial_gateway(agent.id)
             except DialRefused:
                 await asyncio.sleep(0.01)

@@ -17,7 +17,7 @@ SEALER = Sealer(Sensitive(bytes(32)))
 
 
 @pytest.fixture
-def roster(database: Database) -> AgentRepository:
+def repository(database: Database) -> AgentRepository:
     return AgentRepository(database, SEALER, {Plan.FREE: 3, Plan.PAID: 20})
 
 
@@ -26,83 +26,83 @@ def tenant_id(database: Database) -> str:
     return database.run(lambda c: tenants.ensure_tenant(c, "acme").id)
 
 
-def admit(database: Database, roster: AgentRepository, tenant_id: str, name: str = "one") -> Agent:
-    return database.run(lambda c: roster.create(c, tenant_id, AgentProfile(name), "fake", "1"))
+def create(database: Database, repository: AgentRepository, tenant_id: str, name: str = "one") -> Agent:
+    return database.run(lambda c: repository.create(c, tenant_id, AgentProfile(name), "fake", "1"))
 
 
 async def test_fifty_at_once_never_exceed_the_quota(
-    database: Database, roster: AgentRepository, tenant_id: str
+    database: Database, repository: AgentRepository, tenant_id: str
 ) -> None:
     async def create(number: int) -> bool:
         try:
-            await database.write(lambda c: roster.create(c, tenant_id, AgentProfile(f"n{number}"), "fake", "1"))
+            await database.write(lambda c: repository.create(c, tenant_id, AgentProfile(f"n{number}"), "fake", "1"))
         except AgentLimitReached:
             return False
         return True
 
     admitted = await asyncio.gather(*(create(number) for number in range(50)))
     assert sum(admitted) == 3
-    assert len(await roster.list(tenant_id)) == 3
+    assert len(await repository.list(tenant_id)) == 3
 
 
-async def test_plans_have_their_own_quota(database: Database, roster: AgentRepository, tenant_id: str) -> None:
-    assert await roster.get_limit(tenant_id) == 3
+async def test_plans_have_their_own_quota(database: Database, repository: AgentRepository, tenant_id: str) -> None:
+    assert await repository.get_limit(tenant_id) == 3
     database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
-    assert await roster.get_limit(tenant_id) == 20
+    assert await repository.get_limit(tenant_id) == 20
 
 
 async def test_a_new_agent_is_starting_and_has_an_internal_token(
-    database: Database, roster: AgentRepository, tenant_id: str
+    database: Database, repository: AgentRepository, tenant_id: str
 ) -> None:
-    agent = admit(database, roster, tenant_id)
-    assert await roster.get(agent.id) == agent
+    agent = create(database, repository, tenant_id)
+    assert await repository.get(agent.id) == agent
     assert agent.state is AgentState.STARTING
-    token = await roster.get_internal_token(agent.id)
+    token = await repository.get_internal_token(agent.id)
     assert token == await AgentRepository(database, SEALER, {}).get_internal_token(agent.id)
     with pytest.raises(AgentNotFound):
-        await roster.get_internal_token("nobody")
+        await repository.get_internal_token("nobody")
 
 
-async def test_states_move_only_as_drawn(database: Database, roster: AgentRepository, tenant_id: str) -> None:
-    agent = admit(database, roster, tenant_id)
+async def test_states_move_only_as_drawn(database: Database, repository: AgentRepository, tenant_id: str) -> None:
+    agent = create(database, repository, tenant_id)
 
     def move(to: AgentState, reason: str | None = None) -> bool:
-        return database.run(lambda c: roster.set_state(c, agent.id, to, reason))
+        return database.run(lambda c: repository.set_state(c, agent.id, to, reason))
 
     assert move(AgentState.FAILED, "because")
-    assert (await roster.get(agent.id)).reason == "because"
+    assert (await repository.get(agent.id)).reason == "because"
     assert move(AgentState.STARTING)
-    assert (await roster.get(agent.id)).reason is None
+    assert (await repository.get(agent.id)).reason is None
     assert move(AgentState.NOT_RUNNING)
     assert not move(AgentState.RUNNING)
-    assert (await roster.get(agent.id)).state is AgentState.NOT_RUNNING
-    assert not database.run(lambda c: roster.set_state(c, "nobody", AgentState.RUNNING))
+    assert (await repository.get(agent.id)).state is AgentState.NOT_RUNNING
+    assert not database.run(lambda c: repository.set_state(c, "nobody", AgentState.RUNNING))
 
 
 async def test_a_reason_is_bounded_and_shows_no_credential(
-    database: Database, roster: AgentRepository, tenant_id: str
+    database: Database, repository: AgentRepository, tenant_id: str
 ) -> None:
-    agent = admit(database, roster, tenant_id)
-    token = (await roster.get_internal_token(agent.id)).reveal()
-    database.run(lambda c: roster.set_state(c, agent.id, AgentState.FAILED, "x" * 9000 + f" key {token}"))
-    reason = (await roster.get(agent.id)).reason
+    agent = create(database, repository, tenant_id)
+    token = (await repository.get_internal_token(agent.id)).reveal()
+    database.run(lambda c: repository.set_state(c, agent.id, AgentState.FAILED, "x" * 9000 + f" key {token}"))
+    reason = (await repository.get(agent.id)).reason
     assert len(reason) <= REASON_LIMIT
     assert token not in reason
 
 
 async def test_a_dismissed_agent_is_gone_for_everybody_and_frees_its_place(
-    database: Database, roster: AgentRepository, tenant_id: str
+    database: Database, repository: AgentRepository, tenant_id: str
 ) -> None:
-    agent = admit(database, roster, tenant_id)
-    database.run(lambda c: roster.mark_deleted(c, agent.id))
+    agent = create(database, repository, tenant_id)
+    database.run(lambda c: repository.mark_deleted(c, agent.id))
     with pytest.raises(AgentNotFound):
-        await roster.get(agent.id)
+        await repository.get(agent.id)
     with pytest.raises(AgentNotFound):
-        database.run(lambda c: roster.mark_deleted(c, agent.id))
-    assert await roster.list(tenant_id) == []
-    assert [gone.id for gone in await roster.list_all()] == [agent.id]
-    assert not database.run(lambda c: roster.set_state(c, agent.id, AgentState.RUNNING))
+        database.run(lambda c: repository.mark_deleted(c, agent.id))
+    assert await repository.list(tenant_id) == []
+    assert [gone.id for gone in await repository.list_all()] == [agent.id]
+    assert not database.run(lambda c: repository.set_state(c, agent.id, AgentState.RUNNING))
     for _ in range(3):
-        admit(database, roster, tenant_id)
-    database.run(lambda c: roster.purge(c, agent.id))
-    assert agent.id not in [left.id for left in await roster.list_all()]
+        create(database, repository, tenant_id)
+    database.run(lambda c: repository.purge(c, agent.id))
+    assert agent.id not in [left.id for left in await repository.list_all()]

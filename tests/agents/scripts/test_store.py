@@ -21,14 +21,14 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def roster(database: Database) -> AgentRepository:
+def repository(database: Database) -> AgentRepository:
     return AgentRepository(database, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
 
 
 @pytest.fixture
-def agent(database: Database, roster: AgentRepository) -> Agent:
+def agent(database: Database, repository: AgentRepository) -> Agent:
     tenant = database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID)).id
-    return database.run(lambda c: roster.create(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
+    return database.run(lambda c: repository.create(c, tenant, AgentProfile("Ada"), "fake", "1.0.0"))
 
 
 def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent) -> None:
@@ -42,8 +42,8 @@ def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent
     assert database.run(lambda c: store.list_scripts(c, agent.id)) == {START: running}
 
 
-def test_an_agent_that_goes_takes_its_scripts_along(database: Database, roster: AgentRepository, agent: Agent) -> None:
+def test_an_agent_that_goes_takes_its_scripts_along(database: Database, repository: AgentRepository, agent: Agent) -> None:
     database.run(lambda c: store.save_script(c, agent.id, BUILD, DONE))
-    database.run(lambda c: roster.purge(c, agent.id))
+    database.run(lambda c: repository.purge(c, agent.id))
     assert database.run(lambda c: store.list_scripts(c, agent.id)) == {}
     assert database.run(lambda c: store.save_script(c, agent.id, BUILD, DONE)) is False

@@ -37,8 +37,8 @@ class SecretsEnv:
 
     def __init__(self, db: Database, sealer: Sealer | None = None) -> None:
         self.db, sealer = db, sealer or Sealer(KEY)
-        self.roster = AgentRepository(db, sealer, dict.fromkeys(Plan, 20))
-        self.secrets, self.delivery = SecretService(db, sealer, self.roster), SecretEnvironment(db, sealer)
+        self.agents = AgentRepository(db, sealer, dict.fromkeys(Plan, 20))
+        self.secrets, self.delivery = SecretService(db, sealer, self.agents), SecretEnvironment(db, sealer)
         self.tenant = self.of("acme")
 
     def of(self, tenant: str) -> str:
@@ -46,8 +46,8 @@ class SecretsEnv:
 
     def agent(self, state: AgentState = AgentState.RUNNING) -> str:
         def add(connection) -> str:
-            agent = self.roster.create(connection, self.tenant, AgentProfile("a"), "fake", "1")
-            self.roster.set_state(connection, agent.id, state)
+            agent = self.agents.create(connection, self.tenant, AgentProfile("a"), "fake", "1")
+            self.agents.set_state(connection, agent.id, state)
             return agent.id
 
         return self.db.run(add)
@@ -65,7 +65,7 @@ class SecretsEnv:
 
     def dismiss(self, agent: str) -> None:
         def go(connection) -> None:
-            self.roster.mark_deleted(connection, agent)
+            self.agents.mark_deleted(connection, agent)
             SecretService.detach_all(connection, agent)
 
         self.db.run(go)
