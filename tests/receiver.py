@@ -1,4 +1,4 @@
-"""A receiver of webhooks: an HTTP server on loopback that keeps what comes and answers as it is told."""
+"""A receiver of webhooks: an HTTP server on loopback that records requests and answers as configured."""
 
 import asyncio
 import json
@@ -25,8 +25,10 @@ class Message:
 
 @dataclass
 class Receiver:
-    """`status` is the answer: None says nothing for ever. `more` stands in the head, `tail` after it, and then the
-    connection is closed, but for `endless`, which says more, and `hold`, which does not.
+    """Recorded messages, and the response to the next ones.
+
+    `status` is the status of the response, None for no response at all. `more` is added to the head, `tail` follows it.
+    Then the connection is closed, except with `endless`, which goes on sending, and `hold`, which stops.
     """
 
     port: int = 0
@@ -42,7 +44,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook"
 
     async def wait(self, count: int = 1) -> list[Message]:
-        """The messages, when there are so many."""
+        """Wait for that many messages and return them."""
         async with asyncio.timeout(20):
             while len(self.messages) < count:
                 await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""A whole server for tests: real sockets and containers, the fake engine unless others are given."""
+"""A whole server for tests, with real sockets and containers, and the fake engine by default."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +27,7 @@ class RunningServer:
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def key(self, tenant: str = "acme", plan: Plan | None = Plan.PAID, scopes: frozenset[str] = frozenset()) -> str:
-        """A service JWT."""
+        """Return a service JWT."""
 
         def issue(connection: Any) -> str:
             owner = tenants.ensure_tenant(connection, tenant, plan)
@@ -36,7 +36,7 @@ class RunningServer:
         return self.roost.core.db.run(issue)
 
     def client(self, token: str | None = None, host: str = "agents.localhost", **options: Any) -> httpx.AsyncClient:
-        """A client of one address; `host` without the port."""
+        """Return a client of one address; `host` is without the port."""
         headers = {"Host": f"{host}:{self.port}"} | ({"Authorization": f"Bearer {token}"} if token else {})
         made = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=60, trust_env=False, **options
@@ -45,7 +45,7 @@ class RunningServer:
         return made
 
     def agent_client(self, agent: dict[str, Any]) -> httpx.AsyncClient:
-        """A client of an agent's own address, with its gateway token."""
+        """Return a client of an agent's own address, with its gateway token."""
         return self.client(agent["gatewayToken"], f"{agent['agentId']}.agents.localhost")
 
 
@@ -59,7 +59,7 @@ async def running(
     port: int = 0,
     **environment: str,
 ) -> AsyncIterator[RunningServer]:
-    """Run a server. stop: False leaves the containers as a crash would. port: 0 takes a free one."""
+    """Run a server. `stop=False` leaves the containers as a crash would; `port=0` takes a free port."""
     listener = open_listener("127.0.0.1", port)
     settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
     roost = app.build_server(settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()]))

@@ -1,4 +1,4 @@
-"""Configuration: where a setting comes from, and what is refused."""
+"""Configuration: the sources of settings, and refused values."""
 
 from ipaddress import ip_address
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The key-encryption key: made once, kept private, never guessed, exchanged without losing a value."""
+"""The key-encryption key: created once, kept private, never guessed, replaced without losing a value."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def dialect() -> str:
 
 @pytest.fixture
 def deployment(tmp_path: Path, database_url: str) -> Iterator[Open]:
-    """Opens the deployment on one data folder and database, with more or less in the environment."""
+    """Open the deployment on one data folder and database, with changes of the environment."""
     opened: list[Database] = []
 
     def make(**environment: str) -> tuple[Settings, Database]:
@@ -131,7 +131,7 @@ async def test_a_running_server_takes_the_new_key(deployment: Open) -> None:
     rotate_keys(settings, db, settle=0)
     assert await read(db, running, "a") == token
     idle = load_sealer(settings, db)
-    for _ in range(2):  # which a server that slept through both has to believe
+    for _ in range(2):  # which a server that missed both has to use
         rotate_keys(settings, db, settle=0)
     mint(db, idle, "b")
     assert await read(db, load_sealer(settings, db), "b")
@@ -216,7 +216,7 @@ while True:
 async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
     deployment: Open, tmp_path: Path, database_url: str
 ) -> None:
-    """A process dies at its first step, its second, and so on, until one comes to the end."""
+    """The process dies at its first step, then at its second, and so on until a call finishes."""
     settings, db = deployment()
     seal = load_sealer(settings, db)
     tokens = {f"a{number}": mint(db, seal, f"a{number}") for number in range(5)}
@@ -228,7 +228,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
             code = int(process.stdout.readline())
             for agent, token in tokens.items():
                 assert await read(db, load_sealer(settings, db), agent) == token, step
-            assert await read(db, seal, "a0") == tokens["a0"]  # and the server that ran all the time
+            assert await read(db, seal, "a0") == tokens["a0"]  # and by the server that kept running
             if code == 0:
                 break
             assert code == -signal.SIGKILL
@@ -241,7 +241,7 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
 
 @pytest.mark.parametrize("dialect", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 async def test_beside_servers_that_seal_all_the_time(deployment: Open) -> None:
-    """Tokens are made and exchanged by another process's sealer while the key is exchanged again and again."""
+    """Another process creates and replaces tokens while the key is replaced again and again."""
     settings, db = deployment()
     seal, over = load_sealer(settings, db), threading.Event()
     tokens: dict[str, str] = {}

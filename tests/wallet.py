@@ -1,7 +1,7 @@
-"""Wallets as another implementation has them, for tests to sign with.
+"""Wallets of another implementation, which sign messages in tests.
 
-Something that it imports raises Python's recursion limit for the whole process, beyond what a C stack holds: deeply
-nested JSON would then end the tests instead of being refused. It is set back.
+One of the imports raises Python's recursion limit for the whole process beyond the C stack, so that deeply nested JSON
+would crash the tests instead of being refused. The limit is restored.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""One server for all tests of a file, which brings its own where that needs settings or a network."""
+"""One server for all tests of a file, unless the file defines its own."""
 
 from collections.abc import AsyncIterator
 
@@ -16,11 +16,11 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 @pytest.fixture
 def tenant(request: pytest.FixtureRequest) -> str:
-    """The name of a tenant of the test's own."""
+    """Return the name of a tenant of this test only."""
     return request.node.name[:90]
 
 
 @pytest.fixture
 def api(server: RunningServer, tenant: str) -> httpx.AsyncClient:
-    """The storage API as that tenant."""
+    """Return a client of the storage API for that tenant."""
     return server.client(server.key(tenant), "api.localhost")

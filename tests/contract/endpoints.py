@@ -1,4 +1,4 @@
-"""The contract's operations as data (`endpoints.json`), and the ones that are not built yet."""
+"""The contract's operations as data (`endpoints.json`), and the operations that are not implemented."""
 
 import json
 from functools import cache
@@ -55,7 +55,7 @@ def routes() -> dict[tuple[str, str], Row]:
 
 
 def route(row: Row) -> Row | None:
-    """Return our route for an operation; the short paths of an agent's own address stand for the long ones."""
+    """Return our route for an operation; the short paths of an agent's own address mean the long ones."""
     found = routes().get(key(row))
     if found is None and row["hosts"] == ["agent"]:
         found = routes().get((row["method"], row["path"].replace("/v0/", "/v0/agents/{agentId}/", 1)))
@@ -71,12 +71,12 @@ def name(row: Row) -> str:
 
 
 def endpoints(api: str = "agents") -> list[Row]:
-    """Return the operations of one document that are built and have a route under their own path."""
+    """Return the operations of one document that are implemented and have a route with their own path."""
     return [row for row in ROWS if row["api"] == api and key(row) not in NOT_YET and key(row) in routes()]
 
 
 def all_endpoints(api: str | None = None) -> list[Any]:
-    """Return every operation as a test parameter; one that is not built has to fail."""
+    """Return every operation as a test parameter; an operation that is not implemented has to fail."""
     missing = pytest.mark.xfail(reason="not built yet", raises=AssertionError, strict=True)
     return [
         pytest.param(row, id=name(row), marks=missing if key(row) in NOT_YET else ())

@@ -1,4 +1,4 @@
-"""A tenant that has one of everything the storage API keeps, for whoever wants to get at it or change it."""
+"""A tenant with one object of each kind of the storage API, for tests of foreign access."""
 
 import base64
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
 
 @dataclass
 class Estate:
-    """ids: by kind, what is in the addresses of its things. state: how to see each of them."""
+    """`ids` are the path parameters of the objects by kind, `state` the requests that show each object."""
 
     api: httpx.AsyncClient
     uploads: httpx.AsyncClient
     ids: dict[str, str] = field(default_factory=dict[str, str])
 
     async def state(self) -> Mapping[str, Any]:
-        """All that its owner sees of it."""
+        """Return everything that the owner sees of the objects."""
         paths = [*LISTS, *(path.format(**self.ids) for path in _DETAILS)]
         seen: dict[str, Any] = {}
         for path in paths:
@@ -50,7 +50,7 @@ _DETAILS = (
 
 
 async def settled(server: RunningServer, tenant: str) -> Estate:
-    """Everything, by the API."""
+    """Create all objects through the API."""
     key = server.key(tenant)
     estate = Estate(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 

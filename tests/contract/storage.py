@@ -1,4 +1,4 @@
-"""Files of tenants, put there without an upload, for tests of what stands around them."""
+"""Files of tenants, added without an upload, for tests of other parts."""
 
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
@@ -11,7 +11,7 @@ from tests.server import RunningServer
 async def keep(
     server: RunningServer, tenant: str, network: ContentNetwork, data: bytes, profile: ImportProfile = V1
 ) -> File:
-    """A file of that content, of the tenant of that name."""
+    """Add a file with that content for the tenant of that name."""
     roost = server.roost
     owner = roost.core.db.run(lambda connection: tenants.ensure_tenant(connection, tenant).id)
     async with roost.storage.content.receive(profile) as pack:

@@ -1,4 +1,4 @@
-"""An agent that turns on its host and its neighbours: what it sees, reaches and can hold up (D11, D12)."""
+"""An agent that attacks its host and its neighbours: visibility, network, resources (D11, D12)."""
 
 import asyncio
 import base64
@@ -71,7 +71,7 @@ async def test_it_sees_no_file_of_the_host(
         server, villain, f"grep -rIl --exclude-dir=proc --exclude-dir=sys {SECRET} / 2>/dev/null", timeoutSeconds=60
     )
     assert found["stdout"] == ""
-    other = victim["agentId"]  # not to be found in the command itself
+    other = victim["agentId"]  # so that the command itself does not match
     names = await run(
         server,
         villain,
@@ -108,9 +108,9 @@ async def test_it_gains_no_power(server: RunningServer, villain: dict[str, Any],
 async def test_it_reaches_no_port_of_the_host_and_no_private_address(
     server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
 ) -> None:
-    """Directly there is no network; through the proxy, in every spelling, the answer is a refusal."""
+    """Without the proxy there is no network; the proxy refuses every spelling of such an address."""
     with socket.socket() as listener:
-        listener.bind(("0.0.0.0", 0))  # so that every address of this machine leads to it
+        listener.bind(("0.0.0.0", 0))  # reachable at every address of this machine
         listener.listen()
         listener.settimeout(0)
         port = listener.getsockname()[1]
@@ -169,7 +169,7 @@ print(json.dumps([*refused, ask("GET", "/v1/models", forged)]))
 
 
 async def well(server: RunningServer, agent: dict[str, Any]) -> None:
-    """An agent and the API answer as if nothing happened, each within the time of its client."""
+    """Check that an agent and the API respond within their clients' timeouts."""
     own, api = server.agent_client(agent), server.client(server.key())
     chat = {"model": "scripted", "messages": [{"role": "user", "content": "/say well"}]}
     async with asyncio.timeout(20):
@@ -243,7 +243,7 @@ async def test_a_flood_is_its_own_trouble(
     while not all(task.done() for task in flooding):
         await well(server, victim)
     api = server.client(server.key())
-    async with asyncio.timeout(60):  # what was killed with the flood is started again
+    async with asyncio.timeout(60):  # processes that the flood killed are restarted
         while (await api.get(f"/v0/agents/{villain['agentId']}")).json()["agent"]["status"] != "running":
             await asyncio.sleep(0.1)
 
@@ -252,7 +252,7 @@ async def _whatever(work: Any) -> None:
     try:
         await work
     except (AssertionError, httpx.HTTPError):
-        return  # its own console may fail it
+        return  # its own console may fail
 
 
 GATEWAYS = {
@@ -321,7 +321,7 @@ while True:
 
 
 async def _answer(client: httpx.AsyncClient, path: str, seconds: float = 5.0) -> tuple[str, dict[str, Any]]:
-    """Body (its beginning) and headers; nothing of an answer that does not end well."""
+    """Return the start of the body and the headers; nothing for an incomplete response."""
     try:
         async with asyncio.timeout(seconds), client.stream("GET", path) as response:
             async for piece in response.aiter_bytes():

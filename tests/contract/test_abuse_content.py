@@ -1,5 +1,5 @@
-"""Content, reached for in every way that should not lead to it: networks and CIDs that are none, private content by
-public addresses, blocks that are damaged, pages that would run, signatures of somebody else.
+"""Forbidden access to content: invalid networks and CIDs, private content at public addresses, damaged blocks,
+pages with scripts, signatures of another account.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def api(server: RunningServer) -> httpx.AsyncClient:
     return server.client(server.key("content"), "api.localhost")
 
 
-# What is no network and no CID
+# Invalid networks and CIDs
 
 NETWORKS = ["Public", "PRIVATE", "prod", "all", "public%00", "public,private", "null", "0", "%E2%80%8Bpublic"]
 
@@ -115,14 +115,14 @@ async def test_cids_that_are_none(server: RunningServer, api: httpx.AsyncClient,
 
 @pytest.fixture
 async def private(server: RunningServer) -> tuple[str, str, str]:
-    """A private file of three blocks, the CID of one of them, and of the same file by its version 0."""
+    """Return a private file of three blocks, the CID of one of them, and the file's CID of version 0."""
     file = await keep(server, "content", ContentNetwork.PRIVATE, SECRET)
     old = await keep(server, "content", ContentNetwork.PRIVATE, SECRET, V0)
     return file.cid, str(Cid.for_block(RAW, SECRET[:262_144])), old.cid
 
 
 async def test_private_content_has_no_public_address(server: RunningServer, private: tuple[str, str, str]) -> None:
-    """By path, by an origin of its own, in every form, in parts, to its owner too: no answer tells it from none."""
+    """Responses are those of missing content: by path, subdomain, format or range, also for the owner."""
     name, visitor = await gateway_of(server, server.key("content"))
     _, others = await gateway_of(server, server.key("another"))
     nowhere = str(Cid.for_block(DAG_PB, b"nowhere"))
@@ -147,7 +147,7 @@ def _told(answer: httpx.Response) -> dict[str, str]:
 async def test_nothing_public_can_be_made_of_what_one_does_not_have(
     server: RunningServer, api: httpx.AsyncClient, private: tuple[str, str, str]
 ) -> None:
-    """Who knows a private CID, or a block's, cannot have it served by naming it in a folder or a CAR of his own."""
+    """A folder or CAR that links a private CID or block does not make it public."""
     villain = server.client(server.key("villain"), "uploads.localhost")
     for cid in private:
         node = dagpb.encode_node([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
@@ -175,7 +175,9 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
     name, visitor = await gateway_of(server, server.key("content"))
     link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private[0]}", "expires": 60}
     forged = (await villain.post("/v3/files/private/download_link", json=link)).json()["data"]
-    assert (await visitor.get(forged.partition(f":{server.port}")[2])).status_code == 403  # their key has no say there
+    assert (
+        await visitor.get(forged.partition(f":{server.port}")[2])
+    ).status_code == 403  # their key has no effect there
     mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
     assert (await visitor.get(mine.partition(f":{server.port}")[2])).content == SECRET
 
@@ -197,7 +199,7 @@ async def test_the_same_bytes_of_two_tenants_tell_neither_of_the_other(
 
 
 async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
-    """In no form and no part; what is whole still does, and a scrub says where the damage is."""
+    """No format or range serves them; the other blocks are served, and a scrub reports the damage."""
     content = hashlib.shake_128(b"to be damaged").digest(1_000_001)
     async with running(tmp_path) as server:
         key = server.key()
@@ -223,11 +225,11 @@ async def test_damaged_blocks_never_go_out(tmp_path: Path) -> None:
             "/v3/files", data={"network": "public"}, files={"file": ("n", content)}
         )
         assert again.status_code == 200
-        assert (await visitor.get(f"/ipfs/{file.cid}")).content == content  # what came again is what is served
+        assert (await visitor.get(f"/ipfs/{file.cid}")).content == content  # the repeated upload is served
 
 
 async def _fails(client: httpx.AsyncClient, target: str, content: bytes, asked: str | None = None) -> bool:
-    """Whether an answer is 500 or broken off, and what came of it is right."""
+    """Return whether a response is 500 or interrupted, with correct bytes until then."""
     got = bytearray()
     try:
         async with client.stream("GET", target, headers={"Range": asked} if asked else {}) as answer:

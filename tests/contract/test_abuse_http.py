@@ -1,4 +1,4 @@
-"""The wire and the words, bent: lengths that lie, endless heads, names and paths of all kinds (C1-C11, D1-D10)."""
+"""Malformed HTTP: wrong lengths, endless heads, hostile names and paths (C1-C11, D1-D10)."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ async def agent(server: RunningServer) -> dict[str, Any]:
 async def wire(
     server: RunningServer, raw: bytes, *, host: str = "agents.localhost", token: str | None = None
 ) -> tuple[int, bytes]:
-    """Status and body of the first answer to what is sent as it is; `@` stands for good Host and Authorization."""
+    """Send raw bytes; return status and body of the first response. `@` means a valid Host and Authorization."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         good = f"Host: {host}\r\nAuthorization: Bearer {token or server.key()}\r\n".encode()
@@ -42,7 +42,7 @@ async def wire(
 async def test_one_byte_too_many(
     server: RunningServer, agent: dict[str, Any], path: str, limit: int, message: str, framing: str
 ) -> None:
-    """Declared, in chunks, and declared as less: then what is over is the next request, and no good one."""
+    """Declared, in chunks, or beyond the declared length: the excess is then an invalid next request."""
     line = (
         f"POST {path.replace('{id}', agent['agentId'])} HTTP/1.1\r\n".encode() + b"@Content-Type: application/json\r\n"
     )
@@ -191,7 +191,7 @@ async def test_odd_paths_lead_nowhere(server: RunningServer, agent: dict[str, An
     assert status in {400, 404}
     own, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
     status, body = await wire(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n", host=own, token=token)
-    assert status in {400, 401, 404}, body  # 401: another agent's, it may be
+    assert status in {400, 401, 404}, body  # 401: it may be another agent's name
 
 
 async def test_addresses_are_what_the_configuration_says(server: RunningServer, agent: dict[str, Any]) -> None:

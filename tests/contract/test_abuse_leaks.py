@@ -1,4 +1,4 @@
-"""Tokens are planted in every place and looked for in every sink: logs, database, processes, errors (A12)."""
+"""Tokens are sent in every field and searched in every output: logs, database, processes, errors (A12)."""
 
 import contextlib
 import json
@@ -40,11 +40,11 @@ def test_no_token_is_in_any_sink(server: Up) -> None:
         assert secret not in server.text(), name
         for place, content in _sinks(server.data):
             assert secret.encode() not in content, (name, place)
-    assert "request" in server.text()  # there was something to find it in
+    assert "request" in server.text()  # the output is not empty
 
 
 class Telling(FakeEngine):
-    """Its gateway prints all that it was given, in colours and pieces, and fails."""
+    """Engine whose gateway prints its whole input, in colours and pieces, and fails."""
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
         plan = super().plan(version, setup)
@@ -75,7 +75,7 @@ async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
 
 
 def _internal_token(api: httpx.Client, path: str) -> str:
-    """The engine's own token, as the agent itself can read it."""
+    """Return the engine's own token, which the agent can read."""
     command = "grep -raohE 'rst_int_[0-9a-f]{64}' $HOME | head -1"
     found = api.post(f"{path}/console/exec", json={"command": command}).json()["stdout"].strip()
     assert found
@@ -83,7 +83,7 @@ def _internal_token(api: httpx.Client, path: str) -> str:
 
 
 def _plant(server: Up, agent: dict[str, Any], secrets: dict[str, str]) -> Iterator[str]:
-    """The answers to requests that carry a token in every place where one can be put."""
+    """Return the responses to requests with a token in every possible field."""
     port = httpx.URL(server.url).port
     hosts = [
         f"{agent['agentId']}.agents.localhost:{port}",

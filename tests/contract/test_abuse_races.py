@@ -1,4 +1,4 @@
-"""Many things at once: mixed operations on a few agents, restart storms, exec in the middle of a restart (B5, J1)."""
+"""Concurrency: mixed operations on a few agents, restart storms, commands during a restart (B5, J1)."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ async def containers(server: RunningServer) -> set[str]:
 
 
 async def settled(server: RunningServer, api: httpx.AsyncClient) -> set[str]:
-    """The agents, once nothing is under way any more: all run, and what runs is theirs."""
+    """Return the agents once all are running; check that each container belongs to one of them."""
     async with asyncio.timeout(60):
         while True:
             agents = (await api.get("/v0/agents")).json()["agents"]
@@ -66,7 +66,7 @@ async def test_fifty_mixed_operations_on_three_agents(server: RunningServer, see
         return chance.choice(choices)
 
     async def go(method: str, path: str, body: Any) -> tuple[str, str, httpx.Response]:
-        await asyncio.sleep(chance.random())  # spreads them; nothing waits for it
+        await asyncio.sleep(chance.random())  # spreads the requests
         return method, path, await api.request(method, path, json=body)
 
     answers = await asyncio.gather(*(go(*operation(number)) for number in range(50)))
@@ -94,7 +94,7 @@ async def test_restarts_do_not_queue_up(server: RunningServer) -> None:
     answers = await asyncio.gather(*storm)
     assert {answer.status_code for answer in answers} == {200}
     logs = (await api.get(f"{path}/logs")).json()["logs"]
-    assert logs.count("fake gateway 1.0.0 starts") < 10  # of those that came while one ran, all got the next
+    assert logs.count("fake gateway 1.0.0 starts") < 10  # requests during a restart share the next one
     assert await settled(server, api) == {agent["agentId"], other["agentId"]}
 
 
@@ -118,7 +118,7 @@ async def test_two_deletes_are_one(server: RunningServer) -> None:
     assert sorted(answer.status_code for answer in answers) == [200] + [404] * 9
 
 
-async def test_commands_while_the_box_is_made_anew(tmp_path: Path) -> None:
+async def test_commands_while_the_container_is_made_anew(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.install("1.1.0", lambda *_: None)
     async with running(tmp_path / "data", engines=[engine]) as server:
@@ -149,10 +149,10 @@ async def test_commands_while_the_box_is_made_anew(tmp_path: Path) -> None:
         assert (await api.post(f"{path}/console/exec", json={"command": "true"})).status_code == 200
 
 
-async def test_a_box_that_is_lost_is_said_so_and_replaced(server: RunningServer) -> None:
+async def test_a_container_that_is_lost_is_said_so_and_replaced(server: RunningServer) -> None:
     api = server.client(server.key())
     agent = await create(api, "a")
-    await server.roost.drivers.runtime.stop(agent["agentId"], grace=0)  # as a crash of the container would look
+    await server.roost.drivers.runtime.stop(agent["agentId"], grace=0)  # like a crash of the container
     path = f"/v0/agents/{agent['agentId']}"
     for method, end, body in (
         ("POST", "/console/exec", {"command": "true"}),

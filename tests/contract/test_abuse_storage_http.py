@@ -1,6 +1,4 @@
-"""The wire and the words of the storage API, bent: bodies that are none, lengths that lie, names that break lines,
-paths that two readers understand differently.
-"""
+"""Malformed requests to the storage API: invalid bodies, wrong lengths, names with line breaks, ambiguous paths."""
 
 import asyncio
 import json
@@ -31,7 +29,7 @@ def api(server: RunningServer) -> httpx.AsyncClient:
 
 
 def targets(*methods: str) -> list[tuple[str, str]]:
-    """Method and an address of every operation of the storage API that asks for a key."""
+    """Return method and address of every operation of the storage API that needs a key."""
     found: list[tuple[str, str]] = []
     for (method, path), row in routes().items():
         if row["credentials"] and "storage" in row["addresses"] and method in methods:
@@ -40,7 +38,7 @@ def targets(*methods: str) -> list[tuple[str, str]]:
 
 
 def well_told(answer: httpx.Response) -> bool:
-    """Whether a refusal has the form of its API, says little, and repeats nothing that was sent."""
+    """Return whether an error response has the form of its API, is short, and repeats no input."""
     error = answer.json()["error"]
     path = answer.request.url.path
     if path.startswith("/v3"):
@@ -53,7 +51,7 @@ JSON = [(method, target) for method, target in targets("POST", "PUT", "PATCH") i
 
 @pytest.mark.parametrize("kind", BODIES)
 async def test_a_body_that_is_none(api: httpx.AsyncClient, kind: str) -> None:
-    """On every operation: an answer, and never a 500. What needs no body may do without."""
+    """No operation responds with a 500; operations without a body may ignore it."""
     assert len(JSON) > 25
     for method, target in JSON:
         answer = await api.request(method, target, content=BODIES[kind], headers={"Content-Type": "application/json"})
@@ -163,7 +161,7 @@ LINES = ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b", "a\u2028b", "a\x85b", '
 
 @pytest.mark.parametrize("name", LINES)
 async def test_no_name_breaks_a_line(server: RunningServer, api: httpx.AsyncClient, name: str) -> None:
-    """Wherever a name or note is said, and on a gateway: refused, or kept and told in a way that is one line."""
+    """Names and notes are refused, or returned on one line, by the API and by a gateway."""
     file = await keep(server, "bent", ContentNetwork.PUBLIC, b"named")
     for method, path, body in (
         ("PUT", f"/v3/files/public/{file.id}", {"name": name, "keyvalues": {name: name}}),
@@ -237,7 +235,7 @@ async def test_unknown_methods_and_overrides(server: RunningServer, api: httpx.A
         answer = await api.request(method, path)
         assert answer.status_code in {400, 404, 405}, method
         assert answer.status_code != 405 or answer.headers.get("Allow"), (method, answer.text)
-    lower = f"delete {path} HTTP/1.1\r\n@\r\n".encode()  # methods have a case
+    lower = f"delete {path} HTTP/1.1\r\n@\r\n".encode()  # methods are case-sensitive
     assert (await wire(server, lower, host="api.localhost", token=server.key("bent")))[0] in {400, 405}
     for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
         assert (await api.get(f"{path}?_method=DELETE", headers={name: "DELETE"})).status_code == 200
@@ -248,7 +246,7 @@ async def test_unknown_methods_and_overrides(server: RunningServer, api: httpx.A
 
 
 async def test_queries_that_are_none(api: httpx.AsyncClient) -> None:
-    """Every list and look-up with every kind of value in every field."""
+    """Every list and look-up gets every kind of value in every parameter."""
     values = [
         "",
         "x",

@@ -1,6 +1,4 @@
-"""What belongs to one tenant, reached for by another, or through the wrong one of its own things: nothing is told,
-nothing changes (storage API).
-"""
+"""Access to another tenant's objects, or through the wrong object of one's own: no information, no change."""
 
 import asyncio
 import re
@@ -20,7 +18,7 @@ from tests.server import RunningServer
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-STRANGER = "bafkreie7ohywtosou76tasm7j63yigtzxe7d5zqus4zu3j6oltvgtibeom"  # of nobody
+STRANGER = "bafkreie7ohywtosou76tasm7j63yigtzxe7d5zqus4zu3j6oltvgtibeom"  # of no tenant
 NOBODYS = frozenset({"/v3/gateways/plugins/marketplace/{plugin_id}"})
 """The same for all tenants; with them the names of gateways, which are public."""
 OTHERWISE = {("POST", "/v3/files/{file_id}"): 403, ("DELETE", "/pinning/unpin/{cid}"): 400}
@@ -50,14 +48,14 @@ def villain(server: RunningServer) -> httpx.AsyncClient:
 
 
 def _kind(path: str) -> str:
-    """What `{id}` is in a path."""
+    """Return the kind of object that `{id}` means in a path."""
     if "pin_by_cid" in path or "/psa/" in path:
         return "pin"
     return next(kind for kind in ("group", "gateway", "webhook", "") if f"/{kind}s" in path or not kind) or "file"
 
 
 def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """The names in a path, made those of somebody's things: for both networks, and for each kind of control."""
+    """Yield the path parameters for an owner's objects, for both networks and all kinds of access controls."""
     for network in ("private", "public"):
         private = network == "private"
         own = {
@@ -68,7 +66,7 @@ def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
             "gateway_id": ids["gateway"],
             "requestid": ids["pin"],
             "key": ids["key"],
-            "token": "0" * 64,  # the one thing that opens an upload to whoever has it
+            "token": "0" * 64,  # an upload needs no other credential
             "plugin_id": "2",
             "delivery": UNKNOWN,
         }
@@ -77,7 +75,7 @@ def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
 
 
 def attempts(ids: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Method, address and path of everything that names a thing of a tenant."""
+    """Return method, address and path of every operation on an object of a tenant."""
     found: dict[tuple[str, str], str] = {}
     for (method, path), row in routes().items():
         if "storage" not in row["addresses"] and "{token}" not in path:
@@ -90,7 +88,7 @@ def attempts(ids: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 
 def _said(method: str, path: str, mine: str) -> dict[str, Any]:
-    """A good body for an endpoint, from somebody who has the file `mine`."""
+    """Return a valid body for an endpoint, from a tenant that owns the file `mine`."""
     if method == "PATCH":
         headers = {"Upload-Offset": "10", "Content-Type": "application/offset+octet-stream"}
         return {"content": bytes(5), "headers": headers}
@@ -102,7 +100,7 @@ def _said(method: str, path: str, mine: str) -> dict[str, Any]:
 async def test_what_is_another_s_is_not_there(
     server: RunningServer, victim: Estate, villain: httpx.AsyncClient
 ) -> None:
-    """Nor is it told from what nobody has."""
+    """The response is the same as for an object that does not exist."""
     mine = (await keep(server, "villain", ContentNetwork.PUBLIC, b"a swap")).cid
     before = await victim.state()
     nobody = dict.fromkeys(victim.ids, UNKNOWN) | {"cid": STRANGER, "public_cid": STRANGER, "key": "0" * 20}
@@ -151,7 +149,7 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
 
 
 async def test_one_s_own_things_do_not_stand_for_each_other(server: RunningServer) -> None:
-    """A thing is where it is: under its network, its gateway, its kind."""
+    """An object exists only under its own network, gateway and kind."""
     own = await settled(server, "tidy")
     second = (await own.api.post("/v3/gateways", json={"domain": "tidy-second"})).json()["data"]["id"]
     before, ids = await own.state(), own.ids

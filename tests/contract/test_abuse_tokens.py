@@ -1,4 +1,4 @@
-"""Gateway tokens in hostile hands: after a rotation, at the wrong address, in floods (A6-A9, A13-A20)."""
+"""Attacks with gateway tokens: after a rotation, at the wrong address, in floods (A6-A9, A13-A20)."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ async def rotate(server: RunningServer, agent: dict[str, Any]) -> str:
 
 
 def shown(server: RunningServer, agent: dict[str, Any], token: str) -> list[tuple[httpx.AsyncClient, str]]:
-    """Every way to show a token: a client, and what its query has to hold."""
+    """Return each way to send a token: a client, and the query that it needs."""
     own, local = f"{agent['agentId']}.agents.localhost", "localhost"
     cookie = server.client(host=own)
     cookie.headers["Cookie"] = f"gw_token={token}"
@@ -70,7 +70,7 @@ async def test_an_old_token_opens_nothing_any_more(server: RunningServer, agent:
 
 
 async def _stream(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Ended:
-    """A request whose answer has begun."""
+    """Open a request whose response has started."""
     response = await client.send(client.build_request(method, path, **options), stream=True)
     assert response.status_code == 200
     pieces = response.aiter_bytes()
@@ -141,13 +141,13 @@ async def test_what_an_old_token_opened_is_closed(server: RunningServer, change:
     async with asyncio.timeout(20):
         await asyncio.gather(*(ended() for ended in opened))
     if change == "rotate":
-        await _until_sleeping(server, agent_id, 0)  # the commands went with their callers
+        await _until_sleeping(server, agent_id, 0)  # the commands ended with their connections
         deleting = asyncio.create_task(api.delete(f"/v0/agents/{agent_id}"))
     assert (await deleting).status_code == 200
 
 
 async def _until_sleeping(server: RunningServer, agent_id: str, count: int) -> None:
-    """Until so many `sleep` commands run in the container."""
+    """Wait until that many `sleep` commands run in the container."""
     api = server.client(server.key())
     looking = {"command": "cat /proc/[0-9]*/comm | grep -c '^sleep$'"}
     async with asyncio.timeout(20):
@@ -184,7 +184,7 @@ async def test_a_rotation_among_a_hundred_requests(server: RunningServer, agent:
 
 
 async def _status(client: httpx.AsyncClient, path: str) -> int | None:
-    """None when the connection was closed: what the old token has open ends like this."""
+    """Return the status, or None if the connection was closed, as a rotation does with open ones."""
     try:
         return (await client.get(path)).status_code
     except httpx.TransportError:
@@ -265,7 +265,7 @@ async def test_guessing_ends_in_429(server: RunningServer, agent: dict[str, Any]
 
 
 async def test_ids_cannot_be_guessed_from_another(server: RunningServer, agent: dict[str, Any]) -> None:
-    """79 random bits for a public name (see the decision on ids), 256 for what opens something."""
+    """Public ids have 79 random bits (see the decision on ids), secrets have 256."""
     ids = {agent["agentId"]}
     assert re.fullmatch(r"[a-z2-9]{16}", agent["agentId"])
     tokens = {await rotate(server, agent) for _ in range(20)}
@@ -312,7 +312,7 @@ async def test_the_gateway_sees_the_token_nowhere(server: RunningServer, agent: 
 async def test_a_hostile_credential_costs_next_to_nothing(
     server: RunningServer, agent: dict[str, Any], query: str, cookie: str
 ) -> None:
-    """Never a 500; and so many in a row would take minutes if one of them could hold the server up for a second."""
+    """No credential causes a 500; the test would take minutes if one of them cost a second."""
     headers = {"Cookie": cookie} if cookie else {}
     for host in (f"{agent['agentId']}.agents.localhost", "agents.localhost"):
         client = server.client(host=host)

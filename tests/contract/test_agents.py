@@ -1,4 +1,4 @@
-"""The agents' table of the contract over HTTP: shapes, statuses and exact messages."""
+"""Operations on agents over HTTP: shapes, statuses and exact messages of the contract."""
 
 import asyncio
 from collections.abc import AsyncIterator

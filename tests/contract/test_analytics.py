@@ -1,4 +1,4 @@
-"""What gateways served, over HTTP: counted as it went out, asked under all its paths, by whoever may, of their own."""
+"""Analytics over HTTP: counted responses, all paths, filters, scopes and tenants."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 
 async def gateway(server: RunningServer, api: httpx.AsyncClient) -> tuple[str, httpx.AsyncClient]:
-    """The name of the tenant's first gateway, and a client of it."""
+    """Return the name of the tenant's first gateway, and a client of it."""
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
     return name, server.client(host=f"{name}.gateways.localhost")
 
@@ -41,7 +41,7 @@ async def top(api: httpx.AsyncClient, **asked: Any) -> list[tuple[str, int, int]
 
 
 async def becomes(api: httpx.AsyncClient, wanted: list[tuple[str, int, int]], **asked: Any) -> None:
-    """An answer counts when its last byte is gone, which its reader may know before the server does."""
+    """Wait for a result: the server counts a response after its last byte, so perhaps after the client has it."""
     deadline = clock.monotonic_seconds() + 20
     while (found := await top(api, **asked)) != wanted and clock.monotonic_seconds() < deadline:
         await asyncio.sleep(0.02)

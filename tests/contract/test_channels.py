@@ -26,7 +26,7 @@ def outside() -> Iterator[Platforms]:
 async def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, outside: Platforms
 ) -> AsyncIterator[RunningServer]:
-    """A server whose engine takes channels while it runs, and one whose engine has to be restarted for them."""
+    """Run two engines: one takes channels while it runs, the other has to be restarted."""
     apis = {f"ROOST_{name}_API": outside.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
     engine = FakeEngine(hot_channels=request.param == "hot")
     async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as server:
@@ -35,7 +35,7 @@ async def server(
 
 @pytest.fixture
 async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a fresh agent's own address."""
+    """Return a client of a new agent's own address."""
     api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     yield server.agent_client(made)
@@ -44,7 +44,7 @@ async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture(scope="module")
 async def bare(server: RunningServer) -> httpx.AsyncClient:
-    """A client of an agent that never gets a channel."""
+    """Return a client of an agent that never gets a channel."""
     api = server.client(server.key("bare"))
     return server.agent_client((await api.post("/v0/agents", json={"name": "a"})).json()["agent"])
 
@@ -57,7 +57,7 @@ async def channels(agent: httpx.AsyncClient) -> dict:
 
 
 async def gateway(agent: httpx.AsyncClient) -> dict:
-    """What the agent's gateway says that it has."""
+    """Return the channels that the agent's gateway reports."""
     return (await agent.get("/channels")).json()["channels"]
 
 
@@ -108,7 +108,7 @@ async def test_what_is_not_said_stays(agent: httpx.AsyncClient, outside: Platfor
     asked = len(outside.asked)
     answer = await agent.post("/v0/channels/telegram", json={"botToken": "  ", "allowFrom": ["12", "13"]})
     assert (answer.status_code, answer.json()["botUsername"]) == (200, "weather_bot")
-    assert len(outside.asked) == asked  # a token that was proved is not proved again
+    assert len(outside.asked) == asked  # a checked token is not checked again
     assert (await gateway(agent))["telegram"] == {"dm_policy": "pairing", "allow_from": ["12", "13"], "error": None}
     await agent.post("/v0/channels/telegram", json={"enabled": False})
     assert await gateway(agent) == {}
@@ -200,7 +200,7 @@ async def test_one_token_belongs_to_one_agent(agent: httpx.AsyncClient, server: 
     api = server.client(server.key("others"))
     other = {"name": "b", "channels": {"slack": {"botToken": "xoxb-of-another-workspace", "appToken": SLACK_APP}}}
     unknown = await api.post("/v0/agents", json=other)
-    assert unknown.status_code == 400  # Slack does not know that bot
+    assert unknown.status_code == 400  # unknown to Slack
     other["channels"]["slack"]["botToken"] = SLACK_BOT
     answer = await api.post("/v0/agents", json=other)
     assert (answer.status_code, answer.json()) == (409, {"error": "This token is used by another agent"})

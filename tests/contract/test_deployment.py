@@ -1,4 +1,4 @@
-"""The same server with other drivers: PostgreSQL instead of SQLite, a model provider instead of the stand-in."""
+"""The same server with other drivers: PostgreSQL, and a real model provider's API."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ async def test_an_agents_life_on_both_databases(tmp_path: Path, database_url: st
         rotated = (await api.post(f"/v0/agents/{agent['agentId']}/gateway-token/rotate")).json()["token"]
         assert (await chat(server, agent, "old token")).status_code == 401
         assert (await chat(server, agent | {"gatewayToken": rotated}, "new token")).status_code == 200
-    async with running(tmp_path / "data", ROOST_DATABASE_URL=database_url) as server:  # found again
+    async with running(tmp_path / "data", ROOST_DATABASE_URL=database_url) as server:  # the same one after a restart
         api = server.client(server.key())
         assert [one["agentId"] for one in (await api.get("/v0/agents")).json()["agents"]] == [agent["agentId"]]
         assert (await api.delete(f"/v0/agents/{agent['agentId']}")).status_code == 200

@@ -24,14 +24,14 @@ async def new_agent(server: RunningServer) -> tuple[dict[str, Any], httpx.AsyncC
 
 @pytest.fixture
 async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the address of an agent that no device has met."""
+    """Return a client of the address of an agent that has no devices."""
     made, client = await new_agent(server)
     yield client
     await server.client(server.key()).delete(f"/v0/agents/{made['agentId']}")
 
 
 async def knock(agent: httpx.AsyncClient, name: str, **more: object) -> httpx.Response:
-    """A device comes, the way that devices come: to the agent's address, with the gateway token."""
+    """Connect as a device does: to the agent's address, with the gateway token."""
     return await agent.post("/devices/connect", json={"deviceId": name, **more})
 
 
@@ -62,7 +62,7 @@ async def test_a_device_waits_is_approved_and_comes_in(agent: httpx.AsyncClient)
         "platform": "ios",
         "scopes": ["operator.read"],
         "isRepair": False,
-        "remoteIp": "192.0.0.8",  # a client on this machine is no neighbour of the gateway
+        "remoteIp": "192.0.0.8",  # a client on this machine is not local to the gateway
     }
     approved = await agent.post(f"/v0/devices/{request_id}/approve")
     assert approved.json() == {"success": True, "requestId": request_id, "message": "Device approved"}
@@ -152,7 +152,7 @@ async def test_a_gateway_that_is_gone_is_a_cli_error(server: RunningServer) -> N
         assert (answer.status_code, answer.json()) == (500, {"error": "CLI error"})
 
 
-async def test_a_box_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
+async def test_a_container_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
     made, agent = await new_agent(server)
     await server.roost.drivers.runtime.stop(made["agentId"])
     answer = await agent.get("/v0/devices")

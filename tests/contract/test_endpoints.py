@@ -1,4 +1,4 @@
-"""Every operation of the contract: served, with its credentials, addresses, refusals (cases A1, A4, A7, C10, C11)."""
+"""Every operation of the contract: route, credentials, addresses, refusals (cases A1, A4, A7, C10, C11)."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _peers = count(2)
 
 
 def client(server: RunningServer, token: str | None = None, host: str = "agents.localhost") -> httpx.AsyncClient:
-    """A client with an address of its own: so many refusals of one would be too many."""
+    """Return a client with an IP address of its own, because repeated refusals lead to throttling."""
     number = next(_peers)
     where = httpx.AsyncHTTPTransport(local_address=f"127.0.{number // 250}.{number % 250 + 2}")
     return server.client(token, host, transport=where)
@@ -57,7 +57,7 @@ def test_every_operation_is_served(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", all_endpoints("agents"))
 def test_credentials_are_the_contracts(row: dict[str, Any]) -> None:
-    """Platform tokens and an agent's own container are allowed by the contract's Authentication, beside the columns."""
+    """Beside the table, the contract's Authentication section allows platform tokens and the agent's own container."""
     served = route(row)
     assert served
     ours = {kind.split()[0] for kind in served["credentials"]} - {"platform", "relay"}
@@ -160,7 +160,7 @@ async def test_every_answer_has_a_request_id_and_says_https(server: RunningServe
 
 
 async def _agent(server: RunningServer) -> dict[str, Any]:
-    """One agent for all tests of this module."""
+    """Return one agent for all tests of this module."""
     api = server.client(server.key())
     if not (agents := (await api.get("/v0/agents")).json()["agents"]):
         made = await api.post("/v0/agents", json={"name": "the only one"})
@@ -170,6 +170,6 @@ async def _agent(server: RunningServer) -> dict[str, Any]:
 
 
 def _is_short(path: str) -> bool:
-    """Whether the path means something else at an agent's own address: that agent's own."""
+    """Return whether the path means that agent's own object at an agent's own address."""
     known = {re.sub(r"\{\w+\}", "{}", path) for _, path in routes()}
     return re.sub(r"\{\w+\}", "{}", f"/v0/agents/{{}}{path.removeprefix('/v0')}") in known

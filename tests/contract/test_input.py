@@ -1,4 +1,4 @@
-"""Bodies that are wrong in every way: a 4xx in the contract's form, never a 500 (cases C1-C5, C7)."""
+"""Invalid bodies: a 4xx in the contract's form, never a 500 (cases C1-C5, C7)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/up
 
 
 def everywhere(value: bytes) -> bytes:
-    """A body with one value in the fields of all these requests."""
+    """Return a body with one value in the fields of all these requests."""
     fields = (b"name", b"command", b"filename", b"version")
     return b'{%b, "contentBase64": ""}' % b", ".join(b'"%b": %b' % (field, value) for field in fields)
 
@@ -116,7 +116,7 @@ async def test_no_line_break_reaches_a_header(server: RunningServer) -> None:
 
 
 async def test_fuzzed_input_never_breaks_the_server(server: RunningServer, agent: dict[str, Any]) -> None:
-    """Every route with every kind of value in every place."""
+    """Every route gets every kind of value in every field."""
     api = server.client(server.key())
     values = ["", "x", "\u202e", "../..", "%00", "-1", "9" * 400, "{}", "[]", "' OR 1=1", "\u00ff" * 300, "a" * 3000]
     for value in values:

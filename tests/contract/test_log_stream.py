@@ -1,4 +1,4 @@
-"""The log stream: who may open it, what comes, and what ends it (A8, A17, A18, J4, J5)."""
+"""The log stream: access, messages, and its end (A8, A17, A18, J4, J5)."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ async def agent(server: RunningServer) -> AsyncIterator[dict[str, Any]]:
 
 
 def stream(server: RunningServer, agent: dict[str, Any], path: str = "/v0/logs", **options: Any) -> connect:
-    """Connects to the agent's own address unless `host` names another."""
+    """Connect to the agent's own address unless `host` names another."""
     host = options.pop("host", f"{agent['agentId']}.agents.localhost")
     where = {} if "sock" in options else {"host": "127.0.0.1", "port": server.port}
     return connect(f"ws://{host}:{server.port}{path}", proxy=None, **where, **options)
@@ -37,7 +37,7 @@ def bearer(token: str) -> dict[str, dict[str, str]]:
 
 
 async def write(server: RunningServer, agent: dict[str, Any], *lines: str) -> None:
-    """Lines of a process of the container."""
+    """Print lines by a process of the container."""
     await program(server, agent, f"print({chr(10).join(lines)!r})")
 
 
@@ -48,7 +48,7 @@ async def program(server: RunningServer, agent: dict[str, Any], code: str) -> No
 
 
 async def until(socket: ClientConnection, text: str) -> list[dict[str, str]]:
-    """The messages up to the one that says `text`."""
+    """Return the messages up to the one with `text`."""
     seen: list[dict[str, str]] = []
     async with asyncio.timeout(DEADLINE):
         while not seen or seen[-1]["message"] != text:
@@ -57,7 +57,7 @@ async def until(socket: ClientConnection, text: str) -> list[dict[str, str]]:
 
 
 async def status(opening: connect) -> int:
-    """How it was refused; 101 when it was not."""
+    """Return the status of the refusal, or 101 if the stream opened."""
     try:
         async with opening:
             return 101
@@ -177,7 +177,7 @@ async def closed(socket: ClientConnection) -> int | None:
 
 
 async def test_one_who_never_reads_is_dropped_and_disturbs_nobody(server: RunningServer, agent: dict[str, Any]) -> None:
-    """Its connection takes a little, then nothing: what it misses is kept for nobody."""
+    """Its connection buffers a little; missed messages are not kept."""
     lazy = socket.socket()
     lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     lazy.setblocking(False)

@@ -1,4 +1,4 @@
-"""Model providers whose keys agents have: what an agent is served by its own key, and what nobody else gets of it."""
+"""Model providers with agents' own keys: each agent uses its own key and no other."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 
 class Owner:
-    """A tenant of its own, with one agent."""
+    """Tenant with one agent."""
 
     def __init__(self, server: RunningServer, tenant: str) -> None:
         self.server = server
@@ -36,7 +36,7 @@ class Owner:
         return self
 
     async def bring(self, **values: str) -> list[str]:
-        """Attach secrets of these names; their ids."""
+        """Attach secrets with these names; return their ids."""
         made: list[str] = []
         for name, value in values.items():
             answer = await self.http.post("/v0/secrets", json={"name": name, "value": value})
@@ -159,7 +159,7 @@ async def test_one_that_does_not_answer_keeps_nobody_else_waiting(server: Runnin
         waiting = asyncio.create_task(listed())
         assert await other.models() == ["parrot", "openai/parrot", "scripted/scripted"]
         assert await said(await other.ask("parrot")) == "yes"
-        assert not asked  # its own list waits for the slow one, and ends
+        assert not asked  # its own list waits for the slow provider, with a timeout
         await waiting
         assert asked == [1]
         assert await said(await owner.ask("scripted/scripted")) == "yes"

@@ -1,4 +1,4 @@
-"""Pins by CID over HTTP, as clients send them, against a stand-in for somebody's trustless gateway."""
+"""Pins by CID over HTTP, with a fake trustless gateway as the source."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The agent's own view: who may ask, from where, and what a platform token opens (A7, A10, A11)."""
+"""The agent's own view: credentials, addresses, and scopes of platform tokens (A7, A10, A11)."""
 
 import json
 import re
@@ -26,7 +26,7 @@ class AgentEnv:
 
     @property
     def own(self) -> httpx.AsyncClient:
-        """A client of the agent's own address, with its gateway token."""
+        """Return a client of the agent's own address, with its gateway token."""
         return self.server.agent_client(self.agent)
 
     async def token(self) -> str:
@@ -35,7 +35,7 @@ class AgentEnv:
         return answer.json()["token"]
 
     async def inside(self, method: str, path: str, token: str | None = None, body: Any = None) -> tuple[int, Any]:
-        """What a program in the container gets from the platform."""
+        """Request the platform API from a program in the container."""
         code = (
             "import json,sys,urllib.request as u,urllib.error as e\n"
             "m,p,t,b=json.loads(sys.argv[1])\n"
@@ -119,7 +119,7 @@ async def test_status(env: AgentEnv) -> None:
     assert (await env.inside("GET", "/v0/status"))[0] == 200
 
 
-async def test_a_box_finds_nothing_else(env: AgentEnv) -> None:
+async def test_a_container_finds_nothing_else(env: AgentEnv) -> None:
     agent_id, other = env.agent["agentId"], env.other["agentId"]
     for row in routes().values():
         path = row["path"].replace("{agentId}", agent_id)
@@ -142,7 +142,7 @@ async def test_a_platform_token_opens_what_names_it_and_nothing_else(env: AgentE
         answer = await client.request(row["method"], path, json={})
         if PLATFORM in row["credentials"]:
             assert answer.status_code not in {401, 403}, (row, answer.text)
-        elif "storage" in row["addresses"]:  # where no platform token counts at all
+        elif "storage" in row["addresses"]:  # where platform tokens are not accepted
             assert answer.status_code == 401, row
         else:
             assert (answer.status_code, _told(answer)) == (403, "Permission denied"), row
@@ -170,7 +170,7 @@ async def test_it_opens_no_other_agent_and_no_other_address(env: AgentEnv) -> No
         assert (await own.get(path)).status_code == 401
 
 
-async def test_it_works_from_its_own_box_only(env: AgentEnv) -> None:
+async def test_it_works_from_its_own_container_only(env: AgentEnv) -> None:
     mine, path = await env.token(), f"/v0/agents/{env.agent['agentId']}"
     assert (await env.inside("GET", path, mine))[0] == 200
     assert (await env.inside("DELETE", path, mine))[0] == 403

@@ -1,4 +1,4 @@
-"""The IPFS Pinning Service API 1.0.0, as its specification tells it."""
+"""The IPFS Pinning Service API 1.0.0, by its specification."""
 
 import asyncio
 import json

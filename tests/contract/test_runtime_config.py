@@ -45,7 +45,7 @@ async def put(agent: httpx.AsyncClient, config: object) -> httpx.Response:
 
 
 async def kept(server: RunningServer, agent_id: str) -> dict[str, Any]:
-    """The file itself."""
+    """Read the configuration file."""
     return json.loads(await server.roost.agents.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
 
 
@@ -108,7 +108,7 @@ async def test_a_config_that_no_gateway_starts_with_is_taken_back(server: Runnin
     assert (await agent.get("/v1/models")).status_code == 200
 
 
-async def test_a_write_survives_restarts_and_a_new_box(tmp_path: Path) -> None:
+async def test_a_write_survives_restarts_and_a_new_container(tmp_path: Path) -> None:
     async with running(tmp_path / "data") as server:
         agent_id, agent = await new_agent(server)
         token = agent.headers["Authorization"].removeprefix("Bearer ")
@@ -120,7 +120,7 @@ async def test_a_write_survives_restarts_and_a_new_box(tmp_path: Path) -> None:
         assert (await shown(agent))["mine"] == 1
     async with running(tmp_path / "data") as server:
         agent = server.agent_client({"agentId": agent_id, "gatewayToken": token})
-        assert (await agent.post("/v0/restart")).status_code == 200  # joins the start that the server has begun
+        assert (await agent.post("/v0/restart")).status_code == 200  # joins the start that is in progress
         assert (await shown(agent))["greeting"] == "kept"
         assert (await kept(server, agent_id))["my_key"] == "s3cret"
 

@@ -40,7 +40,7 @@ async def write(agent: httpx.AsyncClient, build: str, start: str) -> None:
 
 
 async def over(agent: httpx.AsyncClient, build: str) -> dict[str, Any]:
-    """The scripts once the build is in that state and the start is not waiting for it."""
+    """Return the scripts once the build is in that state and the start is not waiting for it."""
     deadline = time.monotonic() + 30
     while True:
         scripts = (await agent.get("/v0/scripts")).json()
@@ -82,6 +82,6 @@ async def test_a_build_that_fails_is_told(agent: httpx.AsyncClient) -> None:
 async def test_without_a_container_there_is_nothing_to_launch(
     server: RunningServer, record: dict[str, Any], agent: httpx.AsyncClient
 ) -> None:
-    await server.roost.drivers.runtime.stop(record["agentId"], grace=0)  # as a crash of the container would look
+    await server.roost.drivers.runtime.stop(record["agentId"], grace=0)  # like a crash of the container
     answer = await agent.post("/v0/scripts/retry")
     assert (answer.status_code, answer.json()) == (500, {"error": "Script launch failed"})

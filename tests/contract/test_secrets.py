@@ -1,4 +1,4 @@
-"""Secrets over HTTP: shapes, statuses, exact messages, and what reaches an agent (B1-B3, B7-B9, E1-E4)."""
+"""Secrets over HTTP: shapes, statuses, exact messages, and the agent's environment (B1-B3, B7-B9, E1-E4)."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ RECORD = {"id", "userId", "name", "type", "createdAt", "updatedAt"}
 
 @pytest.fixture
 def api(server: RunningServer, request: pytest.FixtureRequest) -> httpx.AsyncClient:
-    """A client of a tenant that this test has for itself."""
+    """Return a client of a tenant of this test only."""
     return server.client(server.key(request.node.name))
 
 
@@ -44,7 +44,7 @@ async def attach(api: httpx.AsyncClient, made: dict[str, Any], *secrets: dict[st
 
 
 async def gateway_sees(api: httpx.AsyncClient, made: dict[str, Any]) -> dict[str, str]:
-    """The environment of the gateway's process, as the kernel has it."""
+    """Return the environment of the gateway's process, from the kernel."""
     pid = (await api.get(f"/v0/agents/{made['agentId']}")).json()["processId"]
     ran = await run(api, made, f"cat /proc/{pid}/environ")
     return dict(entry.split("=", 1) for entry in ran.split("\0") if "=" in entry)
@@ -247,7 +247,7 @@ async def test_the_holder_of_the_gateway_token_attaches_and_detaches(
 
 
 class Telling(FakeEngine):
-    """Its gateway prints a secret, in colours, and fails."""
+    """Engine whose gateway prints a secret, in colours, and fails."""
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
         said = 'echo "got \x1b[1m$TOLD\x1b[0m and $TOLD"; exit 3'

@@ -1,4 +1,4 @@
-"""Content on a storage gateway, over real sockets: uploaded by one address, fetched by another."""
+"""Content on a storage gateway, over real sockets: uploaded at one address, fetched from another."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Flipped bits on the disk get out by no way; `roost scrub` names whose they are; the same upload heals them."""
+"""Flipped bits on the disk are never served; `roost scrub` reports their owners; the same upload repairs them."""
 
 import asyncio
 import hashlib
@@ -36,13 +36,13 @@ class Stage:
         return answer.json()["data"]
 
     def flip(self, content: bytes, at: int) -> None:
-        """In every object that holds exactly that."""
+        """Flip a bit in every object with exactly that content."""
         for path in (self.folder / "blobs").rglob("*"):
             if path.is_file() and path.read_bytes() == content:
                 path.write_bytes(content[:at] + bytes((content[at] ^ 1,)) + content[at + 1 :])
 
     async def got(self, path: str, **headers: str) -> tuple[int, bytes, bool]:
-        """Status, what came, and whether it came to its end."""
+        """Return the status, the received bytes, and whether the response was complete."""
         came = b""
         async with self.visitor.stream("GET", path, headers=headers) as answer:
             try:

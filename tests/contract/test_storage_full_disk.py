@@ -1,4 +1,4 @@
-"""A full disk: uploads are refused in clear words, nothing is half there, the server lives on and takes more later."""
+"""A full disk: uploads are refused with a reason, leave no remains, and work again later."""
 
 import hashlib
 import resource
@@ -57,7 +57,7 @@ async def visitor(server: RunningServer) -> httpx.AsyncClient:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A data folder on a disk of 14 MiB."""
+    """Return a data folder on a disk of 14 MiB."""
     folder = tmp_path / "data"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m", "tmpfs", folder], check=False)
@@ -98,7 +98,7 @@ async def test_nothing_is_half_there_and_there_is_more_later(small: Path) -> Non
 
 @pytest.fixture
 async def limited(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    """A server that may write no file of more than 4 MiB."""
+    """Run a server that cannot write a file of more than 4 MiB."""
     async with running(tmp_path / "data") as server:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4 * MIB, before[1]))

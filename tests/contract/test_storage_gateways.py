@@ -230,7 +230,7 @@ async def test_another_tenants_gateway_is_not_there(api: httpx.AsyncClient, fore
     ],
 )
 async def test_scopes(server: RunningServer, scope: str, gateways: set[str], signatures: set[str]) -> None:
-    """A21: what a scope opens, and 403 for the rest."""
+    """Each scope opens its operations and no other (A21)."""
     api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     nowhere = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
     body = {"signature": "0x" + "11" * 64 + "1b", "address": ME.lower()}

@@ -1,4 +1,4 @@
-"""API keys over HTTP: made in both forms, limited, counted, revoked; none with more than its maker has."""
+"""API keys over HTTP: both forms, limits, pages, revocation; no key has more rights than its creator."""
 
 import asyncio
 from typing import Any

@@ -28,7 +28,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 
 @pytest.fixture
 def tenant(request: pytest.FixtureRequest) -> str:
-    """One that this test has for itself."""
+    """Return a tenant of this test only."""
     return hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:30]
 
 

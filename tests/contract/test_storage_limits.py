@@ -1,4 +1,4 @@
-"""The bytes of a plan over HTTP: full is full by every way in, and said as clients of each way can read it."""
+"""The storage limit of a plan over HTTP: every kind of upload is refused in the form of its client."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 @pytest.fixture(scope="module")
 async def api(server: RunningServer) -> httpx.AsyncClient:
-    """A client of a tenant on the free plan who has 1,000 bytes left."""
+    """Return a client of a tenant on the free plan with 1,000 bytes left."""
     client = server.client(server.key("full", Plan.FREE), "uploads.localhost")
     answer = await send(client, bytes(MOST - LEFT))
     assert answer.status_code == 200, answer.text
@@ -131,7 +131,7 @@ async def status_of(api: httpx.AsyncClient, cid: str) -> Any:
     return job["status"]
 
 
-async def test_what_fits_is_taken_and_what_went_makes_room(api: httpx.AsyncClient) -> None:
+async def test_deleted_files_free_their_quota(api: httpx.AsyncClient) -> None:
     last = await send(api, b"z" * LEFT)
     assert last.status_code == 200
     assert await usage(api) == (MOST, MOST)

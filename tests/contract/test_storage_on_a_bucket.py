@@ -1,4 +1,4 @@
-"""A server whose blobs are in a bucket: every way in and out works, and what is cut off takes its parts back."""
+"""A server whose blobs are in a bucket: every upload and download works, interrupted uploads delete their parts."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.bin"
 
 @dataclass
 class Bucket:
-    """As another client of the service sees it."""
+    """The bucket as another client of the service sees it."""
 
     name: str
     service: Any

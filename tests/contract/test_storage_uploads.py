@@ -1,4 +1,4 @@
-"""Uploads, files and the older pinning API over HTTP: what comes back, who may, what is refused, what is left."""
+"""Uploads, files and the older pinning API over HTTP: responses, scopes, refusals, remains."""
 
 import asyncio
 import json

@@ -26,7 +26,7 @@ async def record(server: RunningServer) -> dict[str, Any]:
 
 @pytest.fixture
 async def agent(server: RunningServer, record: dict[str, Any]) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of one agent's own address; the agent has no tasks."""
+    """Return a client of one agent's own address; the agent has no tasks."""
     client = server.agent_client(record)
     yield client
     for task in (await client.get(TASKS)).json()["tasks"]:
@@ -48,7 +48,7 @@ async def show(agent: httpx.AsyncClient, task: dict[str, Any]) -> dict[str, Any]
 
 
 async def ended(agent: httpx.AsyncClient, task: dict[str, Any], count: int = 1) -> list[dict[str, Any]]:
-    """The runs, when so many are over and none is under way."""
+    """Return the runs once there are that many and none is running."""
     end = time.monotonic() + 30
     while True:
         runs = (await agent.get(f"{TASKS}/{task['id']}/runs")).json()["runs"]

@@ -20,7 +20,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 @pytest.fixture
 async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the own address of an agent at 1.0.0."""
+    """Return a client of the own address of an agent at 1.0.0."""
     api = server.client(server.key())
     made = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     own = server.agent_client(made)

@@ -1,4 +1,4 @@
-"""Webhooks over HTTP: shapes, scopes, tenants, statuses, and messages that come when files change."""
+"""Webhooks over HTTP: shapes, scopes, tenants, statuses, and messages about changed files."""
 
 import re
 import time
@@ -139,7 +139,7 @@ async def test_what_became_of_it(server: RunningServer, api: httpx.AsyncClient, 
 
 
 async def states(api: httpx.AsyncClient, path: str, state: str) -> list[dict[str, Any]]:
-    """The deliveries, when there is one in that state."""
+    """Wait for a delivery in that state; return all deliveries."""
     while True:
         rows = (await api.get(f"{path}/deliveries", params={"state": state})).json()["data"]["deliveries"]
         if rows:

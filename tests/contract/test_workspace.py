@@ -1,4 +1,4 @@
-"""Console and files over HTTP: shapes, statuses, exact messages (cases D1-D10 as far as they need no container)."""
+"""Console and files over HTTP: shapes, statuses, exact messages (cases D1-D10 that need no container)."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from tests.server import running
 
 @pytest.fixture(scope="module")
 async def agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of one agent's own address."""
+    """Return a client of one agent's own address."""
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         yield server.agent_client(made)

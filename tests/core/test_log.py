@@ -1,4 +1,4 @@
-"""Logging is set up once per process, so each case is a process of its own and its standard error is read."""
+"""Logging is configured once per process, so each case runs a process and reads its standard error."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def test_credentials_are_redacted_where_they_stand(name: str) -> None:
 
 @pytest.mark.parametrize("piece", ["eyJ", "eyJa.", "rst_", "rst_a", "rst_" + "a" * 15 + "g", "token=", "bearer "])
 def test_a_hostile_line_costs_no_more_than_its_length(piece: str) -> None:
-    """The square of it would be hours: the test's own deadline is the measure."""
+    """Quadratic work would take hours; the test's deadline is the check."""
     text = piece * (4_000_000 // len(piece))
     assert redact_credentials(f"{text} rst_{HEX}").endswith("[redacted]")
 
@@ -51,7 +51,7 @@ def test_ordinary_text_stays() -> None:
     assert redact_credentials(text) == text
 
 
-def test_a_line_is_one_json_object_with_level_time_and_room() -> None:
+def test_a_line_is_one_json_object_with_level_time_and_logger() -> None:
     line = json.loads(
         _log("log.configure_logging(pretty=False); log.get_logger('roost.x').info('thing.done', count=2)")
     )

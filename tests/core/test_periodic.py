@@ -10,7 +10,7 @@ OFTEN, NEVER = 0.002, 1000.0
 
 
 class Job:
-    """Counts its runs; raises while `failing`, waits while `open` is not set."""
+    """Job that counts its runs; raises while `failing`, waits while `open` is not set."""
 
     def __init__(self) -> None:
         self.begun = self.ended = 0
@@ -21,7 +21,7 @@ class Job:
     async def __call__(self) -> None:
         self.begun += 1
         if self.failing:
-            raise OSError("no room")
+            raise OSError("no space")
         await self.open.wait()
         self.ended += 1
 

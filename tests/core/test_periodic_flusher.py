@@ -8,7 +8,7 @@ OFTEN, NEVER = 0.005, 1000.0
 
 
 class Counted(PeriodicFlusher):
-    """Counts calls of `add`; writing fails while `broken`, and waits for `open`."""
+    """Flusher that counts calls of `add`; writes fail while `broken`, and wait for `open`."""
 
     def __init__(self, interval: float) -> None:
         super().__init__("test", interval)
@@ -24,7 +24,7 @@ class Counted(PeriodicFlusher):
         assert self.writers == 1
         try:
             if self.broken:
-                raise OSError("no room")
+                raise OSError("no space")
             batch, self.pending = self.pending, 0
             await self.open.wait()
             self.written.append(batch)

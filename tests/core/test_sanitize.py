@@ -1,4 +1,4 @@
-"""Text of others: what would steer a terminal or reorder a line is gone, everything that people write stays."""
+"""Foreign text: control characters and bidirectional marks are removed, everything else stays."""
 
 import pytest
 from hypothesis import given

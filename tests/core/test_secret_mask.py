@@ -1,4 +1,4 @@
-"""Values that nobody may read are masked wherever they stand, in every form in which a log writes them."""
+"""Secret values are masked in every form in which a log writes them."""
 
 import json
 import time
@@ -44,7 +44,7 @@ def test_what_is_too_short_is_no_secret(values: tuple[str, ...]) -> None:
 
 
 def test_hostile_text_costs_no_more_than_its_length() -> None:
-    """A hundred long values, and text made of their beginnings: quadratic work would take minutes."""
+    """A hundred long values, and text of their prefixes: quadratic work would take minutes."""
     covered = mask(*("a" * 5_000 + str(number) for number in range(100)))
     before = time.process_time()
     assert covered("a" * 16_000) == "a" * 16_000

@@ -1,4 +1,4 @@
-"""What was looked up counts for a moment, and not longer than it is true in this process."""
+"""Cached values expire after a fixed time and when they are dropped."""
 
 import pytest
 

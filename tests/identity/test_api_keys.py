@@ -1,4 +1,4 @@
-"""Service JWTs: what is issued is verified, and everything else is refused (cases A2, A3, A4)."""
+"""Service JWTs: issued tokens are accepted, all others are refused (cases A2, A3, A4)."""
 
 import base64
 import json
@@ -160,7 +160,7 @@ def test_tenants_are_made_once_and_change_their_plan(database: Database) -> None
 
 
 async def _resigned(database: Database, keys: ApiKeys, token: str, **changes: object) -> str:
-    """The token with other claims, signed with the real key: only the claims are wrong."""
+    """Return the token with other claims and a valid signature."""
     kid = jwt.get_unverified_header(token)["kid"]
     claims = jwt.decode(token, options={"verify_signature": False})
     claims = {name: value for name, value in (claims | changes).items() if value is not None}

@@ -1,4 +1,4 @@
-"""The door: which credential is taken where (cases A1, A4-A7, A13-A15, A17)."""
+"""The credentials that each endpoint accepts (cases A1, A4-A7, A13-A15, A17)."""
 
 from dataclasses import replace
 
@@ -28,12 +28,12 @@ OWN = "http://agent-1.agents.localhost:8642"
 
 
 class AuthEnv:
-    """Two tenants, an agent each, and a door."""
+    """Two tenants, each with an agent, and an authenticator."""
 
     def __init__(self, database: Database) -> None:
         sealer = Sealer(Sensitive(bytes(32)))
         self.keys, self.gateways = ApiKeys(database, sealer), GatewayTokens(database, sealer)
-        self.door = Authenticator(self.keys, self.gateways, PlatformTokens(database, sealer, self.gateways))
+        self.authenticator = Authenticator(self.keys, self.gateways, PlatformTokens(database, sealer, self.gateways))
         self.jwt: dict[str, str] = {}
         self.token: dict[str, str] = {}
         for tenant, agent in (("a", "agent-1"), ("b", "agent-2")):
@@ -57,76 +57,78 @@ def env(database: Database) -> AuthEnv:
     return AuthEnv(database)
 
 
-def entry(surface: HostKind, token: str | None = None, **changes) -> AuthRequest:
+def auth_request(surface: HostKind, token: str | None = None, **changes) -> AuthRequest:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     agent = "agent-1" if surface in (HostKind.AGENT, HostKind.RELAY) else None
     return replace(AuthRequest(surface, "GET", headers, "", "192.0.2.1", agent, OWN), **changes)
 
 
 async def test_a_jwt_enters_the_management_address(env: AuthEnv) -> None:
-    caller = await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.jwt["a"]))
+    caller = await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.jwt["a"]))
     assert caller.kind is CallerKind.SERVICE
-    assert (await env.door.authenticate_agent(entry(HostKind.LOCAL, env.jwt["a"]), "agent-1")).agent_id is None
+    assert (
+        await env.authenticator.authenticate_agent(auth_request(HostKind.LOCAL, env.jwt["a"]), "agent-1")
+    ).agent_id is None
 
 
 async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: AuthEnv) -> None:
     token = env.token["agent-1"]
     for way in (
-        entry(HostKind.AGENT, token),
-        entry(HostKind.AGENT, query=f"a=b&token={token}"),
-        entry(HostKind.AGENT, headers={"cookie": f"x=y; gw_token={token}"}),
-        entry(HostKind.LOCAL, token),
+        auth_request(HostKind.AGENT, token),
+        auth_request(HostKind.AGENT, query=f"a=b&token={token}"),
+        auth_request(HostKind.AGENT, headers={"cookie": f"x=y; gw_token={token}"}),
+        auth_request(HostKind.LOCAL, token),
     ):
-        caller = await env.door.authenticate_agent(way, "agent-1")
+        caller = await env.authenticator.authenticate_agent(way, "agent-1")
         assert (caller.kind, caller.agent_id) == (CallerKind.GATEWAY, "agent-1")
 
 
 async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
     for surface in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
-            env.door.authenticate_service,
-            lambda e: env.door.authenticate_agent(e, "agent-1"),
-            env.door.authenticate_model,
+            env.authenticator.authenticate_service,
+            lambda e: env.authenticator.authenticate_agent(e, "agent-1"),
+            env.authenticator.authenticate_model,
         ):
             with pytest.raises(MissingCredential):
-                await ask(entry(surface))
+                await ask(auth_request(surface))
 
 
 async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):  # A5
-        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.jwt["b"]), "agent-1")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["b"]), "agent-1")
     with pytest.raises(Unauthorised):  # A6, on the path and on the host
-        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-2"]), "agent-1")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-2"]), "agent-2")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-2")
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, env.token["agent-2"]))
+        await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, env.token["agent-2"]))
     with pytest.raises(Unauthorised):  # A7
-        await env.door.authenticate_service(entry(HostKind.LOCAL, env.token["agent-1"]))
+        await env.authenticator.authenticate_service(auth_request(HostKind.LOCAL, env.token["agent-1"]))
 
 
 async def test_each_address_takes_its_own_kind(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_agent(entry(HostKind.AGENT, env.jwt["a"]), "agent-1")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.jwt["a"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_service(entry(HostKind.AGENT, env.jwt["a"]))
+        await env.authenticator.authenticate_service(auth_request(HostKind.AGENT, env.jwt["a"]))
 
 
 async def test_an_unknown_agent_is_missing_for_a_jwt_only(env: AuthEnv) -> None:
     with pytest.raises(UnknownAgent):
-        await env.door.authenticate_agent(entry(HostKind.MANAGEMENT, env.jwt["a"]), "nobody")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["a"]), "nobody")
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_agent(entry(HostKind.AGENT, env.token["agent-1"]), "nobody")
+        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-1"]), "nobody")
 
 
 async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> None:
-    caller = await env.door.authenticate_model(entry(HostKind.RELAY))
+    caller = await env.authenticator.authenticate_model(auth_request(HostKind.RELAY))
     assert (caller.kind, caller.agent_id) == (CallerKind.RELAY, "agent-1")
     for ask in (
-        env.door.authenticate_service(entry(HostKind.RELAY)),
-        env.door.authenticate_agent(entry(HostKind.RELAY), "agent-1"),
+        env.authenticator.authenticate_service(auth_request(HostKind.RELAY)),
+        env.authenticator.authenticate_agent(auth_request(HostKind.RELAY), "agent-1"),
     ):
         with pytest.raises(NotFound):
             await ask
@@ -134,54 +136,66 @@ async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> Non
 
 async def test_models_open_to_jwt_and_gateway_token(env: AuthEnv) -> None:
     callers: list[Caller] = [
-        await env.door.authenticate_model(entry(HostKind.MANAGEMENT, env.jwt["a"])),
-        await env.door.authenticate_model(entry(HostKind.LOCAL, env.token["agent-1"])),
-        await env.door.authenticate_model(entry(HostKind.AGENT, env.token["agent-1"])),
+        await env.authenticator.authenticate_model(auth_request(HostKind.MANAGEMENT, env.jwt["a"])),
+        await env.authenticator.authenticate_model(auth_request(HostKind.LOCAL, env.token["agent-1"])),
+        await env.authenticator.authenticate_model(auth_request(HostKind.AGENT, env.token["agent-1"])),
     ]
     assert [caller.agent_id for caller in callers] == [None, "agent-1", "agent-1"]
 
 
 async def test_a_scope_limits_to_reading(env: AuthEnv) -> None:
-    await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.reader))
+    await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.reader))
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         with pytest.raises(PermissionDenied):
-            await env.door.authenticate_service(entry(HostKind.MANAGEMENT, env.reader, method=method))
+            await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.reader, method=method))
 
 
 async def test_the_first_credential_counts_and_is_never_joined_with_another(env: AuthEnv) -> None:
     good, bad = env.token["agent-1"], "rst_gw_" + "0" * 64
     both = {"authorization": f"Bearer {bad}", "cookie": f"gw_token={good}"}
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_agent(entry(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
+        await env.authenticator.authenticate_agent(
+            auth_request(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1"
+        )
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://agent-2.agents.localhost:8642"])
 async def test_a_cookie_from_a_foreign_page_changes_nothing(env: AuthEnv, origin: str) -> None:
     headers = {"cookie": f"gw_token={env.token['agent-1']}", "origin": origin}
     with pytest.raises(ForeignOrigin):
-        await env.door.authenticate_agent(entry(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
+        await env.authenticator.authenticate_agent(
+            auth_request(HostKind.AGENT, headers=headers, method="POST"), "agent-1"
+        )
     with pytest.raises(ForeignOrigin):
-        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=headers, upgrade=True))
-    await env.door.authenticate_agent(entry(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
+        await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, headers=headers, upgrade=True))
+    await env.authenticator.authenticate_agent(
+        auth_request(HostKind.AGENT, headers=headers), "agent-1"
+    )  # reading changes nothing
 
 
 async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:
     cookie = {"cookie": f"gw_token={env.token['agent-1']}"}
     with pytest.raises(ForeignOrigin):
-        await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie, upgrade=True))
-    await env.door.authenticate_gateway_token(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True))
-    await env.door.authenticate_agent(entry(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1")
+        await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, headers=cookie, upgrade=True))
+    await env.authenticator.authenticate_gateway_token(
+        auth_request(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True)
+    )
+    await env.authenticator.authenticate_agent(
+        auth_request(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1"
+    )
 
 
 async def test_a_cookie_is_no_service_key(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await env.door.authenticate_service(entry(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"}))
+        await env.authenticator.authenticate_service(
+            auth_request(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"})
+        )
 
 
 async def test_guessing_is_slowed_down_and_locks_nobody_out(env: AuthEnv) -> None:
     async def guess() -> str:
         try:
-            await env.door.authenticate_gateway_token(entry(HostKind.AGENT, "rst_gw_guess"))
+            await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, "rst_gw_guess"))
         except TooManyAttempts as refusal:
             return "limited" if refusal.retry_after else "limited for ever"
         except Unauthorised:
@@ -192,7 +206,7 @@ async def test_guessing_is_slowed_down_and_locks_nobody_out(env: AuthEnv) -> Non
     assert answers[0] == "refused"
     assert answers[-1] == "limited"
     assert "entered" not in answers
-    await env.door.authenticate_gateway_token(entry(HostKind.AGENT, env.token["agent-1"]))
+    await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, env.token["agent-1"]))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a credential may do, and which keys may be made with it."""
+"""The scopes of callers, and the scopes of the keys that they may create."""
 
 from dataclasses import replace
 
@@ -44,16 +44,16 @@ def test_scopes_allow_what_they_say(has: str, wanted: str, allowed: bool) -> Non
     [
         (["org:files:read"], ["org:files:read"], True),
         (["org:files:read"], ["org:files:write"], False),
-        (["org:files:write"], ["org:files:read"], True),  # who may write may read
+        (["org:files:write"], ["org:files:read"], True),  # write includes read
         (["org:files:write"], ["org:files:read", "org:files:write"], True),
         (["org:files:write"], ["org:groups:read"], False),
-        (["org:agents:write"], ["org:agents:read"], False),  # but among agents
+        (["org:agents:write"], ["org:agents:read"], False),  # except for agents
         (["org:write"], ["org:files:write", "org:files:read"], True),
         (["org:write"], ["org:agents:read"], False),
         (["org:write"], ["org:read"], False),
         (["org:read"], ["org:files:read", "org:agents:read", "org:read"], True),
         (["org:read", "org:files:write"], ["org:files:write", "org:groups:read"], True),
-        (["org:read"], [], False),  # nobody gives away everything who has not got it
+        (["org:read"], [], False),  # only a key with all scopes can create one
         (["org:read", "org:write"], [], False),
     ],
 )

@@ -8,7 +8,7 @@ ME, OTHER = Caller(CallerKind.SERVICE, "t", key_id="me"), Caller(CallerKind.SERV
 
 
 class Watch:
-    """A clock that a test moves."""
+    """Clock that a test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1000.0
@@ -42,7 +42,7 @@ def test_it_keeps_so_many_the_newest() -> None:
     for number in range(5):
         cache.put(str(number).encode(), ME)
     assert [cache.get(str(number).encode()) is not None for number in range(5)] == [False, False, True, True, True]
-    cache.put(b"2", OTHER)  # which makes it the newest
+    cache.put(b"2", OTHER)  # which makes it the most recent
     cache.put(b"5", ME)
     assert [cache.get(key) for key in (b"2", b"3", b"5")] == [OTHER, None, ME]
 

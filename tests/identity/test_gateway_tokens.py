@@ -1,4 +1,4 @@
-"""Gateway tokens: read, rotated, forgotten; the old one is dead at once (cases A8, A9)."""
+"""Gateway tokens: read, rotated, deleted; the old token is invalid at once (cases A8, A9)."""
 
 import asyncio
 
@@ -78,7 +78,7 @@ async def test_a_forgotten_agent_has_no_token(database: Database, gateways: Gate
 async def test_a_sealed_token_opens_only_in_its_own_row(
     database: Database, gateways: GatewayTokens, token: str, tenant_id: str
 ) -> None:
-    """Case E3: ciphertexts swapped in the database do not open."""
+    """Ciphertexts that are swapped in the database do not open (case E3)."""
     database.run(lambda c: gateways.mint(c, "agent-2", tenant_id))
 
     def swap(connection):

@@ -1,4 +1,4 @@
-"""Platform tokens: what they are bound to, and which forgeries are none (A2, A3, A10)."""
+"""Platform tokens: their bindings, and refused forgeries (A2, A3, A10)."""
 
 import asyncio
 from datetime import timedelta
@@ -33,7 +33,7 @@ class Rig:
         return (await self.platform.issue(agent)).token.reveal()
 
     def signed(self, token: str, header: dict[str, Any] | None = None, **changes: Any) -> str:
-        """The token with other claims, signed with the real key; None leaves a claim out."""
+        """Return the token with other claims and a valid signature; None omits a claim."""
         head = jwt.get_unverified_header(token)
         secret = self.db.run(lambda c: self.keys._signing.secret(c, head["kid"]))
         claims = jwt.decode(token, options={"verify_signature": False}) | changes

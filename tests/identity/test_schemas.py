@@ -1,4 +1,4 @@
-"""Keys as the storage clients ask for them and are told of them."""
+"""Keys in the requests and responses of the storage clients."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Keys and tokens as rows, alike on both databases."""
+"""Rows of keys and tokens, on both databases."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

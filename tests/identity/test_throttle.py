@@ -7,14 +7,14 @@ from roost.identity.throttle import FailedLoginThrottle
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds of the clock, for tests to set."""
+    """Return a list with the current seconds of the clock, for tests to set."""
     seconds = [1000.0]
     monkeypatch.setattr(clock, "monotonic_seconds", lambda: seconds[0])
     return seconds
 
 
 def refused(throttle: FailedLoginThrottle, peer: str = "a") -> float | None:
-    """After how many seconds the peer may try again, if it is refused."""
+    """Return the seconds until the peer may try again, if it is refused."""
     try:
         throttle.record_failure(peer)
     except TooManyAttempts as error:
@@ -56,4 +56,4 @@ def test_it_remembers_so_many_peers() -> None:
     for peer in ("a", "b", "c"):
         assert refused(throttle, peer) is None
     assert refused(throttle, "c") is not None
-    assert refused(throttle, "a") is None  # whoever has that many addresses is not stopped by counting
+    assert refused(throttle, "a") is None  # a limit per address cannot stop that many addresses

@@ -1,4 +1,4 @@
-"""A device as OpenClaw knows them: a key of its own, and the greeting of protocol 4, signed with it."""
+"""An OpenClaw device: a key pair, and the signed greeting of protocol 4."""
 
 import base64
 import contextlib
@@ -18,7 +18,7 @@ ROLE, SCOPES = "operator", ["operator.read", "operator.write"]
 
 @dataclass
 class Device:
-    """`client` and `mode` are what kind of program it says it is."""
+    """`client` and `mode` are the kind of program that the device claims to be."""
 
     client: str = "openclaw-ios"
     mode: str = "ui"
@@ -33,7 +33,7 @@ class Device:
         return hashlib.sha256(self.public).hexdigest()
 
     def greeting(self, token: str, challenge: Mapping[str, Any]) -> dict[str, Any]:
-        """`token` is signed along with the rest, and so has to be the one that the gateway sees."""
+        """Return the signed greeting; `token` is signed too, so it must be the one that the gateway receives."""
         nonce, signed_at = challenge["nonce"], challenge["ts"]
         parts = ["v2", self.id, self.client, self.mode, ROLE, ",".join(SCOPES), str(signed_at), token, nonce]
         return {
@@ -54,8 +54,8 @@ class Device:
 
 
 @contextlib.contextmanager
-def door(host: str, address: tuple[str, int], **headers: str) -> Iterator[ClientConnection]:
-    """A WebSocket to an agent's own address."""
+def open_websocket(host: str, address: tuple[str, int], **headers: str) -> Iterator[ClientConnection]:
+    """Open a WebSocket to an agent's own address."""
     with socket.create_connection(address, 10) as raw:
         url = f"ws://{host}:{address[1]}/"
         with connect(
@@ -65,7 +65,7 @@ def door(host: str, address: tuple[str, int], **headers: str) -> Iterator[Client
 
 
 def greet(opened: ClientConnection, device: Device, token: str) -> dict[str, Any]:
-    """The gateway's answer to the device's greeting."""
+    """Send the device's greeting; return the gateway's response."""
     while (event := json.loads(opened.recv(20))).get("event") != "connect.challenge":
         pass
     greeting = device.greeting(token, event["payload"])

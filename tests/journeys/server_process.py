@@ -1,4 +1,4 @@
-"""The server as a person runs it: `roost up` in a process of its own, spoken to by the command line and over HTTP."""
+"""The server as a user runs it: a `roost up` process, used by the command line and over HTTP."""
 
 import json
 import os
@@ -18,7 +18,7 @@ DEADLINE = 90.0
 
 
 def until(condition: Callable[[], Any], deadline: float = DEADLINE, every: float = 0.05) -> Any:
-    """The first true value of `condition`; fails when there is none in time."""
+    """Return the first true value of `condition`; fail after the timeout."""
     end = time.monotonic() + deadline
     while not (value := condition()):
         assert time.monotonic() < end, f"{condition} did not come true within {deadline} s"
@@ -52,13 +52,13 @@ class Up:
         assert self._process.poll() is None, self.text()
 
     def kill(self) -> None:
-        """As a crash would."""
+        """Kill the server, as a crash would."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> int:
-        """Ctrl-C; the exit code."""
+        """Press Ctrl-C; return the exit code."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
@@ -112,7 +112,7 @@ class Up:
             return answer.json()["agent"]
 
     def warden_pids(self) -> dict[str, int]:
-        """Agent to the pid of its warden as the host sees it."""
+        """Return the pid of each agent's warden on the host."""
         return dict(_wardens(self.data))
 
     def _answers(self) -> bool:
@@ -127,19 +127,19 @@ class Up:
 
 @contextmanager
 def up(data: Path, *flags: str, **environment: str) -> Iterator[Up]:
-    """A started server; stopped at the end, with whatever a killed one left."""
+    """Run a server; stop it at the end, with the containers that a killed server left."""
     server = Up(data, *flags, **environment)
     server.start()
     try:
         yield server
     finally:
         if server._ended():
-            server.start()  # adopts what the killed one left, so that it can be stopped cleanly
+            server.start()  # adopts the containers of the killed server, which are then stopped cleanly
         server.stop()
 
 
 def _wardens(data: Path) -> Iterator[tuple[str, int]]:
-    """From the records of the containers, as far as their processes live."""
+    """Return the live processes from the records of the containers."""
     for record in data.glob("run/*/container.json"):
         found = json.loads(record.read_text())
         pid = found["warden"]["pid"]

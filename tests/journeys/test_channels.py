@@ -1,4 +1,4 @@
-"""People write to an agent's bots on stand-ins of the platforms, and the agent answers there.
+"""People write to an agent's bots on fake platforms, and the agent answers there.
 
 It answers through the egress proxy, with the operator's host names and certificate authority, on real engines.
 """
@@ -24,7 +24,7 @@ FRIEND = {"telegram": "5550001", "slack": "U0FRIEND1", "discord": "2200000000000
 STRANGER = {"telegram": "5559999", "slack": "U0STRANG9", "discord": "229999999999999999"}
 OWN_BUSINESS = {"hermes": set[str](), "openclaw": {"clawhub.ai"}}
 """What an engine asks for at a start whatever its channels are."""
-PATIENCE = 150.0  # seconds for one answer, on a machine that has much else to do
+PATIENCE = 150.0  # seconds for one answer, on a busy machine
 APPROVE = {
     "hermes": "/engine/hermes/bin/python3 -m hermes_cli.main pairing approve {} {}",
     "openclaw": "/engine/node/bin/node /engine/oc/node_modules/openclaw/openclaw.mjs pairing approve {} {}",
@@ -45,7 +45,7 @@ class World:
         return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
 
     def reach(self, agent: str) -> None:
-        """Wait until every channel that is on is told to be connected."""
+        """Wait until every enabled channel is reported as connected."""
         url, told = f"/v0/agents/{agent}/channels", list[Any]()
 
         def connected() -> bool:
@@ -61,7 +61,7 @@ class World:
         self.standins[name].say(user, f"Kindly /say {words}")
 
     def answer(self, name: str, user: str, words: str) -> None:
-        """The agent's answer, which is the model's: an echo of what was asked would have more in it."""
+        """Return the agent's answer; an echo of the question would be longer."""
         standin = self.standins[name]
         try:
             until(lambda: words in standin.said(user), PATIENCE)
@@ -70,7 +70,7 @@ class World:
         assert "Kindly" not in standin.said(user)
 
     def code(self, name: str, user: str) -> str:
-        """The pairing code that a stranger is given."""
+        """Return the pairing code that a stranger gets."""
         found = until(lambda: re.search(r"\b[A-Z0-9]{8}\b", self.standins[name].said(user)), PATIENCE)
         return found[0]
 
@@ -114,7 +114,7 @@ def test_people_are_answered_where_they_write(world: World, engine: str) -> None
 
 
 def _channels(world: World) -> dict[str, Any]:
-    """One policy for each: a list, a code for strangers beside a list, and anybody."""
+    """Return channels with different policies: a list, a list with pairing codes for strangers, and open."""
     return {
         "telegram": {"botToken": world.telegram.token, "allowFrom": [FRIEND["telegram"]]},
         "slack": {
@@ -136,11 +136,11 @@ def _talk(world: World, engine: str) -> None:
     world.answer("discord", STRANGER["discord"], f"{engine} strangers by discord")
     assert world.code("slack", STRANGER["slack"])
     assert "strangers by" not in world.slack.said(STRANGER["slack"])
-    assert world.telegram.said(STRANGER["telegram"]) == ""  # it wrote before the friend, who has an answer
+    assert world.telegram.said(STRANGER["telegram"]) == ""  # it wrote before the friend, who got an answer
 
 
 def _change(world: World, agent: str, engine: str) -> None:
-    """Another policy, without telling the token again; then the owner lets the stranger in."""
+    """Change the policy without sending the token again; then the owner approves the stranger."""
     changed = world.client.post(f"/v0/agents/{agent}/channels/telegram", json={"dmPolicy": "pairing"})
     assert changed.status_code == 200, changed.text
     world.reach(agent)
@@ -156,7 +156,7 @@ def _change(world: World, agent: str, engine: str) -> None:
 
 
 def _look_back(world: World, agent: str, engine: str) -> None:
-    """Every call had its token, nobody else was asked, and no token stands in the server's log."""
+    """Check that every call had its token, that no other host was called, and that no token is in the server's log."""
     for standin in world.standins.values():
         assert standin.asked
         assert standin.refused == []
@@ -171,10 +171,10 @@ def _look_back(world: World, agent: str, engine: str) -> None:
 
 
 def _hosts(server: Up, agent: str) -> set[str]:
-    """The hosts that the agent asked the egress proxy for, as the log tells of connections that are over."""
+    """Return the hosts of the agent's finished connections from the log of the egress proxy."""
     told = [json.loads(line) for line in server.text().splitlines() if line[:1] + line[-1:] == "{}"]
     mine = [line for line in told if line.get("event") == "egress.closed" and line["agent"] == agent]
-    return {line["host"] for line in mine if line["host"]}  # a connection can end before it says whom it wants
+    return {line["host"] for line in mine if line["host"]}  # a connection can end before its request
 
 
 def _all_connected(told: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""`kill -9` of the server: nothing is lost, nothing is there twice, what ran goes on running."""
+"""`kill -9` of the server: nothing is lost or duplicated, running commands go on."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def test_killed_at_any_point_of_a_create(tmp_path: Path) -> None:
         for turn in range(6):
             thread = threading.Thread(target=_create_and_be_cut_off, args=(server, f"n{turn}"))
             thread.start()
-            time.sleep(moments.uniform(0.0, 1.0))  # the point of the kill, not a wait for anything
+            time.sleep(moments.uniform(0.0, 1.0))  # the time of the kill, not a wait
             server.kill()
             thread.join()
             server.start()
@@ -77,7 +77,7 @@ def _detail(server, agent: dict) -> dict:
 
 
 def _wardens_in_process_table() -> list[tuple[str, str]]:
-    """Agent and the mark of its data folder, of every warden that runs on this machine, whatever any record says."""
+    """Return the agent and the data folder's mark of every warden on this machine, without the records."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError, ValueError, IndexError, KeyError):

@@ -1,4 +1,4 @@
-"""Devices meet an OpenClaw agent through its own address, and its owner steers it while they are there."""
+"""Devices connect to an OpenClaw agent at its own address while its owner configures it."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.journeys.openclaw_device import Device, call, door, greet
+from tests.journeys.openclaw_device import Device, call, greet, open_websocket
 from tests.journeys.server_process import Up, until, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -24,22 +24,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def agent(server: Up) -> dict[str, Any]:
-    """One agent for all: it takes seconds to start."""
+    """Return one agent for all tests, because its start takes seconds."""
     return server.create("Owl", "openclaw")
 
 
 @pytest.fixture
 def client(server: Up, agent: dict[str, Any]) -> Iterator[httpx.Client]:
-    """The agent's own address, with its gateway token."""
+    """Return a client of the agent's own address, with its gateway token."""
     with server.agent_client(agent) as made:
         yield made
 
 
 def meet(server: Up, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
-    """What the gateway answers to a device that has the gateway token and shows it, as devices do, in both places."""
+    """Return the gateway's response to a device that sends the gateway token in both places, as devices do."""
     host, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
     address = ("127.0.0.1", int(httpx.URL(server.url).port or 0))
-    with door(host, address, Authorization=f"Bearer {token}", **headers) as opened:
+    with open_websocket(host, address, Authorization=f"Bearer {token}", **headers) as opened:
         answer = greet(opened, device, token)
         if answer["ok"]:
             answer["sessions"] = call(opened, "sessions.list", {})
@@ -70,7 +70,7 @@ def test_no_device_is_let_in_because_of_our_proxy(
     assert (answer["ok"], answer["error"]["code"]) == (False, "NOT_PAIRED")
     (row,) = [row for row in listed(client)["pending"] if row["deviceId"] == device.id]
     assert row["requestId"] == answer["error"]["details"]["requestId"]
-    assert row["remoteIp"] == "192.0.0.8"  # from this machine; the gateway takes it for nobody of its own
+    assert row["remoteIp"] == "192.0.0.8"  # from this machine, but not local to the gateway
     assert (row["clientId"], row["clientMode"], row["role"]) == ("openclaw-ios", "ui", "operator")
 
 
@@ -103,7 +103,7 @@ def test_all_that_wait_are_approved_by_one_command(server: Up, agent: dict[str, 
 
 
 def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
-    """A browser has the cookie, and says from which page it comes."""
+    """A browser has the cookie, and sends the origin of its page."""
     page = client.get("/", headers={"Authorization": "", "Cookie": f"gw_token={agent['gatewayToken']}"})
     assert (page.status_code, "<html" in page.text.lower()) == (200, True)
     origin = f"http://{agent['agentId']}.agents.localhost:{httpx.URL(server.url).port}"
@@ -115,7 +115,7 @@ def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any
     request_id = waiting["error"]["details"]["requestId"]
     assert client.post(f"/v0/devices/{request_id}/approve").status_code == 200
     known = meet(server, agent, browser, Origin=origin)
-    assert known["error"]["code"] == "UNAVAILABLE", known  # the page would have to be of the gateway's own build
+    assert known["error"]["code"] == "UNAVAILABLE", known  # the page must be of the gateway's own build
     assert browser.id in [row["deviceId"] for row in listed(client)["paired"]]
 
 
@@ -169,13 +169,13 @@ def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client
 
 
 def test_a_restart_is_no_crash_to_the_engine(client: httpx.Client) -> None:
-    """After three crashes in five minutes it would leave its channels out."""
+    """After three crashes in five minutes the engine would disable its channels."""
     assert client.post("/v0/restart").status_code == 200
     ended = {"command": "grep -c 'shutdown completed cleanly' /home/agent/.openclaw/logs/gateway.log"}
     assert int(client.post("/v0/console/exec", json=ended).json()["stdout"]) >= 1
 
 
-def test_a_write_lives_on_in_a_new_box_of_another_server(
+def test_a_write_lives_on_in_a_new_container_of_another_server(
     server: Up, agent: dict[str, Any], client: httpx.Client
 ) -> None:
     mine = {**with_own_provider(config(client)), "messages": {"ackReaction": "late"}}

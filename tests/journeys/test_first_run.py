@@ -1,4 +1,4 @@
-"""What a newcomer does: start it, talk to the first agent, stop it, start it again."""
+"""The first steps of a user: start the server, talk to the first agent, stop, start again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Real engines answer by a key of their owner's, which never comes near their containers."""
+"""Real engines use the owner's model key, which never enters their containers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def asked(agent: httpx.AsyncClient, text: str) -> str:
 
 
 async def found_in(agent: httpx.AsyncClient) -> str:
-    """Where the key stands inside the container: in files, in the environment and the arguments of its programs."""
+    """Search the key in the container: files, environment and arguments of its programs."""
     command = f"grep -rlsE '{TRACE}' /home/agent /workspace /tmp /run /proc/[0-9]*/environ /proc/[0-9]*/cmdline; true"
     answer = await agent.post("/v0/console/exec", json={"command": command})
     assert answer.json()["exitCode"] == 0, answer.text

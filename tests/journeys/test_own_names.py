@@ -1,4 +1,4 @@
-"""An operator's own name and own certificate authority, as programs in a container meet them."""
+"""Containers use the operator's host names and certificate authority."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def ran(own: httpx.AsyncClient, command: str) -> dict:
     return (await own.post("/v0/console/exec", json={"command": command})).json()
 
 
-async def test_a_box_reaches_and_trusts_what_the_operator_placed(tmp_path: Path) -> None:
+async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path: Path) -> None:
     authority = Authority("our company")
     (tmp_path / "ca.pem").write_bytes(authority.certificate)
     async with site(authority) as port:

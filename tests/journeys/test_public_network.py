@@ -1,4 +1,4 @@
-"""A server with a kubo node, beside somebody else with one: what is public goes out and comes in, nothing private."""
+"""A server with a kubo node and a second, foreign node: public content is exchanged, private content is not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ class World:
                 await asyncio.sleep(0.05)
 
     def blocks(self) -> set[str]:
-        """The multihashes of all blocks that are in our node."""
+        """Return the multihashes of all blocks in our node."""
         return {path.stem for path in self.ours.repository.glob("blocks/*/*.data")}
 
 
@@ -87,4 +87,4 @@ async def test_what_others_have_comes_over_bitswap(world: World) -> None:
             await asyncio.sleep(0.05)
     (file,) = (await world.api.get("/v3/files/public", params={"cid": cid})).json()["data"]["files"]
     assert file["size"] == len(CONTENT)
-    await world.until_offered(cid)  # it is a public file, and so offered like any other
+    await world.until_offered(cid)  # a public file, so it is announced too

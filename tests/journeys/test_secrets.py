@@ -1,4 +1,4 @@
-"""Secrets as a person uses them: kept by command, seen by the agent's own tools, found nowhere else, sealed anew."""
+"""Secrets from a user's view: stored by command, seen by the agent's tools, leaked nowhere, sealed with a new key."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ def restart(server: Up, path: str) -> None:
 
 
 def asked(server: Up, agent: str, command: str) -> str:
-    """What the agent says of its own terminal's answer."""
+    """Return the output of the agent's terminal tool, as the agent reports it."""
     said = server.roost("chat", agent, f'/tool terminal {{"command": "{command}"}}')
     assert said.returncode == 0, said.stderr
     return said.stdout
@@ -58,7 +58,7 @@ def test_from_the_first_secret_to_a_new_key(tmp_path: Path) -> None:
         rotated = server.roost("secrets", "rotate-key")
         assert rotated.returncode == 0, rotated.stderr
         assert before not in (server.data / "keys" / "kek").read_text()
-        restart(server, path)  # by the server that ran all the time
+        restart(server, path)  # by the server that kept running
         keep(server, "LATER", "after the exchange")
         server.stop()
         server.start()
@@ -84,7 +84,7 @@ def test_a_server_whose_key_was_lost_does_not_start_and_makes_none(tmp_path: Pat
 
 
 def _nowhere(server: Up) -> None:
-    """No secret value is in an answer, a log, a file, or a process of the host that is not the agent's."""
+    """Check that no secret value is in a response, a log, a file, or a foreign process of the host."""
     with server.client() as api:
         agent = api.get("/v0/agents").json()["agents"][0]["agentId"]
         paths = ("", "/secrets", "/logs")
@@ -105,14 +105,14 @@ def _nowhere(server: Up) -> None:
 
 
 def _files(data: Path) -> Iterator[tuple[str, bytes]]:
-    """Everything in the data folder, the agent's home and workspace among it: an engine keeps no environment."""
+    """Return everything in the data folder, including the agent's home and workspace."""
     for file in data.rglob("*"):
         if file.is_file() and not file.is_symlink():
             yield str(file), file.read_bytes()
 
 
 def _environments(server: Up) -> Iterator[tuple[str, bytes]]:
-    """Those of the server and of the wardens; what an agent runs has its secrets, that is what they are for."""
+    """Return the environments of the server and of the wardens; only the agent's own processes have its secrets."""
     pids = [server._process.pid, *server.warden_pids().values()]
     for pid in pids:
         with contextlib.suppress(OSError):

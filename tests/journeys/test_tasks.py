@@ -1,4 +1,4 @@
-"""Many tasks due in one moment, on real agents, with a server that is killed before it: each runs once, in time."""
+"""Many tasks due at the same time, on real agents, after the server was killed: each runs once, in time."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +18,13 @@ NAMES = ("t0", "t1", "t2")
 
 
 def tasks_of(server: Up, agent: dict[str, Any]) -> list[dict[str, Any]]:
-    """Nothing while its gateway does not answer."""
+    """Return the tasks, or nothing while the agent's gateway does not respond."""
     with server.client() as client:
         return client.get(f"/v0/agents/{agent['agentId']}/tasks").json().get("tasks", [])
 
 
 def runs_of(server: Up, agent: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The runs of each task, by the task's name."""
+    """Return the runs of each task by the task's name."""
     with server.client() as client:
         path = f"/v0/agents/{agent['agentId']}/tasks"
         return {
@@ -39,7 +39,7 @@ def make(client: httpx.Client, agent: dict[str, Any], name: str, at: str) -> Non
 
 
 def ended(server: Up, agent: dict[str, Any], *names: str) -> dict[str, list[dict[str, Any]]]:
-    """All runs, when these tasks ran and none is under way; else nothing."""
+    """Return all runs once these tasks ran and none is running."""
     runs = runs_of(server, agent)
     ran = all(runs.get(name) for name in names)
     return runs if ran and all(run["status"] != "running" for each in runs.values() for run in each) else {}
@@ -68,7 +68,7 @@ def test_tasks_of_many_agents_run_once_and_in_time_though_the_server_is_killed(t
 
 
 def misses(server: Up, agent: dict[str, Any]) -> None:
-    """What is due while the agent is down runs once after its start."""
+    """A task that was due while the agent was down runs once after its start."""
     with server.client() as client:
         make(client, agent, "missed", (datetime.now(UTC) + timedelta(seconds=2)).isoformat())
         make(client, agent, "later", (datetime.now(UTC) + timedelta(hours=1)).isoformat())

@@ -1,4 +1,4 @@
-"""A server that is killed while a file comes: what it had answered is there, the rest is not."""
+"""A server that is killed during an upload keeps acknowledged files and drops the unfinished one."""
 
 import socket
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_killed_during_an_upload(tmp_path: Path) -> None:
 
 
 def _half_sent(url: httpx.URL, credential: str) -> socket.socket:
-    """The connection of an upload of which no more comes."""
+    """Return the connection of an upload that stops halfway."""
     line = socket.create_connection((url.host, url.port or 80))
     head = f"POST /v3/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: {credential}\r\n"
     form = "Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: 9000000\r\n\r\n"

@@ -1,4 +1,4 @@
-"""An agent's own tool fetches a page: through its engine's guard, out of its container, past the policy, and back."""
+"""An agent's own tool fetches a page: through the engine's guard, the container, the egress policy, and back."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ PAGE = f"<html><body><article><p>{PHRASE}</p></article></body></html>".encode()
 
 @pytest.fixture
 def name() -> str:
-    """This machine's own name: the one name that leads here and that a guard takes for a stranger's."""
+    """Return this machine's host name, the only local name that the guard takes for a foreign one."""
     found = socket.gethostname().lower()
     if found.startswith("localhost") or found.endswith((".local", ".internal", ".localhost")):
         pytest.skip(f"guards refuse the name {found} by itself")
@@ -33,7 +33,7 @@ def addresses(name: str) -> list[str]:
         found = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
     except OSError:
         pytest.skip(f"nothing here resolves {name}")
-    # IPv4 first: the site listens there.
+    # IPv4 first, because the site listens there.
     told = {str(address[0]).partition("%")[0]: family for family, *_, address in found}
     if socket.AF_INET not in told.values():
         pytest.skip(f"{name} has no IPv4 address")
@@ -42,7 +42,7 @@ def addresses(name: str) -> list[str]:
 
 @contextmanager
 def site(address: str) -> Iterator[tuple[int, list[str]]]:
-    """The port of a web server, and the hosts and paths that it was asked for."""
+    """Run a web server; yield its port, and the hosts and paths of its requests."""
     asked: list[str] = []
 
     class Page(BaseHTTPRequestHandler):
@@ -55,7 +55,7 @@ def site(address: str) -> Iterator[tuple[int, list[str]]]:
             self.wfile.write(PAGE)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer((address, 0), Page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -64,7 +64,7 @@ def site(address: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def fetch(server: Up, agent_id: str, url: str) -> str:
-    """What the agent says of its tool's answer. Tools that are not always at hand are called by way of `tool_call`."""
+    """Return the tool's answer as the agent reports it. Tools that are not loaded are called by `tool_call`."""
     order = json.dumps({"id": "web_fetch", "args": {"url": url, "extractMode": "text"}})
     said = server.roost("chat", agent_id, f"/tool tool_call {order}")
     assert said.returncode == 0, said.stderr
@@ -78,13 +78,13 @@ def test_openclaw_fetches_what_the_policy_lets_through(tmp_path: Path, name: str
         said = fetch(server, agent, f"http://{name}:{port}/owl")
         assert 'status\\": 200' in said, said
         assert asked == [f"{name}:{port}/owl"]
-        # The engine keeps what its tools answered; the chat shows only the beginning.
+        # The engine stores the tools' answers; the chat shows only the beginning.
         kept = server.roost("agents", "exec", agent, "--", "grep", "-rlaF", PHRASE, "/home/agent/.openclaw/agents")
         assert kept.stdout, said
 
-        # What stands for names in the container is nobody outside of it.
+        # The container's placeholder addresses exist in the container only.
         assert "403" in fetch(server, agent, "http://28.77.0.1/owl")
-        # The engine's own guard still stands before its own gateway and ours.
+        # The engine's own guard still protects its own gateway and ours.
         for local in (f"127.0.0.1:{port}", "127.0.0.1:8799", "localhost:18789", "169.254.169.254"):
             assert "Blocked hostname" in fetch(server, agent, f"http://{local}/owl")
         assert len(asked) == 1

@@ -1,4 +1,4 @@
-"""A server that is killed while it tells what happened: nothing that happened stays untold, nothing else is told."""
+"""A server that is killed while it sends webhooks: each event is delivered, and no other."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from tests.journeys.server_process import Up, until, up
 
 
 class Told:
-    """What was answered, by event and file. Nothing is answered while `held` is not set."""
+    """Responses of the receiver by event and file; it waits while `held` is not set."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -31,7 +31,7 @@ def receiver() -> Iterator[Told]:
             if not told.held.is_set():
                 told.waiting += 1
                 told.held.wait()
-                return  # to nobody
+                return  # the client is gone
             told.events.append((body["event_type"], body["data"]["object"]["id"]))
             self.send_response(200)
             self.send_header("Content-Length", "0")
@@ -58,7 +58,7 @@ def test_killed_between_a_change_and_its_message(tmp_path: Path) -> None:
             assert made.status_code == 200, made.text
         files = [_upload(server, 0)]
         until(lambda: told.events)
-        told.held.clear()  # whatever comes from now on is on its way until after the crash
+        told.held.clear()  # responses from now on wait until after the crash
         files += [_upload(server, number) for number in range(1, 4)]
         until(lambda: told.waiting)
         with server.client() as client:

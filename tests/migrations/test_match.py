@@ -1,4 +1,4 @@
-"""The migrations and the tables that the services declare are the same, on both databases."""
+"""The migrations create the tables that the services declare, on both databases."""
 
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,7 @@ def _differences(connection: Connection) -> list[object]:
     return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
 
 
-async def test_the_migrations_make_what_the_rooms_declare(database: Database) -> None:
+async def test_migrations_create_the_declared_tables(database: Database) -> None:
     _declare_all()
     assert "operations" in metadata.tables
     assert await database.write(_differences) == []

@@ -1,4 +1,4 @@
-"""Whatever was in the tables at any revision is there after the upgrades that followed, and the services can use it."""
+"""Rows of any revision survive the following upgrades, and the services can use them."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -52,10 +52,10 @@ from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
 from tests.databases import postgres_copy
-from tests.migrations import early, wing
-from tests.migrations.chronicle import ROWS
-from tests.migrations.ground import OTHER, PAIR_SECRET, SEALER, TENANT
-from tests.migrations.wing import CID, CONTENT, SMALL, SMALL_CID
+from tests.migrations import agent_rows, storage_rows
+from tests.migrations.row_values import OTHER, PAIR_SECRET, SEALER, TENANT
+from tests.migrations.sample_rows import ROWS
+from tests.migrations.storage_rows import CID, CONTENT, SMALL, SMALL_CID
 from tests.storage.webhooks.webhook_env import loopback_sender
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
@@ -79,7 +79,7 @@ def grown_postgresql(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def grown(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A database that began with the first revision, was used at each, and is at the newest."""
+    """Return a database with rows of each revision, upgraded to the newest."""
     template = request.getfixturevalue(f"grown_{dialect}")
     if dialect == "sqlite":
         urls = iter([f"sqlite:///{shutil.copy(template, tmp_path / 'roost.db')}"])
@@ -107,7 +107,7 @@ def _grow(url: str) -> None:
 
 @pytest.fixture
 def content(grown: Database, tmp_path: Path) -> ContentService:
-    for pack, data in ((wing.PACK, CONTENT), (wing.SMALL_PACK, SMALL)):
+    for pack, data in ((storage_rows.PACK, CONTENT), (storage_rows.SMALL_PACK, SMALL)):
         path = tmp_path / "blobs" / pack[:2] / pack
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -144,7 +144,7 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database
 
     def token(key_id: str) -> str:
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": TENANT, "jti": key_id, "iat": 0, "exp": 4_102_444_800}
-        return jwt.encode(claims, early.SIGNING_KEY, "HS256", headers={"kid": "k1"})
+        return jwt.encode(claims, agent_rows.SIGNING_KEY, "HS256", headers={"kid": "k1"})
 
     before, scoped = await keys.verify(token("before")), await keys.verify(token("scoped"))
     assert (before.tenant_id, before.scopes, before.is_counted) == (TENANT, frozenset(), False)
@@ -153,15 +153,15 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database
         await keys.verify(token("revoked"))
     for handle in ("h" * 20, "counted"):
         assert (await keys.verify_pair(handle, PAIR_SECRET)).tenant_id == TENANT
-    with pytest.raises(Unauthorised):  # two requests, of which it had one left
+    with pytest.raises(Unauthorised):  # two requests of a key with one left
         await keys.verify_pair("counted", PAIR_SECRET)
     assert (await keys.list(TENANT, KeyFilter(limited=False), 0))[1] == 4
 
 
 async def test_agents_and_what_they_have(grown: Database) -> None:
-    roster = AgentRepository(grown, SEALER, dict.fromkeys(Plan, 10))
-    assert {agent.id for agent in await roster.list(TENANT)} == {"a1", "a2"}
-    (secret,), _ = await SecretService(grown, SEALER, roster).list(TENANT)
+    agents = AgentRepository(grown, SEALER, dict.fromkeys(Plan, 10))
+    assert {agent.id for agent in await agents.list(TENANT)} == {"a1", "a2"}
+    (secret,), _ = await SecretService(grown, SEALER, agents).list(TENANT)
     assert secret.value is not None
     assert secret.value.reveal() == "wört"
     assert (await grown.read(lambda connection: scripts.list_scripts(connection, "a1")))["build"].exit_code == 1
@@ -214,7 +214,7 @@ async def test_groups_are_listed_and_let_go(grown: Database) -> None:
 
 async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
     files = FileService(grown)
-    assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [wing.STORED, 0]
+    assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [storage_rows.STORED, 0]
     await files.delete(TENANT, PRIVATE, "f6")
     await files.delete(OTHER, PRIVATE, "f7")
     assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [2 * len(CONTENT) + len(SMALL), 0]
@@ -226,11 +226,11 @@ async def test_gateways_admit_and_serve(grown: Database) -> None:
     assert (count, [gateway.id for gateway in page]) == (2, ["g1", "g2"])
     gateway = await gateways.by_domain("gateway-g1")
     assert gateway.plugins == set(Plugin)
-    assert admits(gateway, wing.TOKEN, None, None)
+    assert admits(gateway, storage_rows.TOKEN, None, None)
     assert admits(gateway, None, "192.0.2.9", None)
     assert admits(gateway, None, None, "https://a.example.org/page")
     assert not admits(gateway, "another", "198.51.100.1", "https://example.com")
-    with pytest.raises(DomainTaken):  # it is deleted, and nobody's again
+    with pytest.raises(DomainTaken):  # deleted, and never available again
         await gateways.create(OTHER, "gateway-g3")
     swaps = SwapService(grown, gateways)
     assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]
@@ -262,10 +262,10 @@ async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, 
     uploads = UploadService(grown, content, FileService(grown), dict.fromkeys(Plan, 2**40))
     drafts = DraftStore(tmp_path / "uploads", FolderStore(tmp_path / "blobs"))
     service = TusUploadService(grown, drafts, content, uploads, "http://uploads.localhost")
-    transfer = await service.find("file-of-t1", wing.TRANSFER_TOKEN)
+    transfer = await service.find("file-of-t1", storage_rows.TRANSFER_TOKEN)
     assert (transfer.offset, transfer.length, transfer.cid) == (len(CONTENT) - 1, len(CONTENT), None)
     kept = await grown.read(lambda connection: transfers.leaf_digests(connection, "t1"))
-    assert kept == wing.tree(CONTENT).leaves[:32]
+    assert kept == storage_rows.tree(CONTENT).leaves[:32]
     assert (await service.find("file-of-t3", "3")).cid == CID
     count, expected = await grown.read(
         lambda connection: transfers.count_unfinished(connection, TENANT, clock.utc_now())

@@ -1,4 +1,4 @@
-"""What tenants kept before it was counted is counted when the counting begins."""
+"""The migration that adds usage counters counts the existing files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from roost.storage.content import store
 
 @pytest.fixture
 def before(bare_url: str) -> Iterator[Database]:
-    """A database as it was before."""
+    """Return a database at the revision before."""
     database = Database(bare_url)
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))

@@ -1,4 +1,4 @@
-"""CARs made block by block, as another program would, and handed in."""
+"""CARs built block by block, as by another program, and received."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def blocks_of(profile: ImportProfile, data: bytes) -> tuple[DagTree, Blocks]:
     return tree, found + [(node.cid, node.data) for node in tree.nodes]
 
 
-def house_of_files(profile: ImportProfile, count: int = 2) -> tuple[Cid, Blocks]:
-    """`in/big`, and so many small files beside it."""
+def folder_of_files(profile: ImportProfile, count: int = 2) -> tuple[Cid, Blocks]:
+    """Build a folder with `in/big` and `count` small files."""
     big, blocks = blocks_of(profile, CONTENT)
     small, more = blocks_of(profile, b"small")
     inner = build_folder(profile, [entry("big", big)])

@@ -17,7 +17,7 @@ def env(database: Database, tmp_path: Path) -> StorageEnv:
 
 @pytest.fixture
 def quick_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: what only processes have to survive need not wait for a disk."""
+    """Return a folder in memory if possible, for files that need not survive the machine."""
     folder = Path(tempfile.mkdtemp(prefix="roost-", dir=in_memory()))
     yield folder
     shutil.rmtree(folder)

@@ -1,6 +1,6 @@
-"""A program that receives, commits, lets go and sweeps until it is killed, again and again, and looks what is there.
+"""Receive, commit, release and sweep until killed, repeatedly, and check the result.
 
-`python -m tests.storage.crash FOLDER ROUNDS SEED [BUCKET]`. It forks before it has threads: a round takes moments.
+`python -m tests.storage.crash FOLDER ROUNDS SEED [BUCKET]`. It forks before it has threads, so a round is short.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ def content_of(holder: str, size: int) -> bytes:
 
 
 async def work(place: Place, say: Callable[[str], None], chance: random.Random, mark: int) -> None:
-    """Tell what is done when it is done: `+` it is kept, `-` it may go, `x` it is gone."""
+    """Report each finished step: `+` stored, `-` may be deleted, `x` deleted."""
     mine: list[str] = []
     for number in range(10_000):
         holder, size = f"file/{mark}-{number}", chance.choice(place.sizes)
@@ -67,7 +67,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
 
 
 async def look(place: Place, said: Iterable[str]) -> None:
-    """Nothing is lost, nothing is half there, nothing is left."""
+    """Check that nothing is lost, unfinished, or left over."""
     kept: dict[str, tuple[int, Cid]] = {}
     gone: list[Cid] = []
     for what, holder, *more in (line.split() for line in said):
@@ -130,7 +130,7 @@ def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random
     with os.fdopen(ours) as lines:
         assert lines.readline() == "ready\n"
         said += [lines.readline().rstrip("\n") for _ in range(chance.randrange(5))]
-        time.sleep(chance.random() * 0.03)  # the moment of its death, anywhere in what it does next
+        time.sleep(chance.random() * 0.03)  # a random time for the kill
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         said += lines.read().splitlines()

@@ -1,4 +1,4 @@
-"""Programs that kill what they test at random moments, run for a test."""
+"""Run programs that kill themselves at random moments."""
 
 import secrets
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def killed(program: str, folder: Path, rounds: int, *more: str) -> tuple[int, int]:
-    """The two numbers that it says when all was as it has to be. A failure tells the seed, which runs it again."""
+    """Run the program; return the two numbers that it prints. A failure shows the seed, which repeats it."""
     seed = secrets.randbelow(1 << 32)
     argv = [sys.executable, "-m", f"tests.storage.{program}", str(folder), str(rounds), str(seed), *more]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=150, check=False)

@@ -1,4 +1,4 @@
-"""What happens at once in two transactions, in an order that does not depend on luck."""
+"""Two concurrent transactions in a fixed order."""
 
 import asyncio
 import concurrent.futures
@@ -19,7 +19,7 @@ ON_POSTGRESQL = pytest.mark.parametrize("dialect", [pytest.param("postgresql", m
 def meanwhile(
     db: Database, loop: asyncio.AbstractEventLoop, act: Coroutine[Any, Any, T]
 ) -> "concurrent.futures.Future[T]":
-    """Called inside a transaction: begin to `act`, and return when that is done, or waits for a lock."""
+    """Inside a transaction, begin `act`; return when it is finished or waits for a lock."""
     doing = asyncio.run_coroutine_threadsafe(act, loop)
     deadline = time.monotonic() + 20
     while not doing.done() and not db.run(waiting):
@@ -28,6 +28,6 @@ def meanwhile(
 
 
 def waiting(connection: Connection) -> int:
-    """How many wait for a lock in this database."""
+    """Return the number of transactions that wait for a lock in this database."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     return connection.execute(text(query)).scalar_one()

@@ -1,7 +1,7 @@
-"""A whole server that is killed again and again while clients use every way in, and what it is found with afterwards.
+"""Kill a whole server repeatedly while clients use every kind of upload, and check the result.
 
-`python -m tests.storage.server_crash FOLDER ROUNDS SEED [DATABASE]`. Servers are forks, so that one starts in a moment.
-It prints how many files were acknowledged, and how many uploads in parts went on after a death.
+`python -m tests.storage.server_crash FOLDER ROUNDS SEED [DATABASE]`. Servers are forks, so that they start fast. It
+prints the number of acknowledged files, and of uploads in parts that continued after a crash.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ def content_of(name: str) -> bytes:
 
 @dataclass
 class Known:
-    """What clients were told, by the names of files: these say what is in each. unsure: asked, and not answered."""
+    """Responses to clients by the names of files, which determine the content. `unsure`: sent without a response."""
 
     key: str
     gateway: str
@@ -76,7 +76,7 @@ class Known:
 
 
 class Clients:
-    """All that use one server until it dies."""
+    """Clients of one server until it is killed."""
 
     def __init__(self, port: int, known: Known, chance: random.Random, mark: int) -> None:
         self._known, self._chance, self._mark, self._count = known, chance, mark, 0
@@ -90,12 +90,12 @@ class Clients:
         await self.visitor.aclose()
 
     async def work(self) -> None:
-        """Returns when the server is gone."""
+        """Run the clients until the server is gone."""
         ways = (self.form, self.form, self.signed, self.folder, self.in_car, self.in_parts, self.delete, self.pin)
         await asyncio.gather(*map(self._until_it_dies, ways))
 
     async def done(self, count: int) -> None:
-        """Returns when so many were answered."""
+        """Wait for that many responses."""
         while self._known.acknowledged < self._before + count:
             await asyncio.sleep(0.002)
 
@@ -169,7 +169,7 @@ class Clients:
         self._known.pinned.add(name)
 
     async def look(self, *, whole: bool = False) -> None:
-        """Nothing is lost, and nothing is half there. Whatever was not answered is one or the other by now."""
+        """Check that nothing is lost or half stored; resolve the requests without a response."""
         known = self._known
         found = await self._listed()
         may_be = known.there.keys() | known.unsure | known.pinned | known.parts.keys()
@@ -241,14 +241,14 @@ def _good(answer: httpx.Response) -> Any:
 
 
 class Servers:
-    """Servers of one data folder, one after the other, each a process of its own."""
+    """Consecutive servers of one data folder, each in its own process."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         self.folder = folder
         self.environment = {"ROOST_DATABASE_URL": database} if database else {}
 
     def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:
-        """The process, and what `first` says; its port where there is none."""
+        """Return the process and the result of `first`, or the port without one."""
         ours, theirs = os.pipe()
 
         async def live() -> None:
@@ -279,7 +279,7 @@ class Servers:
 
 
 async def prepare(server: RunningServer) -> dict[str, Any]:
-    """A key, the gateway of its tenant, and content of somebody else's to pin."""
+    """Create a key, the gateway of its tenant, and another tenant's content to pin."""
     key = server.key()
     rows = (await server.client(key, "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
     names = [f"pin-{SIZES[number % 3]}-{number}" for number in range(PINS)]
@@ -293,7 +293,7 @@ async def a_life(port: int, known: Known, chance: random.Random, mark: int, kill
     working = asyncio.create_task(clients.work())
     enough = asyncio.create_task(clients.done(chance.randrange(8)))
     await asyncio.wait({working, enough}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.wait({working}, timeout=chance.random() * 0.03)  # its death comes anywhere in what is under way
+    await asyncio.wait({working}, timeout=chance.random() * 0.03)  # a random time for the kill
     clients.over = True
     kill()
     enough.cancel()
@@ -302,7 +302,7 @@ async def a_life(port: int, known: Known, chance: random.Random, mark: int, kill
 
 
 async def last_look(port: int, known: Known) -> None:
-    """Pins that were acknowledged become files, and all of everything is there."""
+    """Check that acknowledged pins become files, and that all files are complete."""
     clients = Clients(port, known, random.Random(0), -1)
     async with asyncio.timeout(60):
         await clients.look()
@@ -314,9 +314,9 @@ async def last_look(port: int, known: Known) -> None:
 
 
 async def examine(folder: Path, database: str | None) -> None:
-    """When all that is unfinished is over, there are exactly the bytes that rows name, each counted and whole."""
+    """Check that after maintenance exactly the bytes of the rows exist, counted and complete."""
     moment = clock.utc_now() + timedelta(days=3)
-    clock.utc_now = lambda: moment  # in this process, which does nothing else
+    clock.utc_now = lambda: moment  # in this idle process
     db = Database(database or f"sqlite:///{folder / 'roost.db'}")
     blobs = FolderStore(folder / "blobs")
     content, files = ContentService(db, blobs), FileService(db)

@@ -1,6 +1,6 @@
-"""A whole server as a process of its own: `python -m tests.storage.server_process FOLDER`.
+"""A whole server as a process: `python -m tests.storage.server_process FOLDER`.
 
-It says its port and a key of a tenant, and serves until it is killed.
+It prints its port and a key of a tenant, and serves until it is killed.
 """
 
 import asyncio

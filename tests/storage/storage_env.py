@@ -1,4 +1,4 @@
-"""Content over a real database and files of a test's own."""
+"""Content over a real database and a folder of the test."""
 
 import hashlib
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class StorageEnv:
         return self.folder / "blobs" / pack_id[:2] / pack_id
 
     def damage(self, pack_id: str, at: int) -> None:
-        """One bit of the stored pack is another from now on."""
+        """Flip one bit of the stored pack."""
         blob = self.blob(pack_id)
         data = bytearray(blob.read_bytes())
         data[at] ^= 1
@@ -54,7 +54,7 @@ class StorageEnv:
         network: ContentNetwork = ContentNetwork.PRIVATE,
         holder: str = "file/1",
     ) -> tuple[str, list[DagTree]]:
-        """The pack of these files, held, and the files."""
+        """Store a pack with these files; return it and the files."""
         async with self.content.receive(profile) as pack:
             trees: list[DagTree] = []
             for data in files:
@@ -75,7 +75,7 @@ class StorageEnv:
         tenant_id: str | None = None,
         files: FileService | None = None,
     ) -> File:
-        """A file with that content, put there without an upload; the tenant's, unless another is named."""
+        """Add a file with that content, without an upload, for the tenant unless another is named."""
         keeper = files or FileService(self.db)
         async with self.content.receive(profile) as pack:
             await pack.write(data)

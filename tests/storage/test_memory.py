@@ -1,4 +1,4 @@
-"""Large uploads side by side, slowly and in turns: a server holds a little of each and the whole of none."""
+"""Slow parallel uploads of large files: a server holds a small part of each in memory."""
 
 import socket
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def client(process: Process) -> httpx.Client:
 
 
 class Upload:
-    """One on its way, of which the head was sent. `pieces` are still to be sent."""
+    """Upload whose head was sent; `pieces` are still to be sent."""
 
     def __init__(self, process: Process, request: str, headers: str, before: bytes, after: bytes, mark: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", process.port), timeout=60)
@@ -70,7 +70,7 @@ def test_uploads_side_by_side_take_little_memory(server: Process) -> None:
     with client(server) as api:
         assert api.post("/v3/files", files={"file": ("a.bin", b"warm")}).status_code == 200
     idle = memory(server, "VmRSS")
-    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the high-water mark begins here
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the peak is measured from here on
     with ExitStack() as stack:
         uploads = [form(server, mark) for mark in range(FORMS)] + [part(server, FORMS + mark) for mark in range(PARTS)]
         for upload in uploads:

@@ -1,7 +1,7 @@
-"""What looks before it writes waits while somebody else holds the tenant; of two at once one comes second, and sees it.
+"""Writes that depend on a check wait for the tenant's lock; the second of two sees the first.
 
-Each act is begun twice while the tenant is held: none may be over before it is let go, and then one after the other is
-as if nobody else had been there.
+Each act is begun twice while the tenant is locked: none may finish before the lock is released, and then they run one
+after the other.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ Act = Callable[[], Coroutine[Any, Any, object]]
 
 
 class ServiceSet:
-    """All that writes for a tenant."""
+    """All services that write for a tenant."""
 
     def __init__(self, env: StorageEnv) -> None:
         db, self.env, self.tenant = env.db, env, env.tenant_id
@@ -71,7 +71,7 @@ class ServiceSet:
         return (await self.pins.add(self.tenant, PinRequest(str((await self.env.file(b"pinned")).cid)))).id
 
     async def transfer(self) -> tuple[TusUpload, str]:
-        """Of a length that is told later."""
+        """Create an upload whose length is sent later."""
         return await self.transfers.begin(NewTusUpload(self.tenant, ids.new_id(), None, {}))
 
 
@@ -180,7 +180,7 @@ async def a_secret_rotated(services: ServiceSet) -> Act:
 
 
 ACTS: Mapping[Prepare, type[Exception] | None] = {
-    # what is done: what the second is told, where the first has done it
+    # act: result of the second call after the first
     a_file_deleted: FileNotFound,
     a_file_moved: FileNotFound,
     a_group_deleted: GroupNotFound,
@@ -204,7 +204,7 @@ ACTS: Mapping[Prepare, type[Exception] | None] = {
 
 @pytest.fixture
 def services(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> ServiceSet:
-    """Of everything that is counted there may be one, but for transfers: two, and 15 bytes."""
+    """Return services with limits of one object each, but two transfers and 15 bytes."""
     for module, name in (
         (gateways_model, "GATEWAY_LIMIT"),
         (gateways_model, "CONTROL_LIMIT"),
@@ -236,7 +236,7 @@ async def test_of_two_swaps_at_once_the_second_counts(services: ServiceSet, monk
 
 
 async def both(services: ServiceSet, act: Act) -> list[object]:
-    """What becomes of two that begin while the tenant is held, and go on together."""
+    """Return the results of two acts that begin while the tenant is locked."""
     with services.env.db.writer.begin() as held:
         tenants.lock_tenant(held, services.tenant)
         doing = [asyncio.create_task(act()) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""`kill -9` of a whole server while clients use every way in: forms, signed addresses, folders, CARs, parts, pins."""
+"""`kill -9` of a whole server during uploads of every kind: forms, signed URLs, folders, CARs, parts, pins."""
 
 from pathlib import Path
 

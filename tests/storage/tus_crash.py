@@ -1,6 +1,6 @@
-"""A program that uploads in parts until it is killed, again and again, and goes on from what was acknowledged.
+"""Upload in parts until killed, repeatedly, and continue from the acknowledged offset.
 
-`python -m tests.storage.tus_crash FOLDER ROUNDS SEED`. It prints how many uploads became files, and how many went on.
+`python -m tests.storage.tus_crash FOLDER ROUNDS SEED`. It prints how many uploads became files, and how many continued.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ LIMIT = 1 << 30
 
 @dataclass
 class Known:
-    """What the client knows of one upload: all of it was acknowledged."""
+    """What the server acknowledged to the client of one upload."""
 
     file_id: str
     token: str
@@ -61,7 +61,7 @@ class Place:
 
 
 async def check(place: Place, known: Sequence[Known]) -> None:
-    """What was acknowledged is there: of a file all bytes, of an upload as many as were told."""
+    """Check that acknowledged bytes are stored: all bytes of a file, the offset of an upload."""
     scope = ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for one in known:
         transfer = await place.transfers.find(one.file_id, one.token)
@@ -119,7 +119,7 @@ def a_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> Non
     with os.fdopen(ours) as lines:
         assert lines.readline() == "ready\n"
         said = [lines.readline() for _ in range(chance.randrange(6))]
-        time.sleep(chance.random() * 0.03)  # the moment of its death, anywhere in what it does next
+        time.sleep(chance.random() * 0.03)  # a random time for the kill
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         said += lines.readlines()
@@ -139,7 +139,7 @@ def hear(known: dict[str, Known], words: Sequence[str]) -> None:
 
 
 async def finish(place: Place, known: Sequence[Known]) -> None:
-    """Everything can be brought to its end, and then nothing is left of how it came."""
+    """Finish all uploads, and check that no drafts are left."""
     chance = random.Random()
     for one in known:
         await go_on(place, lambda _: None, chance, one)

@@ -1,4 +1,4 @@
-"""Loops that are stopped at the end, and the few lines that every story about operations begins with."""
+"""Fixtures for operations: workers that stop at the end of the test."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +21,7 @@ def add(database: Database) -> Add:
 
 @pytest.fixture
 async def start(database: Database) -> AsyncIterator[Start]:
-    """Start a loop with handlers by kind; all start before any of them has work, as a SQLite database has one."""
+    """Start a worker with handlers by kind. Start it before there is work: a SQLite database has one worker."""
     loops: list[OperationWorker] = []
 
     async def start(

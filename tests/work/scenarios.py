@@ -1,4 +1,4 @@
-"""What stories about operations are told with: handlers, conditions, and the types of the fixtures."""
+"""Handlers, conditions and fixture types for tests of operations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ async def echo(claim: ClaimedOperation) -> object:
 
 
 class Held:
-    """A handler that tells that it was entered and goes on when it is let."""
+    """Handler that records its calls and waits until it may go on."""
 
     def __init__(self) -> None:
         self.entered: list[ClaimedOperation] = []
@@ -55,7 +55,7 @@ class Held:
 
 
 class Failing:
-    """A handler that raises each of its errors once, and then succeeds."""
+    """Handler that raises each of its errors once, and then succeeds."""
 
     def __init__(self, *errors: BaseException) -> None:
         self.errors = list(errors)

@@ -52,7 +52,7 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
     added = await add()
     loop.wake()
     await asyncio.wait_for(entered.wait(), LONG)
-    # As after a pause of this process: somebody else has taken the operation over.
+    # As after a pause of this process: another one has claimed the operation.
     (taken,) = await database.write(
         lambda connection: _expire_and_claim(connection, added.id),
     )

@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of an operation: another finishes it, and what was written stays fenced."""
+"""A process is killed during an operation: another one finishes it, and the dead one's writes stay fenced."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ asyncio.run(work())
 
 @asynccontextmanager
 async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that has begun the operation; it is killed at the end if it was not before."""
+    """Start a process that has begun the operation; kill it at the end of the test."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _WORKER, database_url, stdout=asyncio.subprocess.PIPE
     )
@@ -88,12 +88,12 @@ async def test_another_process_finishes_what_a_killed_one_began(
 async def test_a_process_that_slept_through_its_lease_cannot_write(
     start: Start, add: Add, database: Database, database_url: str
 ) -> None:
-    """Stopped for longer than its lease and then continued, as a suspended machine is."""
+    """It is stopped for longer than its lease and then continued, like a suspended machine."""
 
     async def handler(claim: ClaimedOperation) -> str:
         return "by the survivor"
 
-    if database.is_sqlite:  # a second server on SQLite takes all leases at its start: let it start before
+    if database.is_sqlite:  # on SQLite a starting server takes all leases, so it starts before
         loop = await start({"note": handler})
     added = await add()
     async with doomed(database_url) as process:

@@ -215,7 +215,7 @@ async def test_what_is_added_later_does_not_overtake_a_transaction_that_commits_
 
 
 async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database: Database, database_url: str) -> None:
-    """Two databases stand for two processes. What is claimed is finished only by who claimed it, exactly once."""
+    """Two databases act as two processes. Each claimed operation is finished once, by the one that claimed it."""
     other = Database(database_url)
     subjects, total = ["x", "y", "z"], 50
     added: dict[str, list[str]] = {subject: [] for subject in subjects}
@@ -266,7 +266,7 @@ async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add)
     assert taken.id == first.id
     assert await waiting() == [second.id]
     await database.write(lambda connection: store.retry_operation(connection, taken, {}, clock.utc_now()))
-    assert await waiting() == [second.id]  # begun once, what it does may be half done
+    assert await waiting() == [second.id]  # once begun, it may be half done
 
 
 LIMITS = OperationLimits(total=6, per_tenant=4, per_subject=3)
@@ -311,7 +311,7 @@ async def test_unordered_operations_of_a_subject_begin_with_the_most_overdue(dat
     for number in (-1, 1, -2, -4, -3):
         await add(tenant_id="x", run_after=now + number * MINUTE, operation_id=f"o{number}")
     assert {operation.id for operation in await claim_unordered(database)} == {"o-4", "o-3", "o-2"}
-    assert await claim(database) == []  # ordered operations are others
+    assert await claim(database) == []  # ordered operations have another query
 
 
 async def test_an_expired_unordered_lease_is_taken_over_but_not_by_who_still_works(

@@ -1,4 +1,4 @@
-"""What makes a valid channel, and what is shown of it."""
+"""Validation of channels, and their public view."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The book of channels on both databases: sealed, one token once, gone with its agent."""
+"""Channels on both databases: sealed, each bot token used once, deleted with their agent."""
 
 from dataclasses import replace
 

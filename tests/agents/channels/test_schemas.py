@@ -1,4 +1,4 @@
-"""How channels are told: never with their tokens."""
+"""Responses about channels never contain a token."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""An egress proxy on loopback, with its log, and a raw client."""
+"""An egress proxy on loopback, its log, and a raw client."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,12 +23,12 @@ class Proxy:
     entries: list[Any]
 
     async def entry(self, count: int = 1) -> dict[str, Any]:
-        """The log entry of the connection that ended as the `count`th."""
+        """Return the log entry of the connection that ended as number `count`."""
         await until(lambda: len(self.entries) >= count)
         return self.entries[count - 1]
 
     async def ask(self, request: bytes) -> bytes:
-        """All that comes back for the bytes of one connection."""
+        """Send bytes on one connection; return the whole response."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(request)

@@ -21,7 +21,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 async def curl(proxy: Proxy, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:
-    """Exit code and output of a real client."""
+    """Run curl; return its exit code and output."""
     process = await asyncio.create_subprocess_exec(
         "curl", "-qsS", "--max-time", "20", "--noproxy", "", "-x", f"http://127.0.0.1:{proxy.port}", *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -157,7 +157,7 @@ async def test_a_slow_reader_slows_the_sender_and_nothing_piles_up() -> None:
         writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
         await until(lambda: sent > 0)
         before = 0
-        while before != sent:  # grows until every buffer on the way is full, and then no more
+        while before != sent:  # grows until every buffer on the path is full
             before = sent
             await asyncio.sleep(0.3)
         assert sent < 32 << 20
@@ -174,7 +174,7 @@ async def test_a_slow_upstream_slows_an_upload(framing: bytes) -> None:
     sent = 0
     async with serving(unwilling) as port, proxying() as proxy, connected(proxy) as (_, writer):
         writer.write(b"PUT http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\nfffffff\r\n" % (port, framing))
-        with suppress(TimeoutError):  # nothing takes any more
+        with suppress(TimeoutError):  # no buffer has space
             while sent < 64 << 20:
                 writer.write(bytes(1 << 16))
                 await asyncio.wait_for(writer.drain(), 0.3)

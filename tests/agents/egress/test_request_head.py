@@ -106,7 +106,7 @@ GET = b"GET http://a.example/ HTTP/1.1\r\n"
         b"CONNECT \xe4.example:443 HTTP/1.1",
         b"CONNECT a.example:443 HTTP/1.1\r\nContent-Length: 5",
         b"CONNECT a.example:443 HTTP/1.1\r\nTransfer-Encoding: chunked",
-        # two ways to read where the body ends
+        # ambiguous length of the body
         POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked",
         POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5",
         POST + b"Content-Length: 5\r\nContent-Length: 6",
@@ -125,7 +125,7 @@ GET = b"GET http://a.example/ HTTP/1.1\r\n"
         POST + b"Transfer-Encoding: \x0bchunked",
         POST + b"Transfer-Encoding:",
         b"POST http://a.example/ HTTP/1.0\r\nTransfer-Encoding: chunked",
-        # lines that another server would read otherwise
+        # lines that other servers parse differently
         GET + b"Host: a.example\r\nHost: b.example",
         GET + b"X: 1\r\n folded",
         GET + b"X: 1\r\n\tfolded",

@@ -1,4 +1,4 @@
-"""What a line says: the formats of the engines, as they were seen, and whatever else comes."""
+"""Log lines in the formats of the engines, and any other text."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Logs as people read them: the last lines, plain, with credentials masked, and a reason without a container."""
+"""Logs: the last lines without control characters, credentials masked; the reason of a stopped agent."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class Rig:
         return [await self.agents.get_internal_token(agent_id), *self.values]
 
     async def wrote(self, *lines: str | bytes) -> list[str]:
-        """The log after a process wrote these lines, without times."""
+        """Print lines in the container; return the log without times."""
         text = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
         warden = self.runtimes.get_warden(self.agent.id)
         program = f"import sys; sys.stdout.buffer.write({text!r} + b'over\\n')"
@@ -103,7 +103,7 @@ async def test_our_credentials_are_masked_even_in_disguise(rig: Rig) -> None:
         assert token[8:40] not in line
 
 
-async def test_without_a_box_the_reason_stands_for_the_log(rig: Rig) -> None:
+async def test_without_a_container_the_reason_stands_for_the_log(rig: Rig) -> None:
     await rig.runtime.stop(rig.agent.id, grace=0)
     assert await rig.logs.tail(rig.agent.id) == ""
     reason = "It broke.\n\x1b[31mred\x1b[0m line"
@@ -160,7 +160,7 @@ async def test_many_follow_and_each_gets_what_was_and_what_comes(rig: Rig) -> No
             assert [await text(late) for _ in range(3)] == ["before", "over", "more"]
 
 
-async def test_a_stream_goes_on_in_a_new_box(rig: Rig) -> None:
+async def test_a_stream_goes_on_in_a_new_container(rig: Rig) -> None:
     await rig.wrote("one")
     with rig.logs.follow(rig.agent.id) as messages:
         assert [await text(messages), await text(messages)] == ["one", "over"]

@@ -3,5 +3,5 @@ import pytest
 
 @pytest.fixture
 def dialect() -> str:
-    """These tests are not about the database; those that are ask for both in place."""
+    """Use SQLite only; tests about the database override this."""
     return "sqlite"

@@ -28,7 +28,7 @@ AGENT = "agent-1"
 
 
 class ModelEnv:
-    """`key` is a service JWT of the tenant, `relayed` the same application as the agent's relay serves it."""
+    """Model gateway with a tenant. `key` is a service JWT, `relayed` the application behind the agent's relay."""
 
     def __init__(self, database: Database, gateway: ModelGateway) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""What agents bring themselves: whose it is, when it is read anew, and that nothing is left open."""
+"""Model catalogs of agents' own keys: owner, refresh, and closed upstreams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""What an agent is told of itself, and what it may say of itself."""
+"""The agent's own view of itself, and the fields that it may change."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The way to an agent's parts: only to agents that there are, on ports that somebody listens on."""
+"""Engines, wardens and streams of agents that exist."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -64,7 +64,7 @@ async def test_engines_in_the_order_in_which_they_are_offered(runtimes: AgentRun
         runtimes.get_engine("unknown")
 
 
-async def test_no_box_no_stream(runtimes: AgentRuntimes, agent: Agent) -> None:
+async def test_a_stopped_container_has_no_stream(runtimes: AgentRuntimes, agent: Agent) -> None:
     with pytest.raises(ContainerNotRunning):
         await runtimes.dial_gateway(agent.id)
     with pytest.raises(AgentNotFound):
@@ -82,7 +82,9 @@ async def test_a_stream_to_the_gateways_port(runtimes: AgentRuntimes, runtime: F
     writer.close()
 
 
-async def test_the_credential_of_an_agents_gateway(runtimes: AgentRuntimes, repository: AgentRepository, agent: Agent) -> None:
+async def test_the_credential_of_an_agents_gateway(
+    runtimes: AgentRuntimes, repository: AgentRepository, agent: Agent
+) -> None:
     name, value = await runtimes.get_credential(agent.id)
     assert name == "Authorization"
     assert value == Sensitive(f"Bearer {(await repository.get_internal_token(agent.id)).reveal()}")

@@ -1,4 +1,4 @@
-"""Names of agents (case C6), and the map of their states."""
+"""Names of agents (case C6), and the transitions between their states."""
 
 import pytest
 

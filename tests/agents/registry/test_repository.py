@@ -1,4 +1,4 @@
-"""The registry on both databases: quotas that hold under any rush, states that move only as drawn (case B5)."""
+"""Agents on both databases: quotas hold under concurrency, states change by the transitions only (case B5)."""
 
 import asyncio
 

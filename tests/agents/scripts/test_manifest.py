@@ -1,4 +1,4 @@
-"""What an agent wrote as its manifest, judged: scripts, none, or a reason. Never anything else."""
+"""Parsing of manifests: scripts, no scripts, or a reason."""
 
 import json
 

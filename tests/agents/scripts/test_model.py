@@ -1,4 +1,4 @@
-"""A script as it is now: what was noted, and what the container says."""
+"""Status of a script, from its row and the processes of the container."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ def test_what_is_over_stays_as_it_was(state: ScriptState) -> None:
             assert model.current_status(name, ScriptStatus(state), processes) == ScriptStatus(state)
 
 
-def test_a_build_is_what_was_noted_while_there_is_a_box() -> None:
+def test_a_build_keeps_its_status_while_the_container_runs() -> None:
     assert model.current_status(BUILD, RUNNING, {}) == RUNNING
     assert model.current_status(BUILD, RUNNING, None).state is ScriptState.PENDING
 

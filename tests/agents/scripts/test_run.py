@@ -1,4 +1,4 @@
-"""The scripts of real agents, run in their containers: to the end, anew, cut off, and with manifests that mean harm."""
+"""Scripts of real agents in their containers: success, retry, interruption, hostile manifests."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ PENDING, RUNNING, SUCCESS, FAILED = (
 
 
 async def run(env: LifecycleEnv, agent: Agent, manifest: object, *, rebuild: bool = True) -> Mapping[str, ScriptStatus]:
-    """Write the manifest, have its scripts run, and see how they are when the operation is over."""
+    """Write the manifest and run its scripts; return their status when the operation is finished."""
     raw = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
     await env.warden(agent.id).write("manifest.json", raw)
     return await again(env, agent, rebuild=rebuild)
@@ -63,7 +63,7 @@ async def test_a_build_is_done_once_for_a_manifest(env: LifecycleEnv) -> None:
     await env.services.restart(agent.id)
     await env.quiet(agent)
     assert await env.warden(agent.id).read("builds", limit=10) == b"x\n"
-    assert (await env.warden(agent.id).processes())["start"].pid != first  # what it is given may have changed
+    assert (await env.warden(agent.id).processes())["start"].pid != first  # its environment may have changed
     await run(env, agent, {**manifest, "changed": True}, rebuild=False)
     assert await env.warden(agent.id).read("builds", limit=10) == b"x\nx\n"
     await again(env, agent, rebuild=True)

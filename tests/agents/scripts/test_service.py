@@ -1,4 +1,4 @@
-"""When scripts run: at a start, at a retry, and not for an agent that has no container."""
+"""Scripts run at a start and at a retry, but not without a container."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ async def test_retries_do_not_queue_up(env: LifecycleEnv) -> None:
     assert len(await env.warden(agent.id).read("builds", limit=100)) < 2 * 20
 
 
-async def test_without_a_box_there_is_no_retry(env: LifecycleEnv) -> None:
+async def test_without_a_container_there_is_no_retry(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.runtime.stop(agent.id, grace=0)
     with pytest.raises(ScriptLaunchFailed):

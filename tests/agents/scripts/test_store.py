@@ -42,7 +42,9 @@ def test_a_script_is_kept_changed_and_forgotten(database: Database, agent: Agent
     assert database.run(lambda c: store.list_scripts(c, agent.id)) == {START: running}
 
 
-def test_an_agent_that_goes_takes_its_scripts_along(database: Database, repository: AgentRepository, agent: Agent) -> None:
+def test_an_agent_that_goes_takes_its_scripts_along(
+    database: Database, repository: AgentRepository, agent: Agent
+) -> None:
     database.run(lambda c: store.save_script(c, agent.id, BUILD, DONE))
     database.run(lambda c: repository.purge(c, agent.id))
     assert database.run(lambda c: store.list_scripts(c, agent.id)) == {}

@@ -1,4 +1,4 @@
-"""Names, values and what excludes what: pure rules (E4, B9)."""
+"""Names, values and conflicts of secrets (E4, B9)."""
 
 import pytest
 

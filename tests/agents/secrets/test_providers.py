@@ -1,4 +1,4 @@
-"""The table of providers is in order: it is data that nobody else checks."""
+"""The table of providers is consistent; nothing else checks this data."""
 
 import re
 

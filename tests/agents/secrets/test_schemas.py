@@ -1,4 +1,4 @@
-"""Shapes of secrets: a value comes in and is never shown, but a variable's."""
+"""Shapes of secrets: only the values of variables are shown."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def test_how_a_secret_is_told() -> None:
 @pytest.mark.parametrize(
     ("secret", "value", "shown"),
     [
-        (SECRET, Sensitive("very-secret"), None),  # not even if somebody hands it over
+        (SECRET, Sensitive("very-secret"), None),  # not even if the model has it
         (SECRET, None, None),
         (VARIABLE, Sensitive("info"), "info"),
         (VARIABLE, Sensitive(""), ""),

@@ -1,4 +1,4 @@
-"""Secrets on both databases: rules that hold under any rush; envelopes open nowhere else (B1-B3, B7-B9, E3)."""
+"""Secrets on both databases: limits hold under concurrency, values open in their own row only (B1-B3, B7-B9, E3)."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -174,7 +174,7 @@ async def test_an_agent_that_goes_lets_go_at_once(env: SecretsEnv) -> None:
     secret, agent = await env.add("A"), env.agent()
     await env.attach(agent, secret)
     assert await outcome(env.secrets.delete(env.tenant, secret.id)) is SecretAttached
-    env.dismiss(agent)  # its erasure is still to come
+    env.dismiss(agent)  # it is purged later
     assert await outcome(env.attach(agent, secret)) is AgentNotFound
     await env.secrets.delete(env.tenant, secret.id)
 
@@ -202,7 +202,7 @@ async def test_synced_is_what_a_running_gateway_has(env: SecretsEnv) -> None:
     assert await synced(failed) == {"A": False, "OPENAI_API_KEY": True}
     before = await env.delivery.get_environment(agent)
     await env.secrets.update(env.tenant, secret.id, "newer")
-    await env.delivery.mark_synced(agent, before)  # a start that was under way during the update
+    await env.delivery.mark_synced(agent, before)  # a start that began before the update
     assert await synced(agent) == {"A": False, "OPENAI_API_KEY": True}
 
 

@@ -1,4 +1,4 @@
-"""What makes a task of what a person sends, and what is left to the task as it was."""
+"""Validation of new and changed tasks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The forms in which people say when a task is due."""
+"""Formats of schedules."""
 
 from datetime import UTC, datetime, timedelta
 

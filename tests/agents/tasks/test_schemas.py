@@ -1,4 +1,4 @@
-"""Shapes of tasks: what comes is handed on as it is, what goes has both names that clients know."""
+"""Shapes of tasks: input is passed on unchanged, output has both names that clients know."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -54,7 +54,10 @@ def told(task: Task) -> dict[str, Any]:
         ({"schedule": {"kind": "every", "everyMs": 60000}}, {"schedule": {"kind": "every", "every_ms": 60000}}),
         ({"payload": {"timeoutSeconds": 5, "model": "m"}}, {"payload": {"timeout_seconds": 5, "model": "m"}}),
         ({"delivery": {"bestEffort": True}}, {"delivery": {"best_effort": True}}),
-        ({"name": 7, "enabled": "x", "payload": []}, {"name": 7, "enabled": "x", "payload": []}),  # the model judges
+        (
+            {"name": 7, "enabled": "x", "payload": []},
+            {"name": 7, "enabled": "x", "payload": []},
+        ),  # the model validates it
     ],
 )
 def test_what_was_sent(body: dict[str, Any], fields: dict[str, Any]) -> None:

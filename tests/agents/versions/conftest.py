@@ -1,4 +1,4 @@
-"""A server for each story, as those of the lifecycle have it."""
+"""Fixtures of the lifecycle tests: a server for each test."""
 
 from tests.agents.lifecycle.conftest import dialect, env, folder
 

@@ -1,4 +1,4 @@
-"""Which versions there are, with a registry that answers, fails, or takes its time."""
+"""Versions of engines, with a registry that answers, fails, or is slow."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
 
 
 class Engine(FakeEngine):
-    """Counts what it is asked; its registry can be away, its installer slow or broken."""
+    """Engine that counts its calls; its registry may be down, its installer slow or broken."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -111,7 +111,7 @@ async def test_a_survey_reads_while_all_goes_on(db: Database) -> None:
 
 
 async def test_increments_of_two_processes_are_not_lost(db: Database, bare_url: str) -> None:
-    """Two databases stand for two processes; reading before writing must not fail for a lock of the other."""
+    """Two databases act as two processes; a read before a write must not fail for the other's lock."""
     other = Database(bare_url)
     await db.write(_add(1))
 
@@ -209,7 +209,7 @@ async def test_a_deadlock_is_tried_again(db: Database) -> None:
         return work
 
     await asyncio.gather(db.write(cross(1, 2)), db.write(cross(2, 1)))
-    assert 3 <= len(runs) <= 4  # the one that tries again may be in the way of the other once more
+    assert 3 <= len(runs) <= 4  # the retry may conflict with the other again
     counts = await db.read(lambda connection: connection.execute(sa.select(_things.c.count)).scalars().all())
     assert counts == [2, 2]
 

@@ -1,4 +1,4 @@
-"""An insert that comes second leaves the transaction as it was, on both databases."""
+"""A failed insert leaves the transaction usable, on both databases."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Prepared queries give what the usual way gives, on both databases."""
+"""Prepared queries return the same rows as ordinary ones, on both databases."""
 
 from collections.abc import Iterator
 
@@ -53,7 +53,7 @@ async def test_it_sees_the_transaction_that_it_is_asked_in(db: Database) -> None
 
 
 async def test_each_time_it_sees_what_is_there_by_then(db: Database) -> None:
-    """It leaves no snapshot behind."""
+    """A query keeps no snapshot."""
     for number in range(4, 7):
         row = {"id": number, "name": "a", "data": b""}
         await db.write(lambda connection, row=row: connection.execute(_things.insert().values(row)))

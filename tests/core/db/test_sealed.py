@@ -1,4 +1,4 @@
-"""Every sealed column says where its values belong, and a walk over all of them misses none."""
+"""Every sealed column declares its context, and the walk over all sealed columns is complete."""
 
 from importlib import import_module
 from pathlib import Path
@@ -57,7 +57,7 @@ async def test_page_by_page_all_is_renewed_and_what_does_not_open_is_skipped(
 ) -> None:
     monkeypatch.setattr(sealed, "_PAGE", 3)
     fill(database, 5)
-    fill(database, 4, Sensitive(bytes(32)), "A")  # comes first, and opens with no key that is here
+    fill(database, 4, Sensitive(bytes(32)), "A")  # first in order; no key opens it
     both, skip, renewed = Sealer(NEW, OLD), 0, 0
     for _ in range(4):
         done = database.run(lambda connection, skip=skip: sealed.reseal_page(connection, both, column(), skip))

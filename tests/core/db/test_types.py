@@ -58,7 +58,7 @@ async def test_times_come_back_in_utc(db: Database) -> None:
 
 async def test_a_time_without_a_zone_is_refused(db: Database) -> None:
     with pytest.raises(StatementError, match="time zone"):
-        await _round_trip(db, "time", datetime(2026, 1, 1))  # noqa: DTZ001 - what is refused
+        await _round_trip(db, "time", datetime(2026, 1, 1))  # noqa: DTZ001 - refused values
 
 
 async def test_times_sort_as_moments(db: Database) -> None:

@@ -1,4 +1,4 @@
-"""JSON that is to be pinned: read the same here and in a process of its own, where all others go on meanwhile."""
+"""Large JSON is parsed in other processes with the same result, while the event loop goes on."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The table of old paths is complete, and the list of clients is the same everywhere."""
+"""The table of old paths is complete, and the list of clients is consistent."""
 
 import json
 from pathlib import Path

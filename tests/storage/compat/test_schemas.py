@@ -1,4 +1,4 @@
-"""The older API in its clients' own words."""
+"""Shapes of the older API."""
 
 import json
 from dataclasses import replace

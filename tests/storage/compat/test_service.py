@@ -1,4 +1,4 @@
-"""The older API's verbs over real content: by CID, of public files alone."""
+"""The older API on real content: by CID, public files only."""
 
 import pytest
 
@@ -48,7 +48,7 @@ async def test_every_spelling_of_a_cid_unpins(env: StorageEnv, legacy: LegacyPin
         with pytest.raises(PinNotFoundByCid):
             await legacy.unpin(env.tenant_id, file.cid)
     found, count = await FileService(env.db).list_pins(env.tenant_id, PinFilter(), 10, 0)
-    assert count == 2  # what was unpinned is told of, too
+    assert count == 2  # listeners are notified of unpinned files too
     assert all(file.deleted_at is not None for file in found)
 
 

@@ -1,4 +1,4 @@
-"""Graphs that are small to keep and endless to walk: a CAR may link one block from many places of another."""
+"""Small graphs that take very long to walk: a CAR may link one block from many others."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ PUBLIC = ContentScope(ContentNetwork.PUBLIC, None)
 
 @pytest.fixture
 def dialect() -> str:
-    """Nothing here depends on the database."""
+    """Use SQLite only; nothing here depends on the database."""
     return "sqlite"
 
 
@@ -34,7 +34,7 @@ def shard(*links: PBLink) -> Block:
 
 
 def shards(leaf: Block, depth: int) -> Sequence[Block]:
-    """The leaf below that many shards, each linked from all 256 places of the one above."""
+    """Return a leaf below that many shards, each of which has 256 links to the one below."""
     blocks = [leaf]
     for _ in range(depth):
         blocks.append(shard(*(PBLink(blocks[-1][0], f"{env:02X}", 1) for env in range(256))))
@@ -50,7 +50,7 @@ def file(links: Sequence[tuple[Cid, int]]) -> Block:
 
 
 async def take(env: StorageEnv, blocks: Sequence[Block]) -> Cid:
-    """The last block is the root."""
+    """Receive blocks; the last one is the root."""
     root = blocks[-1][0]
     async with env.content.receive_car() as pack:
         await pack.write(b"".join(car.write_car([root], blocks)))
@@ -88,7 +88,7 @@ async def test_empty_shards_behind_an_entry_have_an_end_too(env: StorageEnv) -> 
 
 
 async def test_entries_at_the_end_of_long_ways_are_found(env: StorageEnv) -> None:
-    """What hashes alike has shards of its own down to the last."""
+    """Names with equal hashes have their own shards down to the last level."""
     raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00a.txt", 1), PBLink(raw[0], "01b.txt", 1))]
     for _ in range(6):
@@ -98,7 +98,7 @@ async def test_entries_at_the_end_of_long_ways_are_found(env: StorageEnv) -> Non
 
 
 async def test_shards_that_are_deeper_than_a_hash_is_long(env: StorageEnv) -> None:
-    """Each has an entry, and so pays for the one below it."""
+    """Each has an entry, which allows for the one below."""
     raw = (Cid.for_block(RAW, b"x"), b"x")
     blocks = [raw, shard(PBLink(raw[0], "00end.txt", 1))]
     for _ in range(8):
@@ -124,7 +124,7 @@ async def test_shards_of_another_width_are_no_folder(env: StorageEnv, fanout: in
 
 
 class Counting(FolderStore):
-    """Knows how often it was read."""
+    """Blob store that counts its reads."""
 
     count = 0
 
@@ -134,7 +134,7 @@ class Counting(FolderStore):
 
 
 async def test_bytes_between_nothings_are_read(env: StorageEnv) -> None:
-    """Links of no size are not followed: a file of many links to a file of many of them would take for ever."""
+    """Links of size 0 are not followed; a file of many links to a file of many links would take forever."""
     one, nothing = (Cid.for_block(RAW, b"1"), b"1"), (Cid.for_block(RAW, b""), b"")
     inner = file([(one[0], 1), *[(nothing[0], 0)] * 1000, (one[0], 1)])
     outer = file([(inner[0], 2)] * 1000)
@@ -190,7 +190,7 @@ async def test_others_go_on_while_a_large_folder_is_taken_apart(
     assert (await asked)[-1].cid == leaf[0]
 
 
-async def test_sizes_without_links_take_no_room(env: StorageEnv) -> None:
+async def test_sizes_without_links_take_no_memory(env: StorageEnv) -> None:
     block = dagpb.encode_node((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
     cid = Cid.for_block(DAG_PB, block)
     async with env.content.receive_car() as pack:

@@ -1,4 +1,4 @@
-"""Content goes out as a CAR: what was asked for, each block once, and the way to it."""
+"""CAR export: the requested blocks, each once, with the path to them."""
 
 from collections.abc import Iterable
 
@@ -11,20 +11,20 @@ from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files, take
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @pytest.fixture
 def dialect() -> str:
-    """There is no SQL here that other tests do not try on both."""
+    """Use SQLite only; other tests cover this SQL on both databases."""
     return "sqlite"
 
 
 async def sent(
     env: StorageEnv, root: Cid, path: list[str], dag_scope: DagScope = DagScope.ALL, span: EntityBytes | None = None
 ) -> Blocks:
-    """The blocks of a CAR of ours, no one twice."""
+    """Return the blocks of an exported CAR, checked to be unique."""
     reader, steps = car.CarReader(), await env.reader.resolve(env.scope, root, path)
     found: Blocks = []
     async for piece in export_car(env.reader, env.scope, steps, dag_scope, span):
@@ -37,7 +37,7 @@ async def sent(
 
 @EVERY_PROFILE
 async def test_all_of_it_goes_out(env: StorageEnv, profile: ImportProfile) -> None:
-    root, blocks = house_of_files(profile, 3000)
+    root, blocks = folder_of_files(profile, 3000)
     await take(env, b"".join(write_car([root], blocks)))
     assert sorted(map(str, dict(await sent(env, root, [])))) == sorted(map(str, dict(blocks)))
 
@@ -50,8 +50,8 @@ async def test_what_was_imported_goes_out_too(env: StorageEnv, profile: ImportPr
 
 
 async def test_the_way_is_proved(env: StorageEnv) -> None:
-    """A client that has only the root's CID can check each step to the block at the end."""
-    root, blocks = house_of_files(V1, 3000)
+    """A client with only the root's CID can verify each step to the block."""
+    root, blocks = folder_of_files(V1, 3000)
     await take(env, b"".join(write_car([root], blocks)))
     for scope, most in ((DagScope.BLOCK, 4), (DagScope.ENTITY, 30), (DagScope.ALL, 30)):
         found = await sent(env, root, ["in", "big"], scope)
@@ -64,7 +64,7 @@ async def test_the_way_is_proved(env: StorageEnv) -> None:
 
 
 async def test_the_list_of_a_folder_goes_out_without_its_files(env: StorageEnv) -> None:
-    root, blocks = house_of_files(V1, 3000)
+    root, blocks = folder_of_files(V1, 3000)
     await take(env, b"".join(write_car([root], blocks)))
     found = await sent(env, root, [], DagScope.ENTITY)
     assert 1 < len(found) < 500
@@ -97,7 +97,7 @@ async def test_it_ends(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_what_is_there_many_times_goes_out_once(env: StorageEnv) -> None:
-    """2^50 files by 51 blocks."""
+    """2^50 files from 51 blocks."""
     blocks: Blocks = [(Cid.for_block(RAW, b"x"), b"x")]
     for _ in range(50):
         below = blocks[-1][0]

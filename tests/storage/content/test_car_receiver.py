@@ -1,4 +1,4 @@
-"""A CAR that is handed in is a whole file or folder, or nothing."""
+"""A received CAR is a whole file or folder, or nothing is stored."""
 
 from collections.abc import Iterable
 
@@ -13,13 +13,13 @@ from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, house_of_files, take
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @pytest.fixture
 def dialect() -> str:
-    """There is no SQL here that other tests do not try on both."""
+    """Use SQLite only; other tests cover this SQL on both databases."""
     return "sqlite"
 
 
@@ -31,7 +31,7 @@ async def refused(env: StorageEnv, blocks: Iterable[tuple[Cid, bytes]], roots: l
 
 @EVERY_PROFILE
 async def test_a_folder_is_read_out_of_it(env: StorageEnv, profile: ImportProfile) -> None:
-    root, blocks = house_of_files(profile, 3000)
+    root, blocks = folder_of_files(profile, 3000)
     kept = await take(env, b"".join(write_car([root], blocks)))
     assert kept == CarContents(root, UnixfsKind.SHARD, len(CONTENT) + 5 * 3000, 3001)
     steps = await env.reader.resolve(env.scope, root, ["in", "big"])
@@ -57,20 +57,20 @@ async def test_a_block_alone(env: StorageEnv) -> None:
 
 
 async def test_no_file_lacks_a_block(env: StorageEnv) -> None:
-    root, blocks = house_of_files(V1)
+    root, blocks = folder_of_files(V1)
     for lost in (0, 5, len(blocks) - 2):
         await refused(env, blocks[:lost] + blocks[lost + 1 :], [root], f"lacks the block {blocks[lost][0]}")
     await refused(env, blocks[:-1], [root], "does not have the block of its root")
 
 
 async def test_one_root_is_needed(env: StorageEnv) -> None:
-    root, blocks = house_of_files(V1)
+    root, blocks = folder_of_files(V1)
     await refused(env, blocks, [], "0 roots")
     await refused(env, blocks, [root, blocks[0][0]], "2 roots")
 
 
 async def test_what_is_cut_off_or_changed(env: StorageEnv) -> None:
-    root, blocks = house_of_files(V1)
+    root, blocks = folder_of_files(V1)
     data = b"".join(write_car([root], blocks))
     for broken in (data[:-1], data[:3_000_000] + b"!" + data[3_000_001:]):
         with pytest.raises(MalformedContent):
@@ -104,7 +104,7 @@ async def test_files_that_are_too_deep(env: StorageEnv) -> None:
 
 
 async def test_it_holds_so_many_blocks_and_links(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, blocks = house_of_files(V1)
+    root, blocks = folder_of_files(V1)
     monkeypatch.setattr(car_receiver, "MAX_BLOCKS", 5)
     await refused(env, blocks, [root], "more than 5 blocks")
     monkeypatch.setattr(car_receiver, "MAX_BLOCKS", 100)
@@ -113,7 +113,7 @@ async def test_it_holds_so_many_blocks_and_links(env: StorageEnv, monkeypatch: p
 
 
 async def test_a_folder_of_folders_twice_each_is_counted(env: StorageEnv) -> None:
-    """2^60 empty files by 61 blocks, counted without going through them."""
+    """2^60 empty files from 61 blocks are counted without walking them."""
     blocks: Blocks = [(Cid.for_block(RAW, b""), b"")]
     for _ in range(60):
         below = blocks[-1][0]

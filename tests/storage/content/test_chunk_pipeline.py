@@ -1,4 +1,4 @@
-"""Pieces: whole ones in their order, looked at and kept side by side while the next are gathered, and never more."""
+"""Chunks arrive whole and in order, are hashed and written in parallel, and few are in memory at a time."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 
 
 class Worker:
-    """Looks at what it gets, and keeps it, when it may."""
+    """Hashes and writes chunks when the test allows it."""
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
@@ -36,7 +36,7 @@ class Worker:
 
 
 async def _soon() -> None:
-    """Whatever can go on in the loop has gone on."""
+    """Let everything that is ready in the loop run."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -137,7 +137,7 @@ async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> N
 
 
 async def test_memory_is_used_again_only_when_both_have_returned() -> None:
-    """One that failed is over; what the other still works on stays as it is."""
+    """One of them failed; the other one's buffer must not change while it works."""
     worker = Worker()
     pieces = ChunkPipeline(worker.look, _fails)
     await pieces.add(b"x" * PIECE_SIZE + b"y" * PIECE_SIZE)
@@ -152,8 +152,8 @@ async def test_memory_is_used_again_only_when_both_have_returned() -> None:
 
 
 async def test_memory_is_let_go_when_all_is_over() -> None:
-    """At once: who works on the pieces may hold them while they hold him, and would have to be found first."""
-    gc.collect()  # what other tests left
+    """At once, without a garbage collection: workers and pipeline may refer to each other."""
+    gc.collect()  # garbage of other tests
     before = _mapped()
     worker = Worker.free()
     await worker.pieces.add(b"x" * (PIECE_SIZE + 1))
@@ -165,6 +165,6 @@ async def test_memory_is_let_go_when_all_is_over() -> None:
 
 
 def _mapped() -> int:
-    """Bytes of memory that was mapped without a file, and may be shared."""
+    """Return the bytes of anonymous shared memory mappings."""
     lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/zero" in line]
     return sum(int(end, 16) - int(begin, 16) for begin, _, end in (line[0].partition("-") for line in lines))

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment loses nothing that was acknowledged, shows nothing that is half done, and leaks nothing."""
+"""`kill -9` at any time loses nothing that was acknowledged, shows nothing unfinished, and leaks nothing."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Files that other programs cut and joined in their own ways: read by range, proved by range, all of it checked.
+"""Files of other importers: read by range, proved by range, verified.
 
-Nothing here is as our importer would make it: nodes have content of their own, branches of any depth, leaves of any
-size, the same leaf many times, content inside CIDs, either version.
+Nothing here looks like our importer's output: nodes have content, branches any depth, leaves any size or repetition,
+content is inside CIDs, CIDs have either version.
 """
 
 import random
@@ -29,7 +29,7 @@ def dialect() -> str:
 
 
 def grown(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, bytes]:
-    """A file of some shape: its root, and its content. Its blocks are added to those that are there."""
+    """Build a random file; return its root and content, and add its blocks to the given ones."""
     own = chance.randbytes(chance.choice([0, 0, 1, 50, 700]))
     form = chance.choice(["raw", "raw", "node", "inline", "branch", "branch", "branch"])
     if depth == 0 or (form == "branch" and depth < 5):
@@ -67,7 +67,7 @@ async def read(env: StorageEnv, cid: Cid, begin: int, end: int) -> bytes:
 
 
 def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -> bytes:
-    """The same range as somebody reads it who has these blocks and nothing else."""
+    """Read the same range as a client that has these blocks only."""
     block = cid.digest if cid.hash == IDENTITY else blocks[cid.digest]
     if cid.codec != DAG_PB:
         return block[begin:end]
@@ -109,7 +109,7 @@ async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, s
 
 @SEEDS
 async def test_a_byte_that_changed_is_never_read(env: StorageEnv, seed: int) -> None:
-    """Damage anywhere in the pack: a range is right, or it is refused."""
+    """With damage anywhere in the pack, a range is correct or refused."""
     chance, blocks = random.Random(seed), Graph()
     root, data = grown(chance, blocks)
     await take(env, b"".join(write_car([root], blocks.items())))

@@ -1,4 +1,4 @@
-"""A server keeps its content in order by itself, and goes on whatever fails."""
+"""Maintenance tasks run by themselves, and continue after a failure."""
 
 import asyncio
 import time

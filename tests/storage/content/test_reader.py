@@ -1,4 +1,4 @@
-"""What is kept is read back by CID, path and range; what is damaged, or another's, is not."""
+"""Stored content is read by CID, path and range; damaged or foreign content is not."""
 
 import pytest
 from sqlalchemy import Connection
@@ -62,7 +62,7 @@ async def test_the_way_goes_on_from_a_root_that_was_looked_up(env: StorageEnv) -
 
 
 async def test_no_more_is_read_than_a_node_says(env: StorageEnv) -> None:
-    """What is taken in is as long as it says; an index that holds something else makes no answer longer."""
+    """The node's size limits the read, even if the index has a larger one."""
     leaf = Cid.for_block(RAW, b"abc")
     node = dagpb.encode_node([PBLink(leaf, "", 3)] * 2, UnixfsData(UnixfsKind.FILE, size=2, sizes=[1, 1]))
     root, pack = Cid.for_block(DAG_PB, node), Pack("0" * 32, 0, clock.utc_now())

@@ -1,4 +1,4 @@
-"""A pack is content all at once, or not at all."""
+"""A pack is committed as a whole or not at all."""
 
 import gc
 
@@ -49,7 +49,7 @@ async def test_the_same_bytes_twice_in_a_pack(env: StorageEnv) -> None:
 
 
 async def test_the_blocks_of_a_file_are_made_where_they_are_written_down(env: StorageEnv) -> None:
-    """For a large one they are more than the loop has time for."""
+    """Not in the event loop, because a large file has too many."""
 
     def rows() -> int:
         return sum(isinstance(one, BlockRow) for one in gc.get_objects())

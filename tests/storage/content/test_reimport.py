@@ -1,4 +1,4 @@
-"""What came is read once more: under another profile, or as the CAR that it is."""
+"""Reimport of received content: with another profile, or as the CAR that it is."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
-from tests.storage.cars import blocks_of, house_of_files
+from tests.storage.cars import blocks_of, folder_of_files
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 FILES = (b"", b"small", CONTENT[:1_300_000], b"small", bytes(262_144))
@@ -42,7 +42,7 @@ async def test_the_same_files_under_another_profile(
 
 
 async def test_a_pack_that_is_a_car(env: StorageEnv) -> None:
-    root, blocks = house_of_files(V1)
+    root, blocks = folder_of_files(V1)
     async with env.content.receive(V1) as pack:
         await pack.write(b"".join(write_car([root], blocks)))
         await pack.end_file()

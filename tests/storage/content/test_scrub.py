@@ -1,4 +1,4 @@
-"""The scrub finds what is damaged, says whose it is, and notices when it was brought back."""
+"""The scrub finds damage, reports its owners, and notices a repair."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ def scrub(env: StorageEnv) -> ContentScrubber:
 
 
 async def everything(scrub: ContentScrubber) -> int:
-    """Check all that is due; how many that were."""
+    """Check all packs that are due; return their number."""
     count = 0
     while await scrub.scrub_next():
         count += 1

@@ -1,4 +1,4 @@
-"""What nobody holds goes, a day later; what somebody holds stays."""
+"""Content without a holder is deleted after a day; held content stays."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The index of content, alike on both databases: whose it is, which copy is read, what may go."""
+"""The index of content on both databases: owners, the copy to read, the packs to delete."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -192,7 +192,7 @@ def test_a_pack_that_somebody_took_meanwhile_stays(env: StorageEnv) -> None:
 def test_which_pack_is_checked_next(env: StorageEnv) -> None:
     for number in (1, 2, 3):
         hold(env, keep(env, number), f"file/{number}")
-    keep(env, 4)  # nobody's
+    keep(env, 4)  # of no holder
     order: list[int] = []
     for hours in range(4):
         pack = env.db.run(lambda connection: store.next_to_check(connection, NOW + timedelta(hours=2)))

@@ -1,4 +1,4 @@
-"""A folder goes out as a tar that everybody can unpack, and one made to do harm does not go out."""
+"""A folder is exported as a tar that common programs unpack; a malicious folder is refused."""
 
 import io
 import subprocess
@@ -26,7 +26,7 @@ LEAF = Cid.for_block(RAW, b"x")
 
 @pytest.fixture
 def dialect() -> str:
-    """There is no SQL here that other tests do not try on both."""
+    """Use SQLite only; other tests cover this SQL on both databases."""
     return "sqlite"
 
 
@@ -41,7 +41,7 @@ async def packed(env: StorageEnv, cid: Cid) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, bytes | None]:
-    """Names and contents, None for folders."""
+    """Return names and contents, None for folders."""
     found: dict[str, bytes | None] = {}
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for member in tar:
@@ -56,7 +56,7 @@ async def sent(tar: TarArchive, out: bytearray) -> None:
 
 
 async def kept(env: StorageEnv, profile: ImportProfile, files: Mapping[str, bytes], below: str = "") -> Cid:
-    """A folder of these files, and a folder of that folder if it has a name."""
+    """Store a folder of these files, inside another folder if it has a name."""
     blocks: Blocks = []
     entries = []
     for name, data in files.items():
@@ -72,7 +72,7 @@ async def kept(env: StorageEnv, profile: ImportProfile, files: Mapping[str, byte
 
 
 async def hostile(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
-    """A folder as its maker wants it, of which one link leads to one byte."""
+    """Build a folder of arbitrary links, one of which leads to one byte."""
     node = dagpb.encode_node(links, UnixfsData(kind))
     cid = Cid.for_block(DAG_PB, node)
     await take(env, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
@@ -139,7 +139,7 @@ async def test_content_in_cids_is_content(env: StorageEnv) -> None:
     assert unpacked(await packed(env, cid)) == {str(cid): None, f"{cid}/a": b"tiny", f"{cid}/b": b"x"}
 
 
-# Folders that were made to do harm
+# Malicious folders
 
 NAMES = [
     "",
@@ -164,7 +164,7 @@ async def test_no_name_leads_elsewhere(env: StorageEnv, name: str) -> None:
     with pytest.raises(NotArchivable):
         await (await made(env, cid)).check()
     out = bytearray()
-    with pytest.raises(NotArchivable):  # nor if nobody looked before
+    with pytest.raises(NotArchivable):  # nor without the check before
         await sent(await made(env, cid), out)
     assert list(unpacked(bytes(out) + bytes(1024))) == [str(cid), f"{cid}/before"]
 
@@ -194,7 +194,7 @@ async def test_links_between_files_do_not_go_out(env: StorageEnv) -> None:
 
 
 async def tower(env: StorageEnv, height: int, names: Sequence[str]) -> Cid:
-    """Folders in folders, each with the one below it under each of these names."""
+    """Build nested folders; each has the next one under each of these names."""
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
@@ -225,5 +225,5 @@ async def test_damage_ends_it(env: StorageEnv) -> None:
     out = bytearray()
     with pytest.raises(ContentDamaged):
         await sent(tar, out)
-    with pytest.raises(tarfile.ReadError):  # no reader takes it for whole
+    with pytest.raises(tarfile.ReadError):  # readers see that it is incomplete
         unpacked(bytes(out))

@@ -1,4 +1,4 @@
-"""What comes again takes the place of what is known to be damaged: of that file, and of no other tenant's."""
+"""An upload replaces a known damaged pack of the same tenant's file."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def files(database: Database) -> FileService:
 async def add(
     env: StorageEnv, files: FileService, data: bytes = CONTENT, tenant_id: str | None = None
 ) -> tuple[File, Path]:
-    """The file, and where its bytes would be."""
+    """Return the file, and the path of its bytes."""
     async with env.content.receive(V1) as pack:
         await pack.write(data)
         tree = await pack.end_file()

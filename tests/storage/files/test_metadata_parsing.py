@@ -1,4 +1,4 @@
-"""What tenants say about files, in every form that clients use, and what is refused."""
+"""Metadata of files in every form that clients use, and refused forms."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How the older list chooses, the same on both databases, whatever texts stand among the numbers."""
+"""Filters of the older list, the same on both databases, with texts among the numbers."""
 
 import pytest
 

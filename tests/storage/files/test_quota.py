@@ -1,4 +1,4 @@
-"""What a tenant keeps is counted to the byte, and no plan is ever exceeded, however many uploads come at once."""
+"""Usage is counted to the byte; concurrent uploads never exceed the plan."""
 
 import asyncio
 
@@ -51,7 +51,7 @@ async def test_bytes_are_counted_when_they_come_and_go(env: StorageEnv, files: F
     assert await kept(env, files) == 300
 
 
-async def test_as_much_as_there_is_room_for_and_not_a_byte_more(env: StorageEnv, files: FileService) -> None:
+async def test_uploads_up_to_the_limit_and_not_a_byte_more(env: StorageEnv, files: FileService) -> None:
     await add(env, files, b"1" * 999)
     await add(env, files, b"2")
     with pytest.raises(StorageQuotaExceeded):

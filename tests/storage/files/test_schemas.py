@@ -1,4 +1,4 @@
-"""The filters of a list, changes of a file, and how a file is told."""
+"""Filters of a list, changes of a file, and the response for a file."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -129,7 +129,7 @@ def test_nothing_to_change(body: dict[str, Any]) -> None:
         {"keyvalues": {"": "x"}},
         {"keyvalues": {"a": "x" * 1025}},
         {"keyvalues": {"a": "\0"}},
-        {"keyvalues": dict.fromkeys("cdefghijk", 1)},  # eleven with those that are there
+        {"keyvalues": dict.fromkeys("cdefghijk", 1)},  # eleven with the existing ones
         {"expires_at": 1},
         {"expires_at": -1},
         {"expires_at": 10**18},

@@ -1,4 +1,4 @@
-"""Files: found by their tenant alone, listed in pages, gone when they are deleted or their time is over."""
+"""Files: found by their tenant only, listed in pages, deleted or expired."""
 
 import asyncio
 import threading
@@ -207,7 +207,7 @@ async def test_time_that_is_given_in_the_last_moment_counts(env: StorageEnv, fil
 
 
 async def test_the_longest_pairs_are_kept(env: StorageEnv, files: FileService) -> None:
-    wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # texts that repeat would be packed
+    wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # repetitive texts would be compressed
     file = await add(env, files, b"one", FileMetadata("n", check_keyvalues({wide[:255]: wide[:395]})))
     found, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(keyvalues=file.note.keyvalues), None, 10)
     assert found == [file]

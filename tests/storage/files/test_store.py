@@ -1,4 +1,4 @@
-"""The same rows and the same answers on both databases, whatever texts tenants choose."""
+"""The same rows and results on both databases, with any text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -138,7 +138,7 @@ def test_other_filters(database: Database, tenant: str) -> None:
         ({"Kind": "a"}, []),
         ({"kind": "%"}, []),
         ({"yes": True}, ["f2"]),
-        ({"yes": "true"}, ["f2"]),  # as an address says it
+        ({"yes": "true"}, ["f2"]),  # as in a URL
         ({"kind": "a", "n": 3}, []),
     ],
 )
@@ -222,7 +222,7 @@ def test_the_older_list(database: Database, tenant: str, chosen: PinFilter, want
         ("like", "a_pha", ["f1"]),
         ("like", "", []),
         ("ilike", "AL%", ["f1", "f2"]),
-        ("like", "%\\", ["f4"]),  # a pattern that ends in what PostgreSQL takes for an escape
+        ("like", "%\\", ["f4"]),  # a pattern that ends in PostgreSQL's escape character
         ("ilike", "%\\", ["f4"]),
         ("like", "%\\%", ["f4"]),
         ("like", "100%", ["f3"]),

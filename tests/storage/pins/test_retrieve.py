@@ -23,12 +23,12 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
 from roost.work import OperationLimits
-from tests.storage.cars import blocks_of, house_of_files
+from tests.storage.cars import blocks_of, folder_of_files
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.pins.pin_env import LIMIT, CarSource, PinEnv, open_pin_env
 from tests.storage.storage_env import CONTENT, StorageEnv
 
-FOLDER, BLOCKS = house_of_files(V1)
+FOLDER, BLOCKS = folder_of_files(V1)
 FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
 SMALL, SMALL_BLOCKS = blocks_of(V0, b"small")
 SMALL_CAR = b"".join(car.write_car([SMALL.cid], SMALL_BLOCKS))

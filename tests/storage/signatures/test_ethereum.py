@@ -1,4 +1,4 @@
-"""Signatures are checked as another implementation makes them, and everything a byte beside is refused."""
+"""Signatures of another implementation are accepted, and every changed byte is refused."""
 
 import pytest
 from hypothesis import given
@@ -118,7 +118,7 @@ def test_what_is_no_address(text: str) -> None:
     ],
 )
 def test_addresses_as_the_standard_prints_them(text: str) -> None:
-    """The examples of EIP-55."""
+    """Examples of EIP-55."""
     assert ethereum.checksum_address(ethereum.parse_address(text)) == text
 
 
@@ -162,7 +162,7 @@ def test_any_bytes_are_somebody_s_signature_or_none(signature: bytes) -> None:
 
 
 def test_a_contract_s_signature_is_none() -> None:
-    """ERC-1271 ones are of any length: nobody here could check them."""
+    """ERC-1271 signatures have any length and cannot be verified here."""
     for length in (0, 64, 66, 96, 128):
         with pytest.raises(InvalidSignature):
             ethereum.parse_signature("0x" + "11" * length)

@@ -1,4 +1,4 @@
-"""What a wallet may have signed to say: this file is mine."""
+"""Messages that a wallet may sign to claim a file."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -24,7 +24,7 @@ DATES = ("2026-11-21T10:29:47.355Z", "2026-11-21T10:29:47.355123Z")
     [
         (NOW, DATES[0]),
         (NOW.replace(microsecond=0), "2026-11-21T10:29:47.000Z"),
-        (NOW.replace(microsecond=999_999), "2026-11-21T10:29:47.999Z"),  # cut, as JavaScript does, not rounded
+        (NOW.replace(microsecond=999_999), "2026-11-21T10:29:47.999Z"),  # truncated like in JavaScript, not rounded
         (NOW.astimezone(timezone(timedelta(hours=5, minutes=30))), DATES[0]),
     ],
 )
@@ -56,7 +56,7 @@ def test_another_account_or_file_is_another_message() -> None:
     assert mine & theirs == {
         ethereum.personal_message_digest(OLD),
         ethereum.personal_message_digest(NEW),
-    }  # these name no account
+    }  # not an account
     later = replace(FILE, created_at=NOW + timedelta(milliseconds=1))
     assert set(signable_digests(later, OLD, ME)) & mine == mine & theirs
     assert not set(signable_digests(replace(FILE, cid=RAW), RAW, ME)) & mine

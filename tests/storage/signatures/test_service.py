@@ -1,4 +1,4 @@
-"""A file has one signature, by whoever says so, and only while it is there."""
+"""A file has one signature, by any wallet, as long as the file exists."""
 
 import asyncio
 from dataclasses import replace
@@ -45,7 +45,7 @@ async def test_added_read_and_taken_away(env: StorageEnv, signatures: SignatureS
 
 
 async def test_what_counts_as_signed(env: StorageEnv, signatures: SignatureService) -> None:
-    """Either date that we print, either spelling of the CID, or the CID as a plain text."""
+    """Either date format of ours, either spelling of the CID, or the CID as plain text."""
     file, mine = await env.file(b"one", profile=V0), env.tenant_id
     other = str(Cid.parse(file.cid).v1())
     assert other != file.cid

@@ -1,4 +1,4 @@
-"""Signed addresses over HTTP: made with a key, used without one."""
+"""Signed URLs over HTTP: created with a key, used without one."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 @pytest.fixture
 def tenant(request: pytest.FixtureRequest) -> str:
-    """One for each test: a file that was uploaded before is a duplicate."""
+    """Return a tenant of this test only, because a repeated upload is a duplicate."""
     return request.node.name[:100]
 
 
@@ -38,12 +38,12 @@ def uploads(server: RunningServer, tenant: str) -> httpx.AsyncClient:
 
 @pytest.fixture
 def anybody(server: RunningServer) -> httpx.AsyncClient:
-    """With what the storage clients send when they have no key."""
+    """Return a client with the headers of the storage clients without a key."""
     return server.client("undefined", "uploads.localhost")
 
 
 async def signed(client: httpx.AsyncClient, **body: Any) -> str:
-    """Where to send it, without the host, which is the client's."""
+    """Return the signed URL without the host, which the client has."""
     answer = await client.post("/v3/files/sign", json={"date": int(clock.utc_now().timestamp()), "expires": 60, **body})
     assert answer.status_code == 200, answer.text
     address = urlsplit(answer.json()["data"])
@@ -144,7 +144,7 @@ async def test_it_takes_one_file(uploads: httpx.AsyncClient, anybody: httpx.Asyn
 async def test_the_bearer_is_not_told_that_content_was_there(
     server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
 ) -> None:
-    """Whatever the bearer of an address sends, the answers are the same where all of it was there and where nothing."""
+    """The responses are the same for known and for new content."""
     other = server.client(server.key(f"{tenant} other"), "uploads.localhost")
     contents = (PNG, PNG, PNG + b"x", PNG + b"y", PNG)
     kept = [(await send(uploads, "/v3/files", content, "own.bin")).json()["data"] for content in contents]

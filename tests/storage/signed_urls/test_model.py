@@ -1,4 +1,4 @@
-"""What is signed of an address, and when it counts."""
+"""The signed parts of a URL, and its validity."""
 
 import base64
 import json
@@ -90,7 +90,7 @@ def test_the_parts_of_an_address(url: str, host: str, path: str, pairs: list[tup
             "https:///x",
         ),
         *("https://user@a.org/x", "https://user:secret@a.org/x", "https://@a.org/x", "https://[::1/x", "https://[a]/x"),
-        *("https://a.org/x#", "https://a.org/x#y", "https://a.org/x?a=1#y"),  # what is signed would be no parameter
+        *("https://a.org/x#", "https://a.org/x#y", "https://a.org/x?a=1#y"),  # the signed text would not be a parameter
         *(
             "https://a.org/\u00fc",
             "https://\u00fc.org/x",
@@ -108,7 +108,7 @@ def test_what_is_no_address(url: str) -> None:
 
 @given(PAIRS)
 def test_what_is_written_is_what_was_signed(pairs: list[tuple[str, str]]) -> None:
-    """A parameter that comes back is the one that went out, whatever signs it has."""
+    """Parameters survive signing and parsing unchanged."""
     written = SignedAddress.parse("https://a.org/files/x").with_parameters(pairs)
     again = SignedAddress.parse(str(written))
     assert list(again.pairs) == pairs
@@ -140,7 +140,7 @@ def test_options_that_cannot_be_read(options: str) -> None:
 
 
 def test_an_uploader_changes_nothing_that_matters_to_others() -> None:
-    """The name is the uploader's to choose, unless the signer chose it; network, group and time to go never are."""
+    """The uploader may choose the name unless the signer did, never network, group or expiry."""
     grant = UploadGrant("t", "f", {"network": "public", "name": "signed"})
     said = dict.fromkeys(("network", "name", "group_id", "group", "keyvalues", "expires_at", "car", "filename"), "x")
     assert grant.merge_fields(said) == {"network": "public", "name": "signed", "keyvalues": "x", "filename": "x"}

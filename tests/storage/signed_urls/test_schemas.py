@@ -1,4 +1,4 @@
-"""What clients ask to have signed: one path, two meanings."""
+"""Requests for signed URLs: one path, two meanings."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Signed addresses count for what was signed, and for nothing else."""
+"""Signed URLs are valid for what was signed, and for nothing else."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -34,7 +34,7 @@ def past() -> ValidityPeriod:
 
 
 def changes(url: str) -> Sequence[str]:
-    """The address with each of its parameters changed, left out, given twice; with one more; at another path."""
+    """Return the URL with each parameter changed, omitted or doubled, with one more, and at another path."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query)
     found = [f"{url}&download=true", f"{base}/x?{query}", f"{base[:-1]}?{query}", base]

@@ -1,4 +1,4 @@
-"""What is served in place of a CID: on gateways with the plugin, of files that the tenant has, with its history."""
+"""Swapped CIDs: on gateways with the plugin, for files of the tenant, with a history."""
 
 from datetime import timedelta
 

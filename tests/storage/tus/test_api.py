@@ -1,4 +1,4 @@
-"""Uploads in parts, as the protocol has them and as the storage clients send them, on a real server."""
+"""Uploads in parts by the tus protocol and by the storage clients, on a real server."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ def anybody(server: RunningServer) -> httpx.AsyncClient:
 async def begin(
     client: httpx.AsyncClient, length: int | None, path: str = "/v3/files", content: bytes | None = None, **fields: str
 ) -> httpx.Response:
-    """Without `Tus-Resumable`, as the storage clients do."""
+    """Create an upload without the header `Tus-Resumable`, as the storage clients do."""
     said = {"Upload-Defer-Length": "1"} if length is None else {"Upload-Length": str(length)}
     if content is not None:
         said["Content-Type"] = "application/offset+octet-stream"

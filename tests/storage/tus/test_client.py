@@ -1,4 +1,4 @@
-"""The protocol's own client, unmodified, against a server."""
+"""The unmodified tus client against a server."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment of an upload in parts loses nothing that was acknowledged, and it goes on from there."""
+"""`kill -9` at any moment of an upload in parts loses nothing acknowledged; the upload continues."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The headers of uploads in parts, as clients write them and as nobody should."""
+"""Headers of uploads in parts, as clients send them, and malformed ones."""
 
 import base64
 from dataclasses import replace
@@ -47,15 +47,15 @@ def test_whatever_clients_say(fields: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        "filename YS50eHQ",  # without its padding
+        "filename YS50eHQ",  # without padding
         "filename YS50eHQ==",
         "filename a.txt",
         "filename YS5 0eHQ=",
         "filename YS50eHQ= more",
         "filename YS50eHQ=;network cHVibGlj",
-        "filename _-8=",  # in the alphabet of addresses
-        "filename /w==",  # no UTF-8
-        "filename 7aCA",  # half of a pair
+        "filename _-8=",  # in the URL-safe alphabet
+        "filename /w==",  # not UTF-8
+        "filename 7aCA",  # a lone surrogate
         "filename YS50eHQ=,filename YS50eHQ=",
         "a,a",
         ",".join(f"key{place}" for place in range(33)),

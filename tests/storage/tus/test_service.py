@@ -1,4 +1,4 @@
-"""Transfers go on from where they are, whatever order parts, breaks and servers come in."""
+"""Transfers continue at their offset after any order of parts, interruptions and servers."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ from tests.storage.storage_env import CONTENT, StorageEnv
 LIMIT = 6_000_000
 
 
-class Cut(Exception):  # noqa: N818 - what happens to the connection
+class Cut(Exception):  # noqa: N818 - an event, not an error
     pass
 
 
@@ -61,7 +61,7 @@ class TusEnv:
 
 
 def opened(env: StorageEnv, drafts: str = "drafts", capacity: int | None = None) -> TusEnv:
-    """A server over what is there: made anew it knows what its rows and files tell it."""
+    """Open a server on the existing rows and files."""
     uploads = UploadService(
         env.db, env.content, FileService(env.db, dict.fromkeys(Plan, capacity)), dict.fromkeys(Plan, LIMIT)
     )
@@ -73,7 +73,7 @@ def opened(env: StorageEnv, drafts: str = "drafts", capacity: int | None = None)
 
 @pytest.fixture
 def dialect() -> str:
-    """Its rows are tried on both."""
+    """Use SQLite only; the rows have tests on both databases."""
     return "sqlite"
 
 
@@ -198,7 +198,7 @@ async def test_there_are_so_many(tus: TusEnv, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(TooManyTusUploads):
         await tus.begin(1)
     assert len(tus.drafts()) == 2
-    await tus.add(first, 0, b"a")  # it is a file now
+    await tus.add(first, 0, b"a")  # it has become a file
     await tus.begin(1)
 
 
@@ -261,7 +261,7 @@ async def test_one_part_at_a_time(tus: TusEnv) -> None:
 
 
 async def test_two_servers_do_not_both_go_on(env: StorageEnv) -> None:
-    """What one has acknowledged, the other cannot write over."""
+    """A server cannot overwrite bytes that another one acknowledged."""
     one, other = opened(env), opened(env)
     transfer = await one.begin(4)
     waiting, let_go = asyncio.Event(), asyncio.Event()
@@ -302,7 +302,7 @@ async def test_a_server_without_the_draft_ends_nothing(env: StorageEnv) -> None:
     assert (await mine.find(one)).cid == cid_of(b"hello")
 
 
-async def test_room_is_looked_for_where_no_length_was_told(env: StorageEnv) -> None:
+async def test_quota_is_checked_without_a_declared_length(env: StorageEnv) -> None:
     tus = opened(env, capacity=1_000_000)
     first, second = await tus.begin(None), await tus.begin(None)
     await tus.add(first, 0, CONTENT[:600_000])

@@ -1,4 +1,4 @@
-"""Transfers as rows, alike on both databases."""
+"""Rows of transfers, on both databases."""
 
 import hashlib
 from dataclasses import replace

@@ -35,7 +35,7 @@ def test_there_and_back(step: int) -> None:
 
 
 def test_a_known_header() -> None:
-    """The header of one root, as the specification prints it."""
+    """The header of one root, as in the specification."""
     root = Cid.parse("bafyreihyrpefhacm6kkp4ql6j6udakdit7g3dmkzfriqfykhjw6cad5lrm")
     wanted = (
         "3aa265726f6f747381d82a58250001711220f88bc853804cf294fe417e4fa83028689fcdb1b1592c5102e1474dbc200fab8b"
@@ -46,7 +46,7 @@ def test_a_known_header() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 38))
 def test_one_that_is_cut_off(cut: int) -> None:
-    """Anywhere within its last block, which is 38 bytes with its CID."""
+    """Anywhere in its last block, which has 38 bytes with its CID."""
     with pytest.raises(MalformedContent):
         read(CAR[:-cut])
 
@@ -107,19 +107,19 @@ def test_heads_that_count_their_roots_in_any_width(roots: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        head(b"\x81"),  # fewer roots than it says
+        head(b"\x81"),  # fewer roots than declared
         head(b"\x80" + LINK),  # more
         head(b"\x82" + LINK),
-        head(b"\x9a\xff\xff\xff\xff" + LINK),  # four thousand million
-        head(b"\x9b" + b"\0" * 7 + b"\x01" + LINK),  # a width that no head needs
-        head(b"\x9f" + LINK + b"\xff"),  # of no length told
+        head(b"\x9a\xff\xff\xff\xff" + LINK),  # 4 * 10^9
+        head(b"\x9b" + b"\0" * 7 + b"\x01" + LINK),  # wider than necessary
+        head(b"\x9f" + LINK + b"\xff"),  # of indefinite length
         head(b"\xa0"),  # a map
-        head(b"\x81" + LINK.replace(b"\xd8\x2a", b"\xd8\x2b")),  # under another tag
-        head(b"\x81" + LINK.replace(b"\x58\x25\x00", b"\x58\x25\x01")),  # in another alphabet
-        head(b"\x81" + b"\xd8\x2a\x58\x24" + CID),  # in none
-        head(b"\x81" + b"\xd8\x2a\x58\x26\x00" + CID + b"\0"),  # with something behind
-        head(b"\x81" + b"\xd8\x2a\x40"),  # of no bytes
-        head(b"\x81" + b"\xd8\x2a\x59\xff\xff\x00" + CID),  # of more bytes than there are
+        head(b"\x81" + LINK.replace(b"\xd8\x2a", b"\xd8\x2b")),  # with another tag
+        head(b"\x81" + LINK.replace(b"\x58\x25\x00", b"\x58\x25\x01")),  # in another multibase
+        head(b"\x81" + b"\xd8\x2a\x58\x24" + CID),  # in no multibase
+        head(b"\x81" + b"\xd8\x2a\x58\x26\x00" + CID + b"\0"),  # with trailing bytes
+        head(b"\x81" + b"\xd8\x2a\x40"),  # empty
+        head(b"\x81" + b"\xd8\x2a\x59\xff\xff\x00" + CID),  # longer than the data
         head(b"\x81" + b"\xd8\x2a\x78\x25\x00" + CID),  # as a text
         head(b"\x80", b"\x67version\x02"),
         head(b"\x80", b"\x67version\x18\x01"),  # not in its shortest form
@@ -130,7 +130,7 @@ def test_heads_that_count_their_roots_in_any_width(roots: bytes) -> None:
         framed(b"\xa3\x65roots\x80\x67version\x01\x61x\x00"),
         framed(b"\x80"),
         framed(b"\xa2\x65roots"),
-        framed(bytes.fromhex("0aa16776657273696f6e02")),  # how version 2 begins
+        framed(bytes.fromhex("0aa16776657273696f6e02")),  # the start of version 2
         framed(bytes(70_000)),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_block_of_the_largest_size_and_one_more() -> None:
 
 
 def test_no_more_is_held_than_one_block() -> None:
-    """What says that it is larger is refused before it has come."""
+    """A larger declared length is refused before the block arrives."""
     reader = CarReader()
     list(reader.feed(car.encode_header(ROOTS)))
     with pytest.raises(MalformedContent):

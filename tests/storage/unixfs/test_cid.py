@@ -55,7 +55,7 @@ def test_every_usual_alphabet(text: str) -> None:
         HELLO[:-1],
         HELLO + "a",
         HELLO + "=",
-        HELLO[:-1] + "f",  # its last letter has a bit that belongs to nothing
+        HELLO[:-1] + "f",  # the last letter has a padding bit set
         " " + HELLO,
         "f01551220b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9 ",
         "f0255" + "00" * 34,
@@ -125,8 +125,8 @@ def test_any_text_is_one_cid_or_none(text: str) -> None:
     [
         (Cid.parse(V0), [V1, V0]),
         (Cid.parse(V1), [V1, V0]),
-        (Cid.parse(HELLO), [HELLO]),  # the old version knows nodes alone
-        (Cid(1, DAG_PB, IDENTITY, b""), ["bafyaaaa"]),  # and SHA-256 alone
+        (Cid.parse(HELLO), [HELLO]),  # version 0 has dag-pb only
+        (Cid(1, DAG_PB, IDENTITY, b""), ["bafyaaaa"]),  # and SHA-256 only
     ],
 )
 def test_all_spellings_of_a_cid(cid: Cid, spellings: list[str]) -> None:

@@ -72,17 +72,17 @@ def test_the_packed_form_is_read() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        "",  # no data at all
+        "",  # no data
         "0a0208",
-        "0a020809",  # of an unknown kind
+        "0a020809",  # unknown kind
         "0a0208010a020801",  # twice
         "1a0208010a020801",  # an unknown field
         "0b020801",
-        "12000a020801",  # a link to nothing
+        "12000a020801",  # a link without a CID
         "12020a000a020801",
         "120212000a020801",
         "0a047a020801",
-        "0a021801",  # no kind
+        "0a021801",  # without a kind
     ],
 )
 def test_what_is_no_node(data: str) -> None:
@@ -91,12 +91,12 @@ def test_what_is_no_node(data: str) -> None:
 
 
 def fields(*links: PBLink) -> bytes:
-    """The links alone, as they stand in a node."""
+    """Return only the link fields of a node."""
     return dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY)).removesuffix(DATA)
 
 
 def framed(link: str) -> bytes:
-    """A node with a link that has these bytes."""
+    """Return a node with a link of these bytes."""
     message = bytes.fromhex(link)
     return b"\x12" + bytes((len(message),)) + message + DATA
 
@@ -166,7 +166,7 @@ def test_no_change_of_a_node_breaks_it(noise: bytes, at: int) -> None:
 
 @pytest.mark.parametrize("field", [b"\x20\x01", b"\x18\x01", b"\x42\x00"], ids=["sizes", "length", "time"])
 def test_what_has_more_fields_than_links_could_be_is_no_node(field: bytes) -> None:
-    """Each of two bytes: a block of them would take seconds."""
+    """Fields of two bytes each: a block of them would take seconds."""
     data = b"\x08\x02" + field * 150_000
     block = b"\x0a" + varint.encode_varint(len(data)) + data
     with pytest.raises(MalformedContent, match="too many fields"):

@@ -1,4 +1,4 @@
-"""Folders have the CIDs that other implementations give them; the wanted ones are aleph-cid 0.1.0's."""
+"""Folders have the CIDs of other implementations; the expected ones are from aleph-cid 0.1.0."""
 
 import pytest
 from hypothesis import given
@@ -111,7 +111,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0
 
 
 def unfolded(tree: DagTree) -> dict[str, Cid]:
-    """What is in a folder, read shard by shard as another program would: each place tells two digits of the hash."""
+    """Return the entries of a folder, read shard by shard; each level uses two digits of the hash."""
     nodes = {node.cid: node.data for node in tree.nodes}
     found: dict[str, Cid] = {}
 
@@ -150,7 +150,7 @@ def test_any_names_are_found_again(files: dict[str, bytes], sharded: bool) -> No
 
 
 def test_names_that_share_the_first_digits_go_deeper() -> None:
-    """Of so many names some have the same first byte of their hash, and some of these the same second."""
+    """Among this many names some share the first byte of their hash, and some of these the second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
         tree = build_folder(V1, [entry(V1, str(number)) for number in range(600)])

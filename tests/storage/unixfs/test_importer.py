@@ -1,6 +1,6 @@
-"""The importer gives the CIDs that other implementations give.
+"""The importer's CIDs are those of other implementations.
 
-The wanted CIDs are what ipfs-unixfs-importer 17.1.1 made of the same bytes with these parameters.
+The expected CIDs are from ipfs-unixfs-importer 17.1.1 for the same bytes and parameters.
 """
 
 import hashlib
@@ -130,14 +130,14 @@ def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int
 
 @given(st.binary(max_size=2000), st.sampled_from(SMALL))
 def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None:
-    """Walked link by link, with every node as long as it says, and no node with more links than the profile's width."""
+    """Every node has the length that it declares, and at most as many links as the profile's width."""
     tree = imported(profile, data)
     nodes = {node.cid: node.data for node in tree.nodes}
     digests = [tree.leaves[at : at + 32] for at in range(0, len(tree.leaves), 32)]
     starts = {digest: at * profile.chunk for at, digest in enumerate(digests)}
 
     def walked(cid: Cid) -> tuple[bytes, int]:
-        """The content below, and the bytes of all blocks with it."""
+        """Return the content below a node, and the bytes of all its blocks."""
         if cid not in nodes:
             leaf = data[starts[cid.digest] :][: profile.chunk]
             before, after = (b"", b"") if profile.raw else dagpb.leaf_frame(len(leaf))
@@ -146,7 +146,9 @@ def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None
         assert cid.matches(nodes[cid])
         node = dagpb.decode_node(nodes[cid])
         parts = [walked(link.cid) for link in node.links]
-        assert (1 if cid == tree.cid else 0) < len(parts) <= profile.width  # a balanced tree may end in thin branches
+        assert (
+            (1 if cid == tree.cid else 0) < len(parts) <= profile.width
+        )  # the last branches of a balanced tree may be thin
         assert [len(content) for content, _ in parts] == list(node.unixfs.sizes)
         assert [size for _, size in parts] == [link.size for link in node.links]
         content = b"".join(content for content, _ in parts)
@@ -160,7 +162,7 @@ def test_any_tree_holds_its_content(data: bytes, profile: ImportProfile) -> None
 @given(st.binary(min_size=17, max_size=2000), st.integers(0, 200), st.sampled_from(SMALL))
 def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: ImportProfile) -> None:
     whole = imported(profile, data)
-    kept = min(leaves, (len(data) - 1) // profile.chunk)  # the last leaf may not be whole
+    kept = min(leaves, (len(data) - 1) // profile.chunk)  # the last leaf may be shorter
     later = UnixfsImporter.resume(profile, whole.leaves[: kept * 32])
     assert later.leaves == whole.leaves[: kept * 32]
     later.update(data[kept * profile.chunk :])

@@ -45,7 +45,7 @@ def test_any_bytes_have_one_way_in_base32(data: bytes) -> None:
 
 @given(st.sampled_from("bBfFzku"), st.text(string.ascii_letters + string.digits + "-_= ", max_size=40))
 def test_a_text_is_canonical_or_refused(sign: str, text: str) -> None:
-    """No two texts of an alphabet are the same bytes: links could not be compared, nor could caches."""
+    """Two texts for the same bytes could not be compared or cached."""
     try:
         data = multibase.decode_multibase(sign + text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Forms as bytes: whatever comes, in pieces of any size, becomes files and fields or is refused, and nothing else."""
+"""Parsing of forms: any bytes in pieces of any size become files and fields, or are refused."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ NOISE = st.sampled_from(
 
 @dataclass
 class Taken:
-    """Stands where an upload would: it takes files, and keeps them."""
+    """Upload that keeps its files in memory."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     size: int = 0

@@ -1,4 +1,4 @@
-"""What a form or the metadata of an upload say of a file, in the words that both use."""
+"""Metadata of a file in forms and in upload headers."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The type of content: what its bytes say, and of texts what their names say. Nobody can say a type that is none."""
+"""Media types: from the content, for texts from the name; an invalid type is ignored."""
 
 import re
 
@@ -32,7 +32,7 @@ TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
         (b"[1]", "a.unknown", "application/json"),
         (b"<svg/>", "a.svg", "image/svg+xml"),
         ("grüß dich".encode(), "a", "text/plain"),
-        ("\u6f22".encode()[:2], "a", "text/plain"),  # a sign that is cut off at the end of the head
+        ("\u6f22".encode()[:2], "a", "text/plain"),  # a character that the end of the head cuts
         (PNG, "a", "image/png"),
         (PNG, "a.html", "image/png"),
         (PNG, "a.json", "image/png"),

@@ -1,4 +1,4 @@
-"""Forms as clients send them, in pieces of any size, and forms that are hostile."""
+"""Forms of clients, in pieces of any size, and hostile forms."""
 
 from collections.abc import AsyncIterator, Sequence
 

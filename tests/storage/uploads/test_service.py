@@ -1,4 +1,4 @@
-"""Uploads become files and folders, whole or not at all, within their bounds."""
+"""Uploads become files and folders, as a whole or not at all, within limits."""
 
 import asyncio
 from collections.abc import Mapping
@@ -110,7 +110,7 @@ async def test_types(env: StorageEnv, uploads: UploadService) -> None:
 
 @pytest.mark.parametrize("levels", [20, 30])
 async def test_a_small_car_of_something_without_end(env: StorageEnv, uploads: UploadService, levels: int) -> None:
-    """Each folder holds the one below it twice."""
+    """Each folder has the one below it twice."""
     tree, blocks = blocks_of(V1, b"again and again")
     for _ in range(levels):
         tree = build_folder(V1, [entry("a", tree), entry("b", tree)])
@@ -135,7 +135,7 @@ async def test_a_group_that_is_not_there(env: StorageEnv, uploads: UploadService
 
 
 async def test_a_promised_id(env: StorageEnv, uploads: UploadService) -> None:
-    """It leads to one file for ever."""
+    """It stays an alias of the file."""
     files, order = FileService(env.db), UploadRequestLimits(env.tenant_id, file_id="promised")
     own = await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"})
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Where a file of an upload is, and names that could lead out of the folder in which somebody unpacks it."""
+"""Paths of uploaded files, and names that could escape the folder when unpacked."""
 
 import pytest
 from hypothesis import given

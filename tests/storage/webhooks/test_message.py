@@ -1,4 +1,4 @@
-"""Messages as a receiver reads them."""
+"""Webhook messages as receivers verify them."""
 
 import base64
 import json

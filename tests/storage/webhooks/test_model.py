@@ -1,4 +1,4 @@
-"""The rules of webhooks: what an attempt means, which events there are."""
+"""Rules of webhooks: the meaning of an attempt's result, and the events."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -94,7 +94,7 @@ def test_one_that_is_gone_is_disabled_at_once() -> None:
         (ATTEMPTS - 1, timedelta(days=5), DisabledReason.FAILING),
         (ATTEMPTS - 1, timedelta(days=4, hours=23), None),
         (ATTEMPTS - 1, None, None),
-        (0, timedelta(days=30), None),  # it may be well again; only all attempts tell
+        (0, timedelta(days=30), None),  # it may have recovered; only the next attempts show
     ],
 )
 def test_one_that_fails_for_days_is_disabled(

@@ -1,4 +1,4 @@
-"""The sending of what stands in the outbox, to real receivers on loopback: at least once, again, or given up."""
+"""Delivery of events to real receivers on loopback: at least once, retried, or given up."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -209,7 +209,7 @@ async def test_one_whose_sender_died_is_sent_again(webhook_env: WebhookEnv, rece
     lease = timedelta(minutes=1)
 
     def die(connection: Connection) -> Operation:
-        """Claim the delivery and begin it, as a process that ends before it has sent."""
+        """Claim and begin the delivery, like a process that ends before it sends."""
         until, slots = clock.utc_now() + lease, FreeSlots(LIMITS, ())
         (operation,) = work_store.claim_unordered(connection, DELIVER, slots, owner="dead", until=until)
         store.begin_attempt(connection, webhook, operation.id, clock.utc_now())
@@ -217,7 +217,7 @@ async def test_one_whose_sender_died_is_sent_again(webhook_env: WebhookEnv, rece
 
     dead = await webhook_env.db.write(die)
     if not webhook_env.db.is_sqlite:
-        time.leap(lease)  # there another process may hold it; on SQLite the start knows that none does
+        time.leap(lease)  # on PostgreSQL another process may hold it; on SQLite there is only one
     async with webhook_env.sending():
         (delivery,) = await webhook_env.settled(webhook, DeliveryState.DELIVERED)
     assert (delivery.id, delivery.attempts, len(receiver.messages)) == (dead.id, 2, 1)
@@ -258,7 +258,7 @@ async def test_tests_are_bounded(webhook_env: WebhookEnv) -> None:
             await silent.wait(4)
             with pytest.raises(WebhookQueueFull):
                 await sender.test(webhook_env.tenant, webhook.id)
-            with pytest.raises(WebhookNotFound):  # and not that it is busy, which only its owner is told
+            with pytest.raises(WebhookNotFound):  # not the operation's own message, which only its owner sees
                 await sender.test(webhook_env.env.other_id, webhook.id)
         for task in begun:
             task.cancel()

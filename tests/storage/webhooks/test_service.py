@@ -1,4 +1,4 @@
-"""Webhooks of tenants: made, changed, limited; and the outbox in the transaction of the change that it tells of."""
+"""Webhooks of tenants: created, changed, limited; events are stored in the transaction of the change."""
 
 import asyncio
 from dataclasses import replace
@@ -85,7 +85,7 @@ async def test_the_limit_is_exact(webhook_env: WebhookEnv, monkeypatch: pytest.M
 async def test_every_change_is_in_the_outbox(webhook_env: WebhookEnv) -> None:
     webhook = (await webhook_env.make()).webhook
     file = await webhook_env.add(note=FileMetadata("one"))
-    await webhook_env.add()  # the same again is no event
+    await webhook_env.add()  # an unchanged value is not an event
     await webhook_env.files.set_metadata(webhook_env.tenant, PRIVATE, file.id, FileMetadata("two"))
     await webhook_env.files.delete(webhook_env.tenant, PRIVATE, file.id)
     brief = await webhook_env.add(

@@ -1,4 +1,4 @@
-"""Webhooks over a database of their own, with a sender that may go to loopback."""
+"""Webhooks with a database of their own and a sender that may connect to loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -50,7 +50,7 @@ class WebhookEnv:
         return self.env.tenant_id
 
     async def make(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
-        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - the tests' words
+        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - literals of the tests
 
     async def add(
         self, data: bytes = b"one", note: FileMetadata | None = None, network: ContentNetwork = ContentNetwork.PRIVATE
@@ -62,12 +62,12 @@ class WebhookEnv:
             return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
 
     async def told(self, webhook: Webhook, state: DeliveryState | None = None) -> list[WebhookDelivery]:
-        """The oldest first."""
+        """List the deliveries, oldest first."""
         page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
         return list(reversed(page))
 
     async def settled(self, webhook: Webhook, *states: DeliveryState, attempts: int = 1) -> list[WebhookDelivery]:
-        """The deliveries, when each is in one of the states and was tried so often."""
+        """Wait until each delivery is in one of the states after that many attempts; return them."""
 
         async def look() -> list[WebhookDelivery] | None:
             told = await self.told(webhook)
@@ -77,7 +77,7 @@ class WebhookEnv:
 
     @asynccontextmanager
     async def sending(self, sender: HttpSender | None = None) -> AsyncIterator[WebhookSender]:
-        """A worker that sends; it ends as in a stop of the server, without time for attempts under way."""
+        """Run a worker; it ends as in a server's stop, without time for attempts in progress."""
         queue = OperationWorker(self.db, owner="test")
         made = WebhookSender(self.db, queue, self.sealer, sender or loopback_sender(self.timeout))
         await queue.start()
@@ -88,7 +88,7 @@ class WebhookEnv:
 
 
 class Time:
-    """The clock of a test: goes on by itself, and on by leaps."""
+    """Clock that runs on, and that a test can advance."""
 
     def __init__(self) -> None:
         self._real = clock.utc_now

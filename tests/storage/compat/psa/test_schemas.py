@@ -1,4 +1,4 @@
-"""The Pinning Service API in its own words: what may be asked, and what each of our statuses is called."""
+"""The Pinning Service API: parameters, and the names of our states."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

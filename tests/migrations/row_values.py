@@ -1,4 +1,4 @@
-"""What rows of all services have in common: whose they are, when they were made, what seals them."""
+"""Values that the rows of all services share: tenants, times, keys."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 
 Row = tuple[str, Mapping[str, Any]]
-"""A table, and the values of the columns that it had."""
+"""Name of a table, and values of its columns at that time."""
 
 THEN = 1_763_700_000_123_456
-"""Microseconds since 1970: November 2025, as are all times here but those that are far ahead."""
+"""Microseconds since 1970: November 2025, like all times here except FAR."""
 FAR = 4_102_444_800_000_000
 SEALER = Sealer(Sensitive(bytes(range(32))))
 TENANT, OTHER = "01-ada", "02-bob"

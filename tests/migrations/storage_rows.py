@@ -1,4 +1,4 @@
-"""Rows of the revisions that brought the storage wing."""
+"""Rows of the revisions of the storage services."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,8 @@ from typing import Any
 
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.unixfs.profile import V1
-from tests.migrations.early import operation
-from tests.migrations.ground import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
+from tests.migrations.agent_rows import operation
+from tests.migrations.row_values import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
 
 LONG_NAME = "ä" * 255
 CONTENT = hashlib.shake_128(b"an upload").digest(300_000)
@@ -297,7 +297,7 @@ ROWS: Mapping[str, Sequence[Row]] = {
         key("pair", handle="h" * 20, proof=digest(PAIR_SECRET), max_uses=None, uses=0),
         key("counted", handle="counted", proof=digest(PAIR_SECRET), max_uses=2, uses=1),
     ],
-    "0014": [],  # counted by the migration out of what was there
+    "0014": [],  # counted by the migration
     "0015": [
         _webhook("w1", events='["ipfs.private.file_added"]', description="ß" * 500, failing_since=THEN),
         _webhook("w2", enabled=False, disabled_reason="gone", url="https://" + "u" * 2040, created_at=THEN + 1),

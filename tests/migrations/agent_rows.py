@@ -1,9 +1,9 @@
-"""Rows of the revisions before there was storage: work, identity, agents."""
+"""Rows of the revisions before storage: work, identity, agents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.migrations.ground import OTHER, TENANT, THEN, Row, digest, key, sealed
+from tests.migrations.row_values import OTHER, TENANT, THEN, Row, digest, key, sealed
 
 SIGNING_KEY = bytes(range(32, 64))
 
