@@ -161,13 +161,13 @@ class Settings(BaseModel):
     public_scheme: Literal["http", "https"] = _setting("http", "`https` when a proxy in front of Roost terminates TLS.")
     public_port: _Port = _setting(
         _default_port,
-        "The port in generated addresses, when it differs from `port` because of a proxy in front.",
+        "The port in generated addresses, if a proxy in front listens on a port other than `port`.",
     )
     trusted_proxies: _Networks = _setting(
-        "", "Addresses or networks of proxies whose `X-Forwarded-For` is believed, comma-separated."
+        "", "Addresses or networks of proxies whose `X-Forwarded-For` is trusted, comma-separated."
     )
     allow_plain_http: Literal["false", "true"] = _setting(
-        "false", "Listen on more than loopback without TLS in front: `true` to accept the risk."
+        "false", "`true` accepts the risk of listening beyond loopback without TLS."
     )
     database_url: Annotated[Sensitive[str], BeforeValidator(Sensitive)] = _setting(
         _default_database,
@@ -177,9 +177,11 @@ class Settings(BaseModel):
         "blobs", "Storage of file content: a folder, or `s3://`, `gs://`, `az://` and bucket/prefix."
     )
     kek: _Kek = _setting(
-        None, "Key-encryption key, 64 hexadecimal digits; the default is made once in the data folder."
+        None, "Key-encryption key, 64 hexadecimal digits; by default the server generates one in the data folder."
     )
-    kek_old: _Kek = _setting(None, "The key before `kek`, while `roost secrets rotate-key` seals everything anew.")
+    kek_old: _Kek = _setting(
+        None, "The previous `kek`, while `roost secrets rotate-key` re-encrypts all sealed values with the new one."
+    )
     engines: _Folder = _setting(
         "$XDG_DATA_HOME/roost/engines",
         "The folder of installed engines; servers of a machine can share it.",
@@ -203,38 +205,38 @@ class Settings(BaseModel):
     network_urls: Annotated[tuple[str, ...], BeforeValidator(_parse_urls)] = _setting(
         "https://trustless-gateway.link", "Trustless gateways, comma-separated."
     )
-    kubo_api: _Url = _setting("http://127.0.0.1:5001", "The RPC address of a kubo node of your own.")
+    kubo_api: _Url = _setting("http://127.0.0.1:5001", "The RPC address of your own kubo node.")
     kubo_auth: Annotated[Sensitive[str] | None, _unless_none(_parse_auth_secret)] = _setting(
-        None, "Its credential, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."
+        None, "The credential of that node, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."
     )
     analytics_days: Annotated[_Integer, Field(le=3650)] = _setting(
-        "90", "Days for which statistics of storage gateways are kept; 0 counts nothing."
+        "90", "Days for which statistics of storage gateways are kept; 0 disables them."
     )
     agent_memory: _Size = _setting("2G", "Memory limit of one agent, in bytes or like `2G`.")
     agent_cpus: Annotated[float, Field(ge=0.01, le=1024)] = _setting("2", "CPU limit of one agent, in cores.")
     agent_pids: Annotated[_Integer, Field(ge=16)] = _setting("512", "Limit of processes and threads of one agent.")
     egress_allow: _Networks = _setting("", "Private networks that agents may reach, comma-separated CIDRs.")
     egress_deny_hosts: _Items = _setting(
-        "", "Host names (and all below them) that agents may not reach, comma-separated."
+        "", "Host names that agents may not reach, with their subdomains, comma-separated."
     )
     egress_hosts: Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)] = _setting(
         "",
         "Addresses that replace the DNS answers for agents: `name=address` or `name=address:port`, comma-separated.",
     )
     ca_file: Annotated[Path | None, _unless_none(_parse_path)] = _setting(
-        None, "A PEM file of certificate authorities that agents trust beside the system's."
+        None, "A PEM file of certificate authorities that agents trust in addition to the system's."
     )
     telegram_api: _Url = _setting("https://api.telegram.org", "Telegram's API, which checks bot tokens.")
     slack_api: _Url = _setting("https://slack.com/api", "Slack's API, which checks tokens.")
     discord_api: _Url = _setting("https://discord.com/api/v10", "Discord's API, which checks bot tokens.")
     model_url: Annotated[str | None, _unless_none(_parse_url)] = _setting(
-        None, "Base URL of an OpenAI-compatible or Anthropic endpoint; without it, a scripted stand-in."
+        None, "Base URL of an OpenAI-compatible or Anthropic endpoint; by default a scripted stand-in."
     )
     model_api: Literal["openai", "anthropic"] = _setting("openai", "The API that the endpoint speaks.")
     model_key: _Secret = _setting(None, "The key for that endpoint. It stays on the host.")
     models: _Items = _setting(
         "",
-        "Model ids to offer, comma-separated, the default first; without it, those that the endpoint lists.",
+        "Model ids to offer, comma-separated, the default first; by default all models that the endpoint lists.",
     )
 
     @property
@@ -303,14 +305,14 @@ def _read_file(path: Path) -> Mapping[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSettings(f"{path}: {error}") from None
-    known = Settings.model_fields.keys() - {"data"}  # the file stands in the data folder
+    known = Settings.model_fields.keys() - {"data"}  # the file is in the data folder
     if unknown := content.keys() - known:
         raise BadSettings(f"{path}: unknown setting {min(unknown)!r}{_suggest_name(min(unknown), known)}")
     return content
 
 
 def _as_text(name: str, value: Any) -> str:
-    """Return a value of a flag or of the file as it would stand in the environment."""
+    """Return a value of a flag or of the file in the notation of the environment."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

@@ -22,12 +22,12 @@ def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, dead
 
     @routes.get("/healthz")
     async def alive() -> dict[str, str]:
-        """Whether the process answers at all."""
+        """Return 200 while the process is alive."""
         return {"status": "ok"}
 
     @routes.get("/readyz", responses={503: {}})
     async def ready() -> JSONResponse:
-        """Whether every part can be used; 503 names those that cannot."""
+        """Check all dependencies; 503 names the failing ones."""
         parts = {name: await _passes(name, check, deadline) for name, check in checks.items()}
         good = all(parts.values())
         shown = {name: "ok" if passed else "failing" for name, passed in parts.items()}
@@ -35,7 +35,7 @@ def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, dead
 
     @routes.get("/metrics", response_class=Response, responses={404: {"model": ErrorBody}})
     async def metrics() -> Response:
-        """Counters for Prometheus."""
+        """Return metrics in the Prometheus text format."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return routes

@@ -42,7 +42,7 @@ async def list_agents(caller: ServiceCaller, details: Details) -> schemas.AgentL
 async def create_agent(
     caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launch, details: Details
 ) -> schemas.CreateAgentResponse | JSONResponse:
-    """Create an agent and wait until its gateway answers; one that fails to start is listed and can be restarted."""
+    """Create an agent and wait until its gateway answers; a failed agent is listed and can be restarted."""
     try:
         agent = await launch.create(caller, body.to_create_agent())
     except AgentStartFailed as failure:

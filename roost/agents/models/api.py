@@ -56,11 +56,13 @@ async def _chat(request: Request, slot: Annotated[ConcurrencySlot, Depends(_slot
 
 @router.get("/models")
 async def models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList:
+    """List the models that the caller may use."""
     return OpenAIModelList.from_models((await gateway.get_offer(caller.agent_id)).models)
 
 
 @router.get("/models/{model:path}")
 async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
+    """Return a model."""
     return OpenAIModel.from_model(await gateway.get(model, caller.agent_id))
 
 
@@ -68,6 +70,7 @@ async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIMod
 async def chat_completions(
     caller: ModelCaller, gateway: _Gateway, request: Request, chat: Annotated[ChatRequest, Depends(_chat)]
 ) -> Response:
+    """Complete a chat, as JSON or with `stream` as server-sent events."""
     if chat.stream:
         return EventStream(await _while_connected(request, gateway.stream(caller, chat)))
     completion = await _while_connected(request, gateway.complete(caller, chat))

@@ -25,7 +25,7 @@ async def list_secrets(caller: TenantCaller, secrets: Service) -> schemas.Secret
 async def create_secret(
     caller: TenantCaller, body: schemas.CreateSecretRequest, secrets: Service
 ) -> schemas.SecretResponse:
-    """Create a secret, or a variable (`type`), whose value can be read again."""
+    """Create a secret, or with `type` a variable, whose value can be read later."""
     return schemas.secret_response(await secrets.create(caller.tenant_id, body.name, body.value, body.type))
 
 

@@ -32,7 +32,7 @@ class SignDownloadRequest(_ValidityFields):
 
 
 class SignUploadRequest(_ValidityFields):
-    """`streamable` is taken and has no meaning here."""
+    """`streamable` is accepted and ignored."""
 
     network: ContentNetwork = ContentNetwork.PRIVATE
     filename: Annotated[Text, Field(max_length=255)] | None = None

@@ -15,7 +15,7 @@ class PutSwapRequest(StorageSchema):
 
 
 class SwapRecord(StorageSchema):
-    """`mapped_cid` is null where a swap ended."""
+    """`mapped_cid` is null if the swap ended."""
 
     mapped_cid: str | None
     created_at: Moment

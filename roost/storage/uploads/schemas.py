@@ -6,9 +6,9 @@ from roost.web.schemas import StorageSchema
 
 
 class UploadedFileRecord(FileFields):
-    """`is_duplicate`: the tenant already had this content on this network, and the response is that file.
+    """`is_duplicate`: the tenant already had this content on this network; the response is the existing file.
 
-    `vectorized` is a field that the Go command line decodes; there are no vectors here.
+    `vectorized` is always false; the Go command line expects the field.
     """
 
     is_duplicate: bool

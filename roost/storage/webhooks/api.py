@@ -1,4 +1,4 @@
-"""Webhooks over HTTP."""
+"""Endpoints of webhooks."""
 
 from typing import Annotated
 from uuid import UUID
@@ -30,7 +30,7 @@ async def list_webhooks(caller: OrgReader, webhooks: Service) -> DataEnvelope[sc
 async def create_webhook(
     caller: OrgWriter, body: schemas.CreateWebhookRequest, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookWithSecret]:
-    """Have an address told what happens to files. The secret that signs is shown this once."""
+    """Create a webhook: a URL that receives the events of files. Its signing secret is shown only now."""
     return DataEnvelope(
         data=schemas.created_webhook_record(await webhooks.create(caller.tenant_id, body.url, body.wish()))
     )
@@ -40,7 +40,7 @@ async def create_webhook(
 async def get_webhook(
     caller: OrgReader, webhook_id: WebhookId, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookRecord]:
-    """One webhook, without its secret."""
+    """Return a webhook, without its secret."""
     return DataEnvelope(data=schemas.webhook_record(await webhooks.get(caller.tenant_id, str(webhook_id))))
 
 
@@ -48,7 +48,7 @@ async def get_webhook(
 async def update_webhook(
     caller: OrgWriter, webhook_id: WebhookId, body: schemas.UpdateWebhookRequest, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookRecord]:
-    """Change a webhook; what is left out stays. To enable one forgives it its failures."""
+    """Change the given fields of a webhook. Enabling it resets its failures."""
     return DataEnvelope(
         data=schemas.webhook_record(await webhooks.update(caller.tenant_id, str(webhook_id), body.wish()))
     )
@@ -56,7 +56,7 @@ async def update_webhook(
 
 @router.delete("/{id:uuid}")
 async def delete_webhook(caller: OrgWriter, webhook_id: WebhookId, webhooks: Service) -> DataEnvelope[None]:
-    """Delete a webhook; what waits for it is not sent."""
+    """Delete a webhook and its pending messages."""
     await webhooks.delete(caller.tenant_id, str(webhook_id))
     return DataEnvelope(data=None)
 
@@ -65,7 +65,7 @@ async def delete_webhook(caller: OrgWriter, webhook_id: WebhookId, webhooks: Ser
 async def rotate_secret(
     caller: OrgWriter, webhook_id: WebhookId, webhooks: Service
 ) -> DataEnvelope[schemas.WebhookWithSecret]:
-    """Sign with a new secret, which is shown this once; the one before signs beside it for 24 hours."""
+    """Create a new signing secret, shown only now; the previous one also signs for 24 hours."""
     return DataEnvelope(
         data=schemas.created_webhook_record(await webhooks.rotate_secret(caller.tenant_id, str(webhook_id)))
     )
@@ -97,5 +97,5 @@ async def redeliver(
 async def test_webhook(
     caller: OrgWriter, webhook_id: WebhookId, sender: Sender
 ) -> DataEnvelope[schemas.DeliveryRecord]:
-    """Send a message of the type `webhook.test` once, also to a webhook that is disabled, and tell what came of it."""
+    """Send a `webhook.test` message once, also to a disabled webhook, and return the delivery."""
     return DataEnvelope(data=schemas.delivery_record(await sender.test(caller.tenant_id, str(webhook_id))))

@@ -59,7 +59,7 @@ class DeliveryState(StrEnum):
 
 
 class DisabledReason(StrEnum):
-    """Why a webhook is disabled, where it was not its owner."""
+    """Reason for which the server disabled a webhook."""
 
     GONE = "gone"
     FAILING = "failing"

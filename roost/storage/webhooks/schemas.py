@@ -24,7 +24,7 @@ _Description = Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)]
 
 
 class CreateWebhookRequest(StorageSchema):
-    """`events` empty or left out: all types."""
+    """Without `events` the webhook receives all types."""
 
     url: _Url
     events: _Events = ()
@@ -36,7 +36,7 @@ class CreateWebhookRequest(StorageSchema):
 
 
 class UpdateWebhookRequest(StorageSchema):
-    """What is left out stays."""
+    """Omitted fields keep their values."""
 
     url: _Url | None = None
     events: _Events | None = None
@@ -54,7 +54,7 @@ class DeliveryListParameters(StorageSchema):
 
 
 class WebhookRecord(StorageSchema):
-    """`disabled_reason` is `gone` or `failing` where it was not its owner who disabled it."""
+    """`disabled_reason` is `gone` or `failing` if the server disabled the webhook."""
 
     id: str
     url: str
@@ -68,7 +68,7 @@ class WebhookRecord(StorageSchema):
 
 
 class WebhookWithSecret(WebhookRecord):
-    """`secret` is shown this once."""
+    """`secret` is shown only now."""
 
     secret: str
 
@@ -78,7 +78,7 @@ class WebhookList(StorageSchema):
 
 
 class DeliveryRecord(StorageSchema):
-    """`status` is that of the last answer, `error` why there was none. `event_id` is the message's `webhook-id`."""
+    """`status` is the last HTTP status, `error` the reason if there was none. `event_id` is the header `webhook-id`."""
 
     id: str
     event_id: str

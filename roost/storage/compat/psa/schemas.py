@@ -60,7 +60,7 @@ class PinObject(StorageSchema):
 
 
 class PinStatus(StorageSchema):
-    """`delegates` is empty where content is fetched by HTTP only."""
+    """`delegates` is empty if content is fetched by HTTP only."""
 
     requestid: str
     status: PinStatusName
