@@ -8,7 +8,6 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/storage/pins",
             "roost/warden",
             "tests/agents",
-            "tests/conformance",
             "tests/drivers",
             "tests/hosts",
             "tests/storage",

@@ -10,7 +10,7 @@ from roost.cli import doctor
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.storage.files.service import FileService
 from tests.cli.terminal import run, run_on_terminal
-from tests.conformance.kubo import kubo
+from tests.conformance.kubo import run_kubo_node
 from tests.storage.storage_env import open_storage_env
 
 
@@ -116,7 +116,7 @@ async def test_the_public_network(tmp_path: Path) -> None:
 
     assert await network() == ("ok", "none; pins by CID find only content of this server")
     assert await network(ROOST_NETWORK="trustless") == ("ok", "gateways: https://trustless-gateway.link")
-    async with kubo(tmp_path / "node", "bearer:secret") as node:
+    async with run_kubo_node(tmp_path / "node", "bearer:secret") as node:
         ours = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": node.url}
         found = await network(**ours, ROOST_KUBO_AUTH="bearer:secret")
         assert found == ("ok", f"kubo 0.22.0 at {node.url}")

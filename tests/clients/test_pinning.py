@@ -6,7 +6,7 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.unixfs.profile import V0, V1
 from tests import node
-from tests.conformance.car_server import gateway
+from tests.conformance.car_server import serve_cars
 from tests.server import running
 from tests.storage.cars import blocks_of
 
@@ -20,7 +20,7 @@ CARS = {
 
 async def test_journey(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
-    async with gateway(CARS) as source:
+    async with serve_cars(CARS) as source:
         settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}
         async with running(tmp_path / "data", **settings) as server:
             environment = {

@@ -1,4 +1,4 @@
-"""Every blob store, made in a folder of the test's or a bucket of its own."""
+"""Every blob store, each in a folder or bucket of its own."""
 
 import uuid
 from pathlib import Path
@@ -23,6 +23,6 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyt
     if request.param == "memory":
         return MemoryStore()
     bucket = f"{'lax' if request.param == 'lax s3' else 'b'}-{uuid.uuid4().hex}"
-    found = ObjectStore(s3_server.use(monkeypatch, request.getfixturevalue("s3_address"), bucket))
-    await found.probe()  # as a server does when it starts
+    found = ObjectStore(s3_server.use_bucket(monkeypatch, request.getfixturevalue("s3_address"), bucket))
+    await found.probe()  # like a server at its start
     return found

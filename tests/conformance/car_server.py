@@ -1,7 +1,4 @@
-"""A stand-in for somebody's trustless gateway, and for a kubo node's RPC as far as it gives CARs (`dag/export`).
-
-It misbehaves when it is told to.
-"""
+"""A stub of a trustless gateway and of a kubo node's RPC for CARs (`dag/export`), with configurable faults."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -13,7 +10,7 @@ from roost.storage.unixfs import car, varint
 from roost.storage.unixfs.cid import RAW, Cid
 
 
-class Manner(Enum):
+class Behavior(Enum):
     HONEST = auto()
     CUT_OFF = auto()
     FLIPS_A_BIT = auto()
@@ -28,13 +25,13 @@ class Manner(Enum):
 
 @dataclass
 class CarServer:
-    """`asked` are the paths of requests, in their order; `left` is set when somebody had enough before the end."""
+    """requests: their paths, in order. disconnected: set when a client closes the connection before the end."""
 
     cars: Mapping[str, bytes]
-    manner: Manner = Manner.HONEST
+    behavior: Behavior = Behavior.HONEST
     port: int = 0
-    asked: list[str] = field(default_factory=list[str])
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    requests: list[str] = field(default_factory=list[str])
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
@@ -48,68 +45,68 @@ class CarServer:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             target = head.split(" ", 2)[1]
-            self.asked.append(target)
+            self.requests.append(target)
             async with aclosing(self._answer(target)) as parts:
                 async for part in parts:
                     writer.write(part)
                     await writer.drain()
-            if self.manner is Manner.SILENT:
-                await reader.read()  # until the other side has enough
-                self.left.set()
+            if self.behavior is Behavior.SILENT:
+                await reader.read()  # until the client closes the connection
+                self.disconnected.set()
         except (asyncio.IncompleteReadError, ConnectionError):
-            self.left.set()
+            self.disconnected.set()
         finally:
             writer.close()
 
     async def _answer(self, target: str) -> AsyncGenerator[bytes]:
-        data = self.cars.get(_wanted(target))
+        data = self.cars.get(_requested_cid(target))
         if data is None:
             yield _head("404 Not Found", "text/plain", 0)
             return
         middle = len(data) // 2
-        match self.manner:
-            case Manner.WEB_PAGE:
+        match self.behavior:
+            case Behavior.WEB_PAGE:
                 yield _head("200 OK", "text/html", 4) + b"page"
-            case Manner.REDIRECTS:
+            case Behavior.REDIRECTS:
                 yield _head("301 Moved Permanently", "text/html", 0, "Location: http://127.0.0.1:9/\r\n")
-            case Manner.FAILS:
+            case Behavior.FAILS:
                 yield _head("502 Bad Gateway", "text/plain", 0)
-            case Manner.CUT_OFF | Manner.SILENT:
+            case Behavior.CUT_OFF | Behavior.SILENT:
                 yield _head("200 OK", _CAR, len(data)) + data[:middle]
-            case Manner.FLIPS_A_BIT:
+            case Behavior.FLIPS_A_BIT:
                 flipped = bytes((data[middle] ^ 1,))
                 yield _head("200 OK", _CAR, len(data)) + data[:middle] + flipped + data[middle + 1 :]
-            case Manner.DRIPS:
+            case Behavior.DRIPS:
                 yield _head("200 OK", _CAR, len(data)) + data[:middle]
                 for at in range(middle, len(data)):
                     yield data[at : at + 1]
                     await asyncio.sleep(0.02)
-            case Manner.ENDLESS:
+            case Behavior.ENDLESS:
                 yield _head("200 OK", _CAR, 2**60) + data
-                async for piece in _blocks_without_end():
+                async for piece in _endless_blocks():
                     yield piece
-            case Manner.HUGE_BLOCK:
-                root = car.encode_header([Cid.parse(_wanted(target))])
+            case Behavior.HUGE_BLOCK:
+                root = car.encode_header([Cid.parse(_requested_cid(target))])
                 yield _head("200 OK", _CAR, 2**60) + root + varint.encode_varint(2**40)
-                async for piece in _blocks_without_end():
+                async for piece in _endless_blocks():
                     yield piece
-            case Manner.HONEST:
+            case Behavior.HONEST:
                 yield _head("200 OK", _CAR, len(data)) + data
 
 
 @asynccontextmanager
-async def gateway(cars: Mapping[str, bytes], manner: Manner = Manner.HONEST) -> AsyncIterator[CarServer]:
-    made = CarServer(cars, manner)
-    async with await asyncio.start_server(made.serve, "127.0.0.1", 0) as server:
-        made.port = server.sockets[0].getsockname()[1]
-        yield made
+async def serve_cars(cars: Mapping[str, bytes], behavior: Behavior = Behavior.HONEST) -> AsyncIterator[CarServer]:
+    stub = CarServer(cars, behavior)
+    async with await asyncio.start_server(stub.serve, "127.0.0.1", 0) as server:
+        stub.port = server.sockets[0].getsockname()[1]
+        yield stub
 
 
 _CAR = "application/vnd.ipld.car; version=1; order=dfs; dups=n"
 
 
-def _wanted(target: str) -> str:
-    """Which CID's CAR is asked for, if it is."""
+def _requested_cid(target: str) -> str:
+    """Return the CID of a request for a CAR, else an empty text."""
     path, _, query = target.partition("?")
     if query == "format=car&dag-scope=all":
         return path.removeprefix("/ipfs/")
@@ -118,8 +115,8 @@ def _wanted(target: str) -> str:
     return ""
 
 
-async def _blocks_without_end() -> AsyncIterator[bytes]:
-    """True blocks that nobody asked for."""
+async def _endless_blocks() -> AsyncIterator[bytes]:
+    """Yield valid blocks that are not part of the content."""
     number = 0
     while True:
         block = number.to_bytes(65_536, "big")

@@ -1,4 +1,4 @@
-"""Real kubo nodes for tests, each a process with an RPC that stands in for kubo's (see `kubo_node`)."""
+"""Real kubo nodes for tests, each a process with a replacement of kubo's RPC (see `kubo_node`)."""
 
 import asyncio
 import json
@@ -18,26 +18,26 @@ _ROOT = Path(__file__).parents[2]
 class KuboNode:
     url: str
     address: str
-    """Where other nodes reach it."""
+    """Multiaddr at which other nodes can connect."""
     credential: str
-    """As in kubo's settings; the verbs below know bearers alone."""
+    """In the form of kubo's settings; `call` only supports bearer tokens."""
     repository: Path
 
     async def call(self, verb: str, arg: str = "", data: bytes | None = None) -> httpx2.Response:
-        """A verb, as somebody else than Roost would use it."""
-        headers = {"Authorization": f"Bearer {self.credential.removeprefix('bearer:') or 'nobody'}"}
+        """Call a verb like another client than Roost."""
+        headers = {"Authorization": f"Bearer {self.credential.removeprefix('bearer:') or 'none'}"}
         async with httpx2.AsyncClient(timeout=30, trust_env=False, headers=headers) as client:
             return await client.post(f"{self.url}/api/v0/{verb}", params={"arg": arg}, content=data)
 
     async def add(self, data: bytes) -> str:
-        return (await self.ask("add", data=data))["Hash"]
+        return (await self.call_json("add", data=data))["Hash"]
 
     async def cat(self, cid: str) -> bytes:
         answer = await self.call("cat", cid)
         assert answer.is_success, answer.text
         return answer.content
 
-    async def ask(self, verb: str, arg: str = "", data: bytes | None = None) -> dict[str, Any]:
+    async def call_json(self, verb: str, arg: str = "", data: bytes | None = None) -> dict[str, Any]:
         answer = await self.call(verb, arg, data)
         assert answer.is_success, answer.text
         return answer.json()
@@ -47,7 +47,7 @@ class KuboNode:
 
 
 @asynccontextmanager
-async def kubo(folder: Path, credential: str = "") -> AsyncIterator[KuboNode]:
+async def run_kubo_node(folder: Path, credential: str = "") -> AsyncIterator[KuboNode]:
     folder.mkdir(parents=True)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.conformance.kubo_node", str(folder / "repository"), credential),
@@ -58,8 +58,8 @@ async def kubo(folder: Path, credential: str = "") -> AsyncIterator[KuboNode]:
     try:
         assert process.stdout
         async with asyncio.timeout(60):
-            told = json.loads(await process.stdout.readline())
-        yield KuboNode(f"http://127.0.0.1:{told['port']}", told["Addresses"][0], credential, folder / "repository")
+            node = json.loads(await process.stdout.readline())
+        yield KuboNode(f"http://127.0.0.1:{node['port']}", node["Addresses"][0], credential, folder / "repository")
     finally:
         assert process.stdin
         process.stdin.close()

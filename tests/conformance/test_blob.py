@@ -1,4 +1,4 @@
-"""What every blob store does."""
+"""The contract of blob stores."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -20,13 +20,13 @@ async def put(blobs: BlobStore, key: str = KEY, data: bytes = DATA) -> None:
         await writer.commit()
 
 
-async def test_it_can_be_used(store: BlobStore) -> None:
+async def test_a_new_store_is_usable(store: BlobStore) -> None:
     await store.probe()
     await store.check()
     assert [blob async for blob in store.list()] == []
 
 
-async def test_what_is_written_is_read(store: BlobStore) -> None:
+async def test_a_written_object_is_read(store: BlobStore) -> None:
     await put(store)
     assert await store.read(KEY, 0, len(DATA)) == DATA
     assert await store.read(KEY, 1000, 10) == DATA[1000:1010]
@@ -58,7 +58,7 @@ async def test_an_empty_object(store: BlobStore) -> None:
     assert [blob.size async for blob in store.list()] == [0]
 
 
-async def test_nothing_is_there_before_it_is_committed(store: BlobStore) -> None:
+async def test_an_uncommitted_object_is_missing(store: BlobStore) -> None:
     async with await store.create(KEY) as writer:
         await writer.write(DATA)
         with pytest.raises(BlobNotFound):
@@ -68,7 +68,7 @@ async def test_nothing_is_there_before_it_is_committed(store: BlobStore) -> None
         await store.read(KEY, 0, 1)
 
 
-async def test_a_finished_writer_takes_no_more(store: BlobStore) -> None:
+async def test_a_committed_writer_accepts_no_data(store: BlobStore) -> None:
     async with await store.create(KEY) as writer:
         await writer.commit()
         with pytest.raises(BlobStoreFailed):
@@ -84,7 +84,7 @@ async def test_no_object_is_replaced(store: BlobStore) -> None:
     assert await store.read(KEY, 0, 3) == DATA[:3]
 
 
-async def test_what_ends_before_the_range_is_missing(store: BlobStore) -> None:
+async def test_a_range_beyond_the_end_is_missing(store: BlobStore) -> None:
     await put(store, data=b"short")
     with pytest.raises(BlobNotFound):
         await store.read(KEY, 0, 6)
@@ -103,12 +103,12 @@ async def test_deleting(store: BlobStore) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "../x", "AB" * 16, "ab" * 15, "ab" * 16 + "/x"])
-async def test_keys_are_ours(store: BlobStore, key: str) -> None:
+async def test_a_malformed_key_is_refused(store: BlobStore, key: str) -> None:
     with pytest.raises(BlobNotFound):
         await put(store, key)
 
 
-async def test_what_is_being_written_is_not_swept(store: BlobStore) -> None:
+async def test_an_open_draft_is_not_swept(store: BlobStore) -> None:
     async with await store.create(KEY) as writer:
         await writer.write(DATA)
         assert await store.sweep(timedelta(hours=1)) == 0

@@ -1,4 +1,4 @@
-"""Files of a container, the same under every runtime. No path leads out, whatever an agent puts into its workspace."""
+"""Files of a container, over every runtime: no path leads outside, for any content of the workspace."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ async def shell(container: WardenClient, script: str) -> str:
 
 
 @pytest.mark.parametrize("size", [0, 1, 262_144, 262_145, 20_000_001])
-async def test_a_file_comes_back_as_it_went(container: WardenClient, size: int) -> None:
+async def test_a_file_is_written_and_read(container: WardenClient, size: int) -> None:
     data = os.urandom(size)
     await container.write("deep/down/file", data)
     assert await container.read("deep/down/file", limit=size) == data
@@ -53,7 +53,7 @@ async def test_a_file_comes_back_as_it_went(container: WardenClient, size: int) 
     assert await shell(container, "ls -A deep/down") == "file"
 
 
-async def test_a_file_has_the_mode_that_was_asked_for(container: WardenClient) -> None:
+async def test_a_file_has_the_requested_mode(container: WardenClient) -> None:
     await container.write("tool", b"#!/bin/sh\necho ran\n", mode=0o755)
     await container.write("private", b"", mode=0o600)
     assert await shell(container, "./tool; stat -c %a tool private") == "ran\n755\n600"
@@ -62,7 +62,7 @@ async def test_a_file_has_the_mode_that_was_asked_for(container: WardenClient) -
 @pytest.mark.parametrize(
     "name", ["with space", "new\nline", "ünïcödé", "back\\slash", "-rf", "a'b\"c", "\udcff\udcfe", "..."]
 )
-async def test_a_name_may_be_anything_that_linux_takes(container: WardenClient, name: str) -> None:
+async def test_any_name_that_linux_accepts(container: WardenClient, name: str) -> None:
     await container.write(f"dir/{name}", b"x")
     assert await container.read(f"dir/{name}", limit=1) == b"x"
     assert [entry.name for entry in await container.list("dir")] == [name]
@@ -84,7 +84,7 @@ async def test_a_write_needs_a_file_name(container: WardenClient, path: str) -> 
         await container.write(path, b"x")
 
 
-async def test_what_is_not_there_is_missing(container: WardenClient) -> None:
+async def test_missing_files_are_not_found(container: WardenClient) -> None:
     await container.write("file", b"x")
     for path in ("none", "none/none", "file/none", "file/.."):
         with pytest.raises(WardenFileNotFound):
@@ -102,7 +102,7 @@ async def test_only_regular_files_are_read(container: WardenClient, path: str) -
             await container.read(path, limit=LIMIT)
 
 
-async def test_a_file_is_no_folder(container: WardenClient) -> None:
+async def test_a_file_is_not_a_folder(container: WardenClient) -> None:
     await shell(container, "touch file; mkfifo fifo; mkdir folder")
     for path in ("file", "fifo"):
         with pytest.raises(WardenNotAFile):
@@ -114,7 +114,7 @@ async def test_a_file_is_no_folder(container: WardenClient) -> None:
     assert await shell(container, "ls -A") == "fifo\nfile\nfolder"
 
 
-async def test_a_file_over_the_limit_is_refused_whatever_it_really_holds(container: WardenClient) -> None:
+async def test_a_file_over_the_limit_is_refused(container: WardenClient) -> None:
     await shell(container, "truncate -s 3G sparse; head -c 101 /dev/zero > file")
     for path in ("sparse", "file"):
         with pytest.raises(WardenFileTooLarge):
@@ -122,7 +122,7 @@ async def test_a_file_over_the_limit_is_refused_whatever_it_really_holds(contain
     assert len(await container.read("file", limit=101)) == 101
 
 
-async def test_a_file_that_grows_while_it_is_read_ends_at_the_limit(container: WardenClient) -> None:
+async def test_a_growing_file_is_read_up_to_the_limit(container: WardenClient) -> None:
     await container.start("grow", ["sh", "-c", "while :; do head -c 1000000 /dev/zero >> file; done"], env={})
     limit, grown = 30_000_000, False
     async with asyncio.timeout(30):
@@ -163,7 +163,7 @@ async def test_links_inside_the_root_work(container: WardenClient) -> None:
     ["/etc/passwd", "/proc/self/environ", "/proc/1/environ", "../home/secret", "../../home/agent/secret", "/dev/zero",
      "a/../../home/secret", "/", "..", "/proc/self/root/etc/passwd", "/proc/self/cwd/file"],
 )  # fmt: skip
-async def test_links_that_leave_the_root_lead_nowhere(container: WardenClient, target: str) -> None:
+async def test_links_outside_the_root_are_refused(container: WardenClient, target: str) -> None:
     await shell(container, f"mkdir a; ln -s {target} link; ln -s link again")
     for path in ("link", "again", "link/etc/passwd", "link/secret"):
         async with asyncio.timeout(5):
@@ -175,7 +175,7 @@ async def test_links_that_leave_the_root_lead_nowhere(container: WardenClient, t
             await container.exec(["true"], cwd=path)
 
 
-async def test_a_link_to_a_namesake_of_the_root_leads_nowhere(container: WardenClient) -> None:
+async def test_a_link_to_a_path_with_the_roots_prefix_is_refused(container: WardenClient) -> None:
     root = await shell(container, "pwd")
     await shell(container, f"ln -s {root}-evil/file link; ln -s {root}/../x up; ln -s {root}/.. parent")
     for path in ("link", "up", "parent", "parent/home/secret"):
@@ -183,7 +183,7 @@ async def test_a_link_to_a_namesake_of_the_root_leads_nowhere(container: WardenC
             await container.read(path, limit=LIMIT)
 
 
-async def test_loops_and_long_chains_of_links_end(container: WardenClient) -> None:
+async def test_loops_and_long_chains_of_links_are_refused(container: WardenClient) -> None:
     await shell(container, "ln -s loop loop; ln -s b a; ln -s a b; echo -n x > file; ln -s file l0")
     await shell(container, "i=0; while [ $i -lt 60 ]; do ln -s l$i l$((i+1)); i=$((i+1)); done; ln -s d/d/d/d/d d")
     for path in ("loop", "a", "l60", "d", "d/d/d"):
@@ -206,7 +206,7 @@ async def test_a_write_replaces_a_link_and_never_follows_it(container: WardenCli
 
 
 @pytest.mark.parametrize("target", ["/tmp", "../home", "..", "/", "/etc"])
-async def test_a_write_through_a_folder_that_leaves_the_root_is_refused(
+async def test_a_write_through_a_link_outside_the_root_is_refused(
     container: WardenClient, env: RuntimeEnv, target: str
 ) -> None:
     await shell(container, f"ln -s {target} uploads")
@@ -217,7 +217,7 @@ async def test_a_write_through_a_folder_that_leaves_the_root_is_refused(
     assert not Path("/tmp/planted").exists()
 
 
-async def test_links_swapped_under_the_walk_lead_nowhere(container: WardenClient, env: RuntimeEnv) -> None:
+async def test_links_swapped_during_a_call_do_not_lead_outside(container: WardenClient, env: RuntimeEnv) -> None:
     await shell(container, "mkdir -p real; echo -n fine > real/secret; mkdir -p spare; cp real/secret spare/")
     swap = "while :; do ln -sfn ../home turn; ln -sfn real turn; rm turn; mv spare turn; mv turn spare; done"
     await container.start("swap", ["sh", "-c", f"exec 2>/dev/null; {swap}"], env={})
@@ -233,7 +233,7 @@ async def test_links_swapped_under_the_walk_lead_nowhere(container: WardenClient
     assert [path.name for path in env.home().iterdir() if path.name.startswith("planted")] == []
 
 
-async def test_a_write_is_seen_whole_or_not_at_all(container: WardenClient) -> None:
+async def test_a_write_is_atomic(container: WardenClient) -> None:
     watch = "until test -e go; do :; done; while test -e go; do wc -c < file; done | sort -u"
     await container.write("file", b"a" * 3_000_000)
     watching = asyncio.create_task(container.exec(["sh", "-c", watch]))
@@ -244,7 +244,7 @@ async def test_a_write_is_seen_whole_or_not_at_all(container: WardenClient) -> N
     assert (await watching).stdout in (b"3000000\n", b"")
 
 
-async def test_a_write_that_is_cut_off_leaves_no_trace(container: WardenClient, env: RuntimeEnv) -> None:
+async def test_an_interrupted_write_leaves_no_trace(container: WardenClient, env: RuntimeEnv) -> None:
     reader, writer = await env.runtime.connect("agent-1")
     writer.write(b'{"op":"write","root":"workspace","path":"file","mode":420,"size":1000000}\n')
     assert b'"ok": true' in await reader.readline()
@@ -257,16 +257,16 @@ async def test_a_write_that_is_cut_off_leaves_no_trace(container: WardenClient, 
             await asyncio.sleep(0.01)
 
 
-async def test_a_folder_that_is_closed_is_refused(container: WardenClient) -> None:
+async def test_a_folder_without_permission_is_refused(container: WardenClient) -> None:
     if await shell(container, "mkdir closed; chmod 0 closed; id -u") == "0":
-        pytest.skip("nothing is closed to root")
+        pytest.skip("root has all permissions")
     with pytest.raises(PathRefused):
         await container.write("closed/file", b"x")
     with pytest.raises(PathRefused):
         await container.list("closed")
 
 
-async def test_a_folder_is_listed_by_name(container: WardenClient) -> None:
+async def test_a_folder_is_listed_in_order(container: WardenClient) -> None:
     await shell(
         container, "mkdir folder; echo -n 12345 > file; chmod 640 file; ln -s /etc link; mkfifo pipe; touch .hidden"
     )
@@ -279,7 +279,7 @@ async def test_a_folder_is_listed_by_name(container: WardenClient) -> None:
     assert await container.list("folder") == []
 
 
-async def test_a_crowded_folder_is_cut(container: WardenClient) -> None:
+async def test_a_long_list_is_cut(container: WardenClient) -> None:
     await shell(container, "mkdir many; cd many; seq 10500 | xargs touch")
     assert len(await container.list("many")) == 10_000
 
@@ -298,7 +298,7 @@ async def test_a_read_does_not_wait_for_a_lease(container: WardenClient) -> None
             await container.read("file", limit=1)
 
 
-async def test_other_calls_go_on_while_a_big_file_moves(container: WardenClient) -> None:
+async def test_other_calls_continue_during_a_large_transfer(container: WardenClient) -> None:
     data = bytes(50_000_000)
     writing = asyncio.create_task(container.write("big", data))
     answers = 0

@@ -1,4 +1,4 @@
-"""Byte streams to the ports of a container's loopback, the same under every runtime."""
+"""Byte streams to ports of a container's loopback, over every runtime."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ async def container(env: RuntimeEnv) -> WardenClient:
     return await env.container()
 
 
-async def test_a_stream_to_a_port_knows_half_an_end(container: WardenClient) -> None:
+async def test_a_stream_supports_half_close(container: WardenClient) -> None:
     await _serve(container, ECHO)
     data = bytes(range(256)) * 20_000
     reader, writer = await container.dial(7000)
@@ -43,13 +43,13 @@ async def test_a_stream_to_a_port_knows_half_an_end(container: WardenClient) -> 
     writer.close()
 
 
-async def test_nothing_listens_there(container: WardenClient) -> None:
+async def test_a_port_without_a_listener_is_refused(container: WardenClient) -> None:
     for port in (7999, 0, 65536, -1):
         with pytest.raises(DialRefused):
             await container.dial(port)
 
 
-async def test_a_stream_to_a_port_of_the_other_family(container: WardenClient) -> None:
+async def test_a_stream_to_an_ipv6_port(container: WardenClient) -> None:
     await _serve(container, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
     reader, writer = await container.dial(7000)
     writer.write(b"six")
@@ -58,7 +58,7 @@ async def test_a_stream_to_a_port_of_the_other_family(container: WardenClient) -
     writer.close()
 
 
-async def test_a_stream_waits_for_its_reader(container: WardenClient) -> None:
+async def test_a_stream_has_backpressure(container: WardenClient) -> None:
     accept = "import socket; one = socket.create_server(('127.0.0.1', 7000)).accept()[0]"
     flood = f"{accept}\nwhile 1: one.sendall(b'x' * 65536)"
     await _serve(container, flood)
@@ -79,6 +79,6 @@ async def _serve(container: WardenClient, program: str) -> None:
 
 
 async def _memory(container: WardenClient) -> int:
-    """Resident memory of the warden in KiB."""
+    """Return the warden's resident memory in KiB."""
     status = await container.exec(["cat", f"/proc/{(await container.ping()).pid}/status"])
     return int(next(line.split()[1] for line in status.stdout.decode().splitlines() if line.startswith("VmRSS")))

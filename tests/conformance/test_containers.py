@@ -1,4 +1,4 @@
-"""What runs inside a container, the same under every runtime: commands, watched processes and their logs."""
+"""Processes in a container, over every runtime: commands, watched processes and their logs."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ async def container(env: RuntimeEnv) -> WardenClient:
     return await env.container()
 
 
-async def test_a_command_says_what_it_said_and_how_it_ended(container: WardenClient) -> None:
+async def test_a_command_returns_its_output_and_exit_code(container: WardenClient) -> None:
     result = await container.exec(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 3)
     assert not result.timed_out
@@ -51,14 +51,14 @@ async def test_a_command_runs_in_the_workspace_or_a_folder_of_it(container: Ward
 
 
 @pytest.mark.parametrize("cwd", ["", "missing", "..", "a/../..", "/", "/etc", "file", "out", "a\0b", "file/.."])
-async def test_a_command_runs_nowhere_else(container: WardenClient, cwd: str) -> None:
+async def test_a_command_runs_in_no_other_folder(container: WardenClient, cwd: str) -> None:
     await container.exec(["sh", "-c", "touch file; ln -s / out"])
     with pytest.raises(ExecRefused):
         await container.exec(["pwd"], cwd=cwd)
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["no-such-program"], ["/etc"], ["./file"], ["a\0b"], ["true", "\0"]])
-async def test_what_is_no_command_is_refused(container: WardenClient, argv: Sequence[str]) -> None:
+async def test_a_malformed_command_is_refused(container: WardenClient, argv: Sequence[str]) -> None:
     await container.exec(["touch", "file"])
     with pytest.raises(ExecRefused):
         await container.exec(argv)
@@ -84,13 +84,13 @@ async def test_input_of_any_size_arrives(container: WardenClient) -> None:
     assert (await container.exec(["cat"])).stdout == b""
 
 
-async def test_a_command_need_not_read_its_input(container: WardenClient) -> None:
+async def test_a_command_can_ignore_its_input(container: WardenClient) -> None:
     assert (await container.exec(["true"], stdin=b"x" * 5_000_000)).exit_code == 0
     result = await container.exec(["sleep", "60"], stdin=b"x" * 5_000_000, timeout=0.2)
     assert result.timed_out
 
 
-async def test_output_over_the_limit_is_dropped_and_told(container: WardenClient) -> None:
+async def test_output_over_the_limit_is_truncated(container: WardenClient) -> None:
     result = await container.exec(["sh", "-c", "head -c 50000000 /dev/zero; echo end >&2; exit 5"], output_limit=1000)
     assert result.stdout == bytes(1000)
     assert (result.stderr, result.exit_code, result.truncated) == (b"end\n", 5, True)
@@ -98,22 +98,22 @@ async def test_output_over_the_limit_is_dropped_and_told(container: WardenClient
     assert (exact.stdout, exact.truncated) == (bytes(1000), False)
 
 
-async def test_endless_output_ends_with_the_time(container: WardenClient) -> None:
+async def test_endless_output_ends_at_the_timeout(container: WardenClient) -> None:
     result = await container.exec(["yes"], timeout=0.3, output_limit=100)
     assert (result.stdout[:4], len(result.stdout)) == (b"y\ny\n", 100)
     assert (result.exit_code, result.timed_out, result.truncated) == (124, True, True)
 
 
-async def test_what_was_said_before_the_time_was_up_is_kept(container: WardenClient) -> None:
+async def test_output_before_the_timeout_is_kept(container: WardenClient) -> None:
     result = await container.exec(["sh", "-c", "echo before; sleep 60"], timeout=0.3)
     assert (result.stdout, result.exit_code, result.timed_out) == (b"before\n", 124, True)
 
 
-async def test_after_the_time_nothing_of_a_command_is_left(container: WardenClient) -> None:
+async def test_a_timeout_ends_all_processes_of_a_command(container: WardenClient) -> None:
     durations = [sleeper() for _ in range(5)]
-    plain, group, session, lost, ignoring = durations
+    plain, group, session, orphan, ignoring = durations
     script = (
-        f"sleep {plain} & setsid sleep {session} & (env -i setsid sleep {lost} &); "
+        f"sleep {plain} & setsid sleep {session} & (env -i setsid sleep {orphan} &); "
         f"trap '' TERM HUP INT; (trap '' TERM; sleep {ignoring}) & sleep {group}"
     )
     running = asyncio.create_task(container.exec(["sh", "-c", script], timeout=3))
@@ -122,21 +122,21 @@ async def test_after_the_time_nothing_of_a_command_is_left(container: WardenClie
     assert not any(map(sleeping, durations))
 
 
-async def test_a_fork_storm_ends_with_the_time(container: WardenClient) -> None:
+async def test_a_fork_storm_ends_at_the_timeout(container: WardenClient) -> None:
     duration = sleeper()
     storm = f"n=0; while [ $n -lt 60 ]; do n=$((n+1)); setsid sleep {duration} & done; wait"
     assert (await container.exec(["sh", "-c", storm], timeout=1)).timed_out
     assert not sleeping(duration)
 
 
-async def test_a_background_process_neither_delays_the_end_nor_dies_of_it(container: WardenClient) -> None:
+async def test_a_background_process_survives_and_does_not_delay_the_end(container: WardenClient) -> None:
     duration = sleeper()
     result = await container.exec(["sh", "-c", f"sleep {duration} & echo done"], timeout=30)
     assert (result.stdout, result.timed_out) == (b"done\n", False)
     await until(lambda: sleeping(duration))
 
 
-async def test_a_stream_tells_as_it_happens(container: WardenClient) -> None:
+async def test_a_stream_yields_output_immediately(container: WardenClient) -> None:
     script = "echo one; read line; echo two >&2; exit 4"
     seen = [piece async for piece in container.exec_stream(["sh", "-c", script], stdin=b"\n")]
     assert sorted((piece.stream, piece.data, piece.exit_code) for piece in seen) == [
@@ -147,7 +147,7 @@ async def test_a_stream_tells_as_it_happens(container: WardenClient) -> None:
     assert seen[-1].stream == "exit"
 
 
-async def test_who_leaves_ends_the_command(container: WardenClient) -> None:
+async def test_closing_the_stream_ends_the_command(container: WardenClient) -> None:
     duration = sleeper()
     async with aclosing(
         container.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"])
@@ -157,7 +157,7 @@ async def test_who_leaves_ends_the_command(container: WardenClient) -> None:
     await until(lambda: not sleeping(duration))
 
 
-async def test_who_leaves_while_input_waits_ends_the_command(container: WardenClient) -> None:
+async def test_cancelling_with_pending_input_ends_the_command(container: WardenClient) -> None:
     duration = sleeper()
     running = asyncio.create_task(container.exec(["sleep", duration], stdin=b"x" * 5_000_000))
     await until(lambda: sleeping(duration))
@@ -165,13 +165,13 @@ async def test_who_leaves_while_input_waits_ends_the_command(container: WardenCl
     await until(lambda: not sleeping(duration))
 
 
-async def test_a_slow_reader_holds_the_command_back(container: WardenClient, env: RuntimeEnv) -> None:
+async def test_a_slow_reader_slows_the_command(container: WardenClient, env: RuntimeEnv) -> None:
     count = env.workspace() / "count"
     script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
     async with aclosing(container.exec_stream(["sh", "-c", script])) as pieces:
         await anext(pieces)
-        still = await _settled(count)
-        assert still < 100  # of 100,000 bytes each: what the pipe and the sockets hold, and no more
+        still = await _stable_number(count)
+        assert still < 100  # of 100,000 bytes each: only what the pipe and the sockets buffer
         received = 0
         async for piece in pieces:
             received += len(piece.data)
@@ -180,11 +180,11 @@ async def test_a_slow_reader_holds_the_command_back(container: WardenClient, env
     assert int(count.read_text() or 1000) > still
 
 
-async def test_many_commands_at_once_and_no_more(container: WardenClient) -> None:
+async def test_concurrent_commands_are_limited(container: WardenClient) -> None:
     results = await asyncio.gather(*(container.exec(["sh", "-c", f"echo {number}"]) for number in range(64)))
     assert [int(result.stdout) for result in results] == list(range(64))
     duration = sleeper()
-    held = [asyncio.create_task(_insist(container, ["sleep", duration])) for _ in range(64)]
+    held = [asyncio.create_task(_exec_when_free(container, ["sleep", duration])) for _ in range(64)]
     with pytest.raises(WardenBusy):
         await _until_refused(container)
     for task in held:
@@ -193,7 +193,7 @@ async def test_many_commands_at_once_and_no_more(container: WardenClient) -> Non
     assert (await container.exec(["true"])).exit_code == 0
 
 
-async def test_no_zombie_stays(container: WardenClient) -> None:
+async def test_zombies_are_reaped(container: WardenClient) -> None:
     await container.exec(["sh", "-c", "for i in 1 2 3 4 5; do (setsid true &); done"])
     mine = f"awk '/^State/ {{s=$2}} /^PPid/ {{if (s == \"Z\" && $2 == {(await container.ping()).pid}) print FILENAME}}'"
 
@@ -205,14 +205,14 @@ async def test_no_zombie_stays(container: WardenClient) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_warden_cannot_be_looked_into(container: WardenClient) -> None:
+async def test_the_wardens_memory_is_not_readable(container: WardenClient) -> None:
     if (await container.exec(["id", "-u"])).stdout == b"0\n":
-        pytest.skip("root looks into everything")
+        pytest.skip("root can read everything")
     for name in ("environ", "mem", "fd/3"):
         assert (await container.exec(["cat", f"/proc/{(await container.ping()).pid}/{name}"])).exit_code == 1
 
 
-async def test_a_watched_process_is_seen_and_stopped(container: WardenClient) -> None:
+async def test_a_watched_process_is_listed_and_stopped(container: WardenClient) -> None:
     duration = sleeper()
     await container.start("gateway", ["sh", "-c", f"setsid sleep {duration} & sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
@@ -238,7 +238,7 @@ async def test_a_stubborn_process_is_killed_after_the_grace(container: WardenCli
     assert (await container.processes())["gateway"].exit_code == 128 + 9
 
 
-async def test_a_process_that_ends_is_started_again_ever_later(container: WardenClient) -> None:
+async def test_a_process_is_restarted_with_growing_delays(container: WardenClient) -> None:
     await container.start("gateway", ["sh", "-c", "echo $VALUE; exit 7"], env={"VALUE": "42"})
     lines = await _lines(container, "gateway", 3)
     first, second, third = [line.time for line in lines if line.text == "42"][:3]
@@ -249,7 +249,7 @@ async def test_a_process_that_ends_is_started_again_ever_later(container: Warden
     assert (await container.processes())["gateway"].state == "exited"
 
 
-async def test_a_process_may_end_for_good(container: WardenClient) -> None:
+async def test_a_process_without_restart(container: WardenClient) -> None:
     await container.start("once", ["sh", "-c", "echo last words; exit 2"], env={}, restart=False)
     async with asyncio.timeout(10):
         while (await container.processes())["once"].state != "exited":
@@ -261,7 +261,7 @@ async def test_a_process_may_end_for_good(container: WardenClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "warden", "a b", "x" * 65])
-async def test_a_name_that_is_none_is_refused(container: WardenClient, name: str) -> None:
+async def test_a_malformed_name_is_refused(container: WardenClient, name: str) -> None:
     with pytest.raises(WardenFailed):
         await container.start(name, ["true"], env={})
     assert not await container.processes()
@@ -273,7 +273,7 @@ async def test_a_process_that_cannot_start_is_refused(container: WardenClient) -
     assert not await container.processes()
 
 
-async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, env: RuntimeEnv) -> None:
+async def test_logs_are_ordered_and_stored_in_the_home(container: WardenClient, env: RuntimeEnv) -> None:
     for name in ("one", "two"):
         await container.start(
             name, ["sh", "-c", f"echo {name} 1; echo {name} 2 >&2; printf 'no end'; exec sleep 60"], env={}
@@ -288,7 +288,7 @@ async def test_logs_are_kept_in_order_and_in_the_home(container: WardenClient, e
     assert (await container.logs(source="one"))[-1].text == "no end"
 
 
-async def test_logs_are_bounded_whatever_is_written(container: WardenClient) -> None:
+async def test_logs_are_limited(container: WardenClient) -> None:
     await container.start(
         "loud", ["sh", "-c", "yes | head -n 5000; head -c 3000000 /dev/zero; echo; echo end"], env={}, restart=False
     )
@@ -299,7 +299,7 @@ async def test_logs_are_bounded_whatever_is_written(container: WardenClient) -> 
     assert lines[-2].text == "\0" * 16384 + " [cut]"
 
 
-async def test_a_follower_sees_lines_as_they_come(container: WardenClient, env: RuntimeEnv) -> None:
+async def test_a_follower_receives_lines_immediately(container: WardenClient, env: RuntimeEnv) -> None:
     async with aclosing(container.follow(source="gateway")) as lines:
         first = asyncio.ensure_future(anext(lines))
         await asyncio.sleep(0)
@@ -311,7 +311,7 @@ async def test_a_follower_sees_lines_as_they_come(container: WardenClient, env: 
         assert (await asyncio.wait_for(anext(lines), 10)).text == "two"
 
 
-async def test_a_follower_that_lags_is_let_go(container: WardenClient) -> None:
+async def test_a_slow_follower_is_disconnected(container: WardenClient) -> None:
     async with aclosing(container.follow()) as lines:
         first = asyncio.ensure_future(anext(lines))
         await container.start("loud", ["yes", "x" * 1000], env={})
@@ -329,8 +329,8 @@ async def _lines(container: WardenClient, source: str | None, count: int, start:
             await asyncio.sleep(0.02)
 
 
-async def _settled(file: Path) -> int:
-    """The number in a file once it stands still for a while."""
+async def _stable_number(file: Path) -> int:
+    """Return the number in a file once it has not changed for 0.3 s."""
     last, since = "", time.monotonic()
     while time.monotonic() - since < 0.3:
         now = file.read_text()
@@ -339,8 +339,8 @@ async def _settled(file: Path) -> int:
     return int(last)
 
 
-async def _insist(container: WardenClient, argv: list[str]) -> None:
-    while True:  # one that asks beside them may have been first
+async def _exec_when_free(container: WardenClient, argv: list[str]) -> None:
+    while True:  # another call can have been first
         with contextlib.suppress(WardenBusy):
             await container.exec(argv)
             return

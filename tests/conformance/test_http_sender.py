@@ -22,32 +22,32 @@ OPEN = EgressPolicy(
 HEADERS = {"Content-Type": "application/json", "webhook-id": "e1"}
 
 
-class Names:
-    """A resolver that knows some names, and for whom each was asked."""
+class FakeResolver:
+    """A resolver of some names that records the tenants of its calls."""
 
     def __init__(self, **names: str) -> None:
         self.names = {name.replace("_", "."): found for name, found in names.items()}
-        self.asked: list[str] = []
+        self.tenants: list[str] = []
 
     async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
-        self.asked.append(agent_id)
+        self.tenants.append(agent_id)
         if host not in self.names:
             raise NameNotResolved(host)
         return [ip_address(one) for one in self.names[host].split()]
 
 
-def make_sender(policy: EgressPolicy = OPEN, names: Names | None = None, timeout: float = 5.0) -> HttpSender:
-    dialer, trust = PublicDialer(policy, names or Names()), httpx2.create_ssl_context()
+def make_sender(policy: EgressPolicy = OPEN, names: FakeResolver | None = None, timeout: float = 5.0) -> HttpSender:
+    dialer, trust = PublicDialer(policy, names or FakeResolver()), httpx2.create_ssl_context()
     return GuardedHttpSender(
         lambda tenant: GuardedTransport(dialer, tenant, trust), lambda url: check_url(policy, url), timeout=timeout
     )
 
 
-async def deliver(made: HttpSender, url: str) -> int:
-    return await made.deliver("t1", url, b'{"a":1}', HEADERS)
+async def deliver(sender: HttpSender, url: str) -> int:
+    return await sender.deliver("t1", url, b'{"a":1}', HEADERS)
 
 
-async def test_it_brings_what_it_was_given() -> None:
+async def test_body_and_headers_are_delivered() -> None:
     async with receiving() as receiver:
         assert await deliver(make_sender(), receiver.url) == 200
     (message,) = receiver.messages
@@ -57,7 +57,7 @@ async def test_it_brings_what_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("status", [204, 400, 410, 500, 503])
-async def test_the_status_is_the_answer(status: int) -> None:
+async def test_the_status_is_returned(status: int) -> None:
     async with receiving(status) as receiver:
         assert await deliver(make_sender(), receiver.url) == status
 
@@ -70,7 +70,7 @@ async def test_redirects_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize("manner", ["endless", "stalls", "breaks"])
-async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None:
+async def test_the_body_of_a_response_is_ignored(manner: str) -> None:
     async with receiving(200) as receiver:
         if manner == "endless":
             receiver.endless = True
@@ -81,13 +81,13 @@ async def test_what_the_body_of_an_answer_does_is_no_matter(manner: str) -> None
             assert await deliver(make_sender(timeout=600), receiver.url) == 200
 
 
-async def test_one_that_does_not_answer() -> None:
+async def test_a_receiver_that_does_not_answer() -> None:
     async with receiving(None) as receiver:
         with pytest.raises(DeliveryFailed, match=r"within 0\.2 s"):
             await deliver(make_sender(timeout=0.2), receiver.url)
 
 
-async def test_one_that_speaks_something_else() -> None:
+async def test_a_receiver_with_another_protocol() -> None:
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-x\r\n")
         writer.close()
@@ -99,7 +99,7 @@ async def test_one_that_speaks_something_else() -> None:
             await deliver(make_sender(), f"http://127.0.0.1:{port}/")
 
 
-async def test_nobody_is_there() -> None:
+async def test_an_unreachable_receiver() -> None:
     async with receiving() as receiver:
         url = receiver.url
     with pytest.raises(DeliveryFailed, match="could not be reached"):
@@ -109,20 +109,20 @@ async def test_nobody_is_there() -> None:
 
 
 @pytest.mark.parametrize("answers", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "8.8.8.8 127.0.0.1", "::1", "fd00::1"])
-async def test_names_that_lead_inwards_are_refused_when_it_goes_there(answers: str) -> None:
-    names = Names(rebound_example=answers)
+async def test_names_with_private_addresses_are_refused_at_delivery(answers: str) -> None:
+    names = FakeResolver(rebound_example=answers)
     async with receiving() as receiver:
-        made = make_sender(EgressPolicy(), names)
+        sender = make_sender(EgressPolicy(), names)
         url = f"https://rebound.example:{receiver.port}/"
-        made.check(url)
+        sender.check(url)
         with pytest.raises(DeliveryFailed, match="not on the public internet") as refused:
-            await deliver(made, url)
+            await deliver(sender, url)
     assert receiver.messages == []
     assert "127.0.0.1" not in str(refused.value)
-    assert names.asked == ["t1"]
+    assert names.tenants == ["t1"]
 
 
-async def test_what_is_not_allowed_any_more_is_not_done() -> None:
+async def test_the_policy_is_checked_again_at_delivery() -> None:
     async with receiving() as receiver:
         make_sender().check(receiver.url)
         with pytest.raises(DeliveryFailed):
@@ -130,7 +130,7 @@ async def test_what_is_not_allowed_any_more_is_not_done() -> None:
     assert receiver.messages == []
 
 
-async def test_the_operators_names() -> None:
+async def test_a_host_of_the_operators_policy() -> None:
     async with receiving() as receiver:
         assert await deliver(make_sender(), f"http://inside.example:{receiver.port}/") == 200
     assert receiver.messages[0].headers["host"] == f"inside.example:{receiver.port}"
@@ -149,7 +149,7 @@ async def test_the_operators_names() -> None:
         *("https://grün.example/", "https://receiver.example/" + "x" * 2048),
     ],
 )
-def test_what_is_refused_before_anything_is_asked(url: str) -> None:
+def test_refused_urls(url: str) -> None:
     with pytest.raises(UrlRefused):
         make_sender(EgressPolicy(deny_hosts=["bad.example"])).check(url)
 
@@ -166,5 +166,5 @@ def test_what_is_refused_before_anything_is_asked(url: str) -> None:
         *("http://127.0.0.1:8080/", "http://inside.example/", "http://inside.example:8080/x", "https://127.0.0.1/"),
     ],
 )
-def test_what_is_allowed(url: str) -> None:
+def test_allowed_urls(url: str) -> None:
     make_sender().check(url)

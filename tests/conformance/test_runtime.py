@@ -1,4 +1,4 @@
-"""The contract of a runtime. `test_containers.py` and `test_container_files.py` test the inside of containers."""
+"""The contract of a runtime; `test_containers.py` and `test_container_files.py` test its containers."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[R
         yield found
 
 
-async def test_a_box_runs_until_it_is_stopped(env: RuntimeEnv) -> None:
+async def test_a_container_runs_until_it_is_stopped(env: RuntimeEnv) -> None:
     container = await env.runtime.start(ContainerSpec(AGENT))
     assert container.agent_id == AGENT
     assert list(await env.runtime.list()) == [container]
@@ -45,15 +45,15 @@ async def test_a_box_runs_until_it_is_stopped(env: RuntimeEnv) -> None:
     assert not await env.runtime.list()
 
 
-async def test_starting_twice_is_starting_once(env: RuntimeEnv) -> None:
+async def test_start_is_idempotent(env: RuntimeEnv) -> None:
     first, second = await asyncio.gather(*(env.runtime.start(ContainerSpec(AGENT)) for _ in range(2)))
     third = await env.runtime.start(ContainerSpec(AGENT, env={"OTHER": "1"}))
     assert first == second == third
     assert len(await env.runtime.list()) == 1
 
 
-async def test_looking_does_not_touch_what_is_being_started(env: RuntimeEnv) -> None:
-    """For a moment a new program in a container looks like a second warden of it."""
+async def test_a_list_does_not_end_new_processes(env: RuntimeEnv) -> None:
+    """For a moment, a new process in a container looks like a second warden."""
     container = await env.container()
     over = asyncio.Event()
 
@@ -83,14 +83,14 @@ async def test_the_folders_persist(env: RuntimeEnv) -> None:
     assert await container.read("kept", root="home", limit=100) == b"in the home"
 
 
-async def test_agents_have_places_of_their_own(env: RuntimeEnv) -> None:
+async def test_agents_have_separate_workspaces(env: RuntimeEnv) -> None:
     await (await env.container(ContainerSpec("one"))).write("file", b"one")
     await (await env.container(ContainerSpec("two"))).write("file", b"two")
     assert await env.warden("one").read("file", limit=10) == b"one"
     assert {container.agent_id for container in await env.runtime.list()} == {"one", "two"}
 
 
-async def test_what_is_not_there_can_be_stopped_and_deleted(env: RuntimeEnv) -> None:
+async def test_stop_and_delete_are_idempotent(env: RuntimeEnv) -> None:
     await env.runtime.stop(AGENT)
     await env.runtime.delete(AGENT)
     await env.container()
@@ -100,7 +100,7 @@ async def test_what_is_not_there_can_be_stopped_and_deleted(env: RuntimeEnv) -> 
         await env.runtime.delete(AGENT)
 
 
-async def test_the_environment_is_that_of_the_spec(env: RuntimeEnv) -> None:
+async def test_the_environment_is_from_the_spec(env: RuntimeEnv) -> None:
     container = await env.container(ContainerSpec(AGENT, env={"GREETING": "a b\n'c'"}))
     result = await container.exec(["sh", "-c", 'printf %s "$GREETING"'])
     assert result.stdout == b"a b\n'c'"
@@ -108,16 +108,16 @@ async def test_the_environment_is_that_of_the_spec(env: RuntimeEnv) -> None:
 
 async def test_a_stop_ends_every_process(env: RuntimeEnv) -> None:
     container, durations = await env.container(), [sleeper() for _ in range(3)]
-    plain, apart, lost = durations
+    plain, session, orphan = durations
     await container.exec(
-        ["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {apart} & (env -i setsid sleep {lost} &)"]
+        ["sh", "-c", f"trap '' TERM; sleep {plain} & setsid sleep {session} & (env -i setsid sleep {orphan} &)"]
     )
     await until(lambda: all(map(sleeping, durations)))
     await env.runtime.stop(AGENT)
     assert not any(map(sleeping, durations))
 
 
-async def test_a_stop_gives_watched_processes_time_to_end_well(env: RuntimeEnv) -> None:
+async def test_a_stop_gives_watched_processes_time_to_end(env: RuntimeEnv) -> None:
     container = await env.container()
     await container.start(
         "gateway", ["sh", "-c", "trap 'echo bye > last; exit' TERM; : > ready; while :; do sleep 0.05; done"], env={}
@@ -131,12 +131,12 @@ async def test_a_stop_waits_no_longer_than_the_grace(env: RuntimeEnv) -> None:
     container, duration = await env.container(), sleeper()
     await container.start("gateway", ["sh", "-c", f"trap '' TERM; : > ready; sleep {duration}"], env={})
     await until(lambda: sleeping(duration))
-    async with asyncio.timeout(2.5):  # on its own the warden would wait for 3 s
+    async with asyncio.timeout(2.5):  # the warden's own grace is 3 s
         await env.runtime.stop(AGENT, grace=0.1)
     assert not sleeping(duration)
 
 
-async def test_a_delete_removes_all_and_follows_no_link(env: RuntimeEnv, tmp_path: Path) -> None:
+async def test_a_delete_removes_everything_and_follows_no_link(env: RuntimeEnv, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("kept")
@@ -150,7 +150,7 @@ async def test_a_delete_removes_all_and_follows_no_link(env: RuntimeEnv, tmp_pat
     assert not list(env.folder.glob("run/*"))
 
 
-async def test_the_next_server_finds_the_boxes(env: RuntimeEnv) -> None:
+async def test_the_next_server_finds_the_containers(env: RuntimeEnv) -> None:
     container = await env.runtime.start(ContainerSpec(AGENT))
     born = (await env.warden().ping()).uptime
     after = env.again()
@@ -161,7 +161,7 @@ async def test_the_next_server_finds_the_boxes(env: RuntimeEnv) -> None:
     assert not await env.runtime.list()
 
 
-async def test_a_box_that_never_was_recorded_is_ended(env: RuntimeEnv) -> None:
+async def test_a_container_without_a_record_is_ended(env: RuntimeEnv) -> None:
     container, duration = await env.container(), sleeper()
     await container.exec(["sh", "-c", f"setsid sleep {duration} &"])
     await until(lambda: sleeping(duration))
@@ -170,14 +170,14 @@ async def test_a_box_that_never_was_recorded_is_ended(env: RuntimeEnv) -> None:
     assert not sleeping(duration)
 
 
-async def test_a_record_that_a_crash_cut_off_counts_for_nothing(env: RuntimeEnv) -> None:
+async def test_a_truncated_record_is_ignored(env: RuntimeEnv) -> None:
     await env.container()
     (env.folder / "run" / AGENT / "container.json").write_text('{"pid": 1')
     assert not await env.again().list()
     assert (await (await env.container()).exec(["true"])).exit_code == 0
 
 
-async def test_a_list_leaves_alone_what_is_just_starting(env: RuntimeEnv) -> None:
+async def test_a_list_does_not_end_a_starting_container(env: RuntimeEnv) -> None:
     starting = asyncio.create_task(env.runtime.start(ContainerSpec(AGENT)))
     while not starting.done():
         await env.runtime.list()
@@ -186,7 +186,7 @@ async def test_a_list_leaves_alone_what_is_just_starting(env: RuntimeEnv) -> Non
     assert (await env.warden().exec(["true"])).exit_code == 0
 
 
-async def test_the_boxes_of_a_server_that_was_killed_are_adopted(env: RuntimeEnv) -> None:
+async def test_the_containers_of_a_killed_server_are_adopted(env: RuntimeEnv) -> None:
     name = "bwrap" if env.runtime.name == "bwrap" else "FakeRuntime"
     program = (
         "import asyncio, os, pathlib, signal\n"
@@ -204,7 +204,7 @@ async def test_the_boxes_of_a_server_that_was_killed_are_adopted(env: RuntimeEnv
     assert not await env.runtime.list()
 
 
-async def test_nobody_to_connect_to(env: RuntimeEnv) -> None:
+async def test_connecting_needs_a_running_container(env: RuntimeEnv) -> None:
     with pytest.raises(ContainerNotRunning):
         await env.runtime.connect(AGENT)
     await env.container()
@@ -213,12 +213,12 @@ async def test_nobody_to_connect_to(env: RuntimeEnv) -> None:
         await env.runtime.connect(AGENT)
 
 
-async def test_a_warden_that_was_killed_is_a_box_that_is_gone(env: RuntimeEnv) -> None:
+async def test_a_container_ends_with_its_warden(env: RuntimeEnv) -> None:
     container = await env.runtime.start(ContainerSpec(AGENT))
     assert container.pid is not None
     os.kill(container.pid, signal.SIGKILL)
     with pytest.raises(ContainerNotRunning):
-        await _ping_for_ever(env)  # what it leaves behind takes a moment to vanish
+        await _ping_forever(env)  # its processes end a moment later
     async with asyncio.timeout(10):
         while await env.runtime.list():
             await asyncio.sleep(0.01)
@@ -237,22 +237,22 @@ async def test_a_start_that_fails_leaves_nothing(env: RuntimeEnv) -> None:
 
 
 @pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "../b", "/etc", "a\0", "a" * 200])
-async def test_an_id_that_is_no_name_is_refused(env: RuntimeEnv, agent_id: str) -> None:
+async def test_a_malformed_agent_id_is_refused(env: RuntimeEnv, agent_id: str) -> None:
     with pytest.raises(RuntimeFailed):
         await env.runtime.start(ContainerSpec(agent_id))
     with pytest.raises(RuntimeFailed):
         await env.runtime.delete(agent_id)
 
 
-async def test_a_relay_leads_to_the_server_that_is_there_now(env: RuntimeEnv) -> None:
-    with closing(await env.runtime.listen(AGENT, "api", saying(b"first"))):
+async def test_a_relay_leads_to_the_present_server(env: RuntimeEnv) -> None:
+    with closing(await env.runtime.listen(AGENT, "api", answer_with(b"first"))):
         container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
         assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"first\n"
-        with closing(await env.again().listen(AGENT, "api", saying(b"second"))):
+        with closing(await env.again().listen(AGENT, "api", answer_with(b"second"))):
             assert (await container.exec(["/usr/bin/python3", "-c", FETCH])).stdout == b"second\n"
 
 
-async def test_a_closed_relay_lets_open_streams_go_on(env: RuntimeEnv) -> None:
+async def test_a_closed_relay_keeps_open_streams(env: RuntimeEnv) -> None:
     echo = "import socket; s = socket.create_connection(('127.0.0.1', 8799)); s.sendall(b'ping'); print(s.recv(4))"
     opened, closed = asyncio.Event(), asyncio.Event()
 
@@ -271,8 +271,8 @@ async def test_a_closed_relay_lets_open_streams_go_on(env: RuntimeEnv) -> None:
     assert (await running).stdout == b"b'ping'\n"
 
 
-async def test_a_handler_may_take_the_transport_over(env: RuntimeEnv) -> None:
-    """So that a server of another protocol can serve it: not a byte has been read when the handler is called."""
+async def test_a_handler_can_take_over_the_transport(env: RuntimeEnv) -> None:
+    """A handler can pass the transport to a server of another protocol, because no byte has been read yet."""
     received = asyncio.get_running_loop().create_future()
 
     class Receiver(asyncio.Protocol):
@@ -311,13 +311,13 @@ async def test_a_relay_without_a_server_ends_at_once(env: RuntimeEnv) -> None:
     assert result.stdout in {b"", b"\n"}
 
 
-async def test_a_relay_is_open_to_one_user_alone(env: RuntimeEnv) -> None:
+async def test_a_relay_is_accessible_to_one_user(env: RuntimeEnv) -> None:
     with closing(await env.runtime.listen(AGENT, "api", drop_stream)):
         (path,) = env.folder.glob("run/*/out/api")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_a_probe_really_runs_a_box_and_leaves_nothing(env: RuntimeEnv) -> None:
+async def test_a_probe_runs_a_container_and_removes_it(env: RuntimeEnv) -> None:
     found = await env.runtime.probe()
     assert found.usable, found.error
     assert found.enforcement
@@ -326,7 +326,7 @@ async def test_a_probe_really_runs_a_box_and_leaves_nothing(env: RuntimeEnv) -> 
     assert not list(env.folder.glob("agents/*"))
 
 
-async def test_a_probe_says_why_nothing_works(env: RuntimeEnv, tmp_path: Path) -> None:
+async def test_a_probe_returns_the_error(env: RuntimeEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     runtime: Runtime = env.make(tmp_path / "file")
     found = await runtime.probe()
@@ -334,16 +334,16 @@ async def test_a_probe_says_why_nothing_works(env: RuntimeEnv, tmp_path: Path) -
     assert found.error
 
 
-def saying(answer: bytes) -> StreamHandler:
-    async def say(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def answer_with(answer: bytes) -> StreamHandler:
+    async def write_answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         writer.close()
         await writer.wait_closed()
 
-    return say
+    return write_answer
 
 
-async def _ping_for_ever(env: RuntimeEnv) -> None:
+async def _ping_forever(env: RuntimeEnv) -> None:
     async with asyncio.timeout(10):
         while await env.warden().ping():
             await asyncio.sleep(0.01)

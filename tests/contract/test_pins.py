@@ -10,7 +10,7 @@ import pytest
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V1
-from tests.conformance.car_server import CarServer, gateway
+from tests.conformance.car_server import CarServer, serve_cars
 from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 
@@ -25,7 +25,7 @@ PATH = "/v3/files/public/pin_by_cid"
 
 @pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
-    async with gateway(CARS) as server:
+    async with serve_cars(CARS) as server:
         yield server
 
 

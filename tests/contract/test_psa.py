@@ -11,7 +11,7 @@ import pytest
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, RAW, Cid
 from roost.storage.unixfs.profile import V0
-from tests.conformance.car_server import CarServer, gateway
+from tests.conformance.car_server import CarServer, serve_cars
 from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of
 
@@ -22,7 +22,7 @@ NOWHERE = str(Cid.for_block(RAW, b"nobody has it"))
 
 @pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
-    async with gateway({CID: b"".join(car.write_car([TREE.cid], BLOCKS))}) as server:
+    async with serve_cars({CID: b"".join(car.write_car([TREE.cid], BLOCKS))}) as server:
         yield server
 
 

@@ -37,14 +37,14 @@ class Bucket:
 
 @pytest.fixture
 def bucket(s3_address: str) -> Bucket:
-    return Bucket(f"server-{uuid.uuid4().hex}", s3_server.client(s3_address))
+    return Bucket(f"server-{uuid.uuid4().hex}", s3_server.create_client(s3_address))
 
 
 @pytest.fixture
 async def server(
     tmp_path: Path, s3_address: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[RunningServer]:
-    address = s3_server.use(monkeypatch, s3_address, bucket.name)
+    address = s3_server.use_bucket(monkeypatch, s3_address, bucket.name)
     async with running(tmp_path / "data", ROOST_BLOBS=address) as server:
         yield server
 

@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.unixfs.cid import Cid
-from tests.conformance.kubo import KuboNode, kubo
+from tests.conformance.kubo import KuboNode, run_kubo_node
 from tests.server import RunningServer, running
 from tests.storage.storage_env import CONTENT
 
@@ -39,7 +39,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with kubo(tmp_path / "ours", "bearer:secret") as ours, kubo(tmp_path / "theirs") as theirs:
+    async with run_kubo_node(tmp_path / "ours", "bearer:secret") as ours, run_kubo_node(tmp_path / "theirs") as theirs:
         settings = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
         async with running(
             tmp_path / "data", ROOST_NETWORK="kubo", ROOST_EGRESS_ALLOW="127.0.0.0/8", **settings
@@ -56,7 +56,7 @@ async def test_what_is_public_is_for_everybody_while_it_is(world: World) -> None
     )
     await world.until_offered(first["cid"])
     await world.until_offered(folder.json()["data"]["cid"])
-    await world.theirs.ask("swarm/connect", world.ours.address)
+    await world.theirs.call_json("swarm/connect", world.ours.address)
     assert await world.theirs.cat(first["cid"]) == CONTENT
     await world.api.delete(f"/v3/files/public/{first['id']}")
     await world.until_offered(first["cid"], offered=False)

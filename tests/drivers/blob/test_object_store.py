@@ -28,12 +28,12 @@ def bucket() -> str:
 
 @pytest.fixture
 def objects(s3_address: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    return ObjectStore(s3_server.use(monkeypatch, s3_address, bucket))
+    return ObjectStore(s3_server.use_bucket(monkeypatch, s3_address, bucket))
 
 
 @pytest.fixture
 def service(s3_address: str, objects: ObjectStore) -> Any:
-    return s3_server.client(s3_address)
+    return s3_server.create_client(s3_address)
 
 
 async def put(objects: ObjectStore, data: bytes) -> None:
@@ -116,7 +116,7 @@ async def test_it_says_whether_the_backend_replaces(
     objects: ObjectStore, s3_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await objects.probe() is None
-    lax = ObjectStore(s3_server.use(monkeypatch, s3_address, f"lax-{uuid.uuid4().hex}"))
+    lax = ObjectStore(s3_server.use_bucket(monkeypatch, s3_address, f"lax-{uuid.uuid4().hex}"))
     assert "replaces existing objects" in (await lax.probe() or "")
     assert [blob async for blob in lax.list()] == []
 
@@ -163,7 +163,7 @@ async def test_a_service_that_gives_other_bytes_than_it_got(
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        s3_server.enter(monkeypatch, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        s3_server.set_environment(monkeypatch, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         objects = ObjectStore("s3://bucket/prefix")
         if refusal is None:
             assert await objects.probe() is not None  # it replaces objects

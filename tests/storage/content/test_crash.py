@@ -22,6 +22,6 @@ def test_killed_at_random_moments(quick_folder: Path) -> None:
 def test_killed_while_objects_are_on_their_way(
     quick_folder: Path, s3_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bucket = s3_server.use(monkeypatch, s3_address, "killed")
+    bucket = s3_server.use_bucket(monkeypatch, s3_address, "killed")
     kept, _ = killed("crash", quick_folder, ROUNDS_OF_A_BUCKET, bucket)
     assert kept > 5

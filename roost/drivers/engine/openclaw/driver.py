@@ -27,6 +27,7 @@ from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.model.json_access import as_object
 from roost.drivers.runtime.contract import HOME, Runtime
 
 _NODE = "/engine/node"
@@ -116,8 +117,7 @@ class OpenClaw(Engine):
 
     async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
         async with OpenClawRpc.open(dial, self.port, token) as rpc:
-            detail = await rpc.call("health")
-            return GatewayHealth(rpc.version, detail if isinstance(detail, dict) else {})  # pyright: ignore[reportUnknownArgumentType] - JSON
+            return GatewayHealth(rpc.version, as_object(await rpc.call("health")))
 
 
 _RUN = (f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs")
