@@ -1,1 +1,1 @@
-"""The program that is pid 1 of every container. It runs alone, from its one folder, with the standard library only."""
+"""Program that runs as pid 1 of every container, from this folder alone, with the standard library only."""

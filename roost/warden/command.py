@@ -1,95 +1,94 @@
-"""One command on behalf of a client: input and output as frames, an end in time. A command that is cut off leaves
-nothing behind; one that ends by itself may leave background processes, as in a shell.
+"""Commands of clients, with input and output as frames, and a time limit.
+
+A killed command leaves no process behind; one that ends by itself may leave background processes, as in a shell.
 """
 
 import asyncio
 import os
 import select
 
-from .processes import ChildProcess, usable
+from .processes import ChildProcess, wait_until_ready
 from .protocol import Connection
 
-TIMED_OUT = 124
+TIMEOUT_EXIT_CODE = 124
 DRAIN_SECONDS = 5.0
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
-async def converse(child: ChildProcess, connection: Connection, seconds: float, limit: int | None) -> None:
-    """Run to the end, for `seconds`, or until the client goes away; the last two kill the command.
+async def serve_command(child: ChildProcess, connection: Connection, timeout_seconds: float, limit: int | None) -> None:
+    """Serve a running command until it ends; kill it after the timeout or when the client disconnects.
 
-    What goes beyond `limit` bytes of a stream is dropped, and told as `truncated`.
+    Output beyond `limit` bytes per stream is dropped and reported as `truncated`.
     """
-    work = asyncio.create_task(_deliver(child, connection, limit))
-    client = asyncio.create_task(_listen(child, connection))
+    output = asyncio.create_task(_send_output(child, connection, limit))
+    client = asyncio.create_task(_receive_input(child, connection))
     try:
-        await asyncio.wait({work, client}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        timed_out = not work.done() and not client.done()
-        if not work.done() or work.exception():
+        await asyncio.wait({output, client}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        timed_out = not output.done() and not client.done()
+        if not output.done() or output.exception():
             await child.kill()
         if timed_out:
-            await asyncio.wait({work}, timeout=DRAIN_SECONDS)  # what it wrote before its end still arrives
-        if work.done() and not work.exception() and not client.done():
-            code = TIMED_OUT if timed_out else child.ended.result()
+            await asyncio.wait({output}, timeout=DRAIN_SECONDS)  # send what it wrote before its end
+        if output.done() and not output.exception() and not client.done():
+            code = TIMEOUT_EXIT_CODE if timed_out else child.ended.result()
             async with asyncio.timeout(DRAIN_SECONDS):
-                await connection.finish(code=code, timedOut=timed_out, truncated=work.result())
-            await asyncio.wait({client}, timeout=DRAIN_SECONDS)  # closed under its input, it would miss the answer
+                await connection.send_end(code=code, timedOut=timed_out, truncated=output.result())
+            await asyncio.wait({client}, timeout=DRAIN_SECONDS)  # a close with unread input would discard the reply
     finally:
-        work.cancel()
+        output.cancel()
         client.cancel()
-        await asyncio.gather(work, client, return_exceptions=True)
+        await asyncio.gather(output, client, return_exceptions=True)
 
 
-async def _deliver(child: ChildProcess, connection: Connection, limit: int | None) -> bool:
-    """All output, then the end of the process. True when some was dropped."""
-    dropped = await asyncio.gather(
-        *(_stream(child, fd, connection, kind, limit) for fd, kind in zip(child.outputs, (b"o", b"e"), strict=True))
-    )
+async def _send_output(child: ChildProcess, connection: Connection, limit: int | None) -> bool:
+    """Send all output, wait for the end of the process, and return whether output was dropped."""
+    streams = zip(child.outputs, (b"o", b"e"), strict=True)
+    dropped = await asyncio.gather(*(_send_stream(child, fd, connection, kind, limit) for fd, kind in streams))
     await child.ended
     return any(dropped)
 
 
-async def _stream(child: ChildProcess, fd: int, connection: Connection, kind: bytes, limit: int | None) -> bool:
-    sent = 0
-    dropped = False
+async def _send_stream(child: ChildProcess, fd: int, connection: Connection, kind: bytes, limit: int | None) -> bool:
+    """Send the output of a stream, and return whether some was dropped."""
+    received = 0
     async for data in child.output(fd):
-        kept = data if limit is None else data[: limit - sent]
-        dropped = dropped or len(kept) < len(data)
+        kept = data if limit is None else data[: max(limit - received, 0)]
+        received += len(data)
         if kept:
-            sent += len(kept)
-            await connection.frame(kind, kept)
-    return dropped
+            await connection.send_frame(kind, kept)
+    return limit is not None and received > limit
 
 
-async def _listen(child: ChildProcess, connection: Connection) -> None:
-    """Pass input on; returns when the client has gone."""
+async def _receive_input(child: ChildProcess, connection: Connection) -> None:
+    """Pass input to the command until the client disconnects."""
     try:
         while True:
-            kind, data = await connection.take()
+            kind, data = await connection.read_frame()
             if kind == b"i" and data:
-                await _feed(child, data, connection)
+                await _write_stdin(child, data, connection)
             elif kind == b"i":
                 child.close_stdin()
     except ConnectionError:
         return
 
 
-async def _feed(child: ChildProcess, data: bytes, connection: Connection) -> None:
+async def _write_stdin(child: ChildProcess, data: bytes, connection: Connection) -> None:
     while data and child.stdin >= 0:
         try:
             data = data[os.write(child.stdin, data) :]
         except BlockingIOError:
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await usable(child.stdin, child.ended, write=True)
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await wait_until_ready(child.stdin, child.ended, write=True)
             except TimeoutError:
-                if hung_up(connection.sock.fileno()):  # nobody reads from the client meanwhile
+                if is_disconnected(connection.sock.fileno()):  # nothing else reads from the client meanwhile
                     raise ConnectionResetError from None
         except BrokenPipeError:
             child.close_stdin()
 
 
-def hung_up(fd: int) -> bool:
-    """Whether the other side is gone altogether; one that only finished sending is not."""
+def is_disconnected(fd: int) -> bool:
+    """Return whether the peer closed both directions, and did not only finish sending."""
     poll = select.poll()
-    poll.register(fd, 0)  # a hang-up is always told
+    poll.register(fd, 0)  # POLLHUP is always reported
     return bool(poll.poll(0))

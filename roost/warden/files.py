@@ -1,5 +1,7 @@
-"""Files confined to a root. Every step is on a descriptor and links are resolved by hand, so nothing that an agent
-swaps under the walk leads out. Only regular files are opened: never a FIFO, a device or a socket.
+"""Access to files below a root.
+
+Each step of a path is opened by descriptor and links are resolved here, so that a folder which an agent swaps during
+the walk never leads out of the root. Only regular files are opened, never a FIFO, a device or a socket.
 """
 
 import os
@@ -10,29 +12,29 @@ from itertools import islice
 
 from .protocol import RequestRefused
 
-LINKS, DEPTH, ENTRIES = 40, 256, 10_000
+MAX_LINKS, MAX_DEPTH, MAX_ENTRIES = 40, 256, 10_000
 
 Entry = list[str | int | float]
 
 
-def open_under(root: str, path: str, *, make: bool = False) -> int:
-    """Open `path` under `root` with O_PATH; `make` creates missing folders. Raises RequestRefused and OSError."""
-    todo, links = _parts(path)[::-1], 0
+def open_under(root: str, path: str, *, create: bool = False) -> int:
+    """Open `path` below `root` with O_PATH; `create` adds missing folders. Raises RequestRefused and OSError."""
+    remaining, links = _split_path(path)[::-1], 0
     stack = [os.open(root, os.O_PATH | os.O_DIRECTORY)]
     try:
-        while todo:
-            part = todo.pop()
+        while remaining:
+            part = remaining.pop()
             if part == "..":
                 if len(stack) == 1:
                     raise RequestRefused("pathRefused", "the path leaves its root")
-                os.close(os.open(".", os.O_PATH, dir_fd=stack[-1]))  # the parent of a file is none
+                os.close(os.open(".", os.O_PATH, dir_fd=stack[-1]))  # fails for a file, which has no parent folder
                 os.close(stack.pop())
             elif part not in {"", "."}:
-                stack.append(_enter(stack[-1], part, make=make))
+                stack.append(_open_child(stack[-1], part, create=create))
                 if stat.S_ISLNK(os.fstat(stack[-1]).st_mode):
-                    todo += _target(root, stack)[::-1]
+                    remaining += _resolve_link(root, stack)[::-1]
                     links += 1
-                if links > LINKS or len(stack) > DEPTH:
+                if links > MAX_LINKS or len(stack) > MAX_DEPTH:
                     raise RequestRefused("pathRefused", "too many links or folders")
         return stack.pop()
     finally:
@@ -41,7 +43,7 @@ def open_under(root: str, path: str, *, make: bool = False) -> int:
 
 
 def open_file(root: str, path: str, limit: int) -> int:
-    """A regular file of at most `limit` bytes, for reading. Raises RequestRefused and OSError."""
+    """Open a regular file of at most `limit` bytes for reading. Raises RequestRefused and OSError."""
     fd = _reopen(open_under(root, path), os.O_RDONLY, stat.S_ISREG)
     if os.fstat(fd).st_size > limit:
         os.close(fd)
@@ -49,29 +51,29 @@ def open_file(root: str, path: str, limit: int) -> int:
     return fd
 
 
-def entries(root: str, path: str) -> list[Entry]:
-    """Name, kind, size, mode and time of what a folder holds, sorted by name, at most ENTRIES of them."""
+def list_entries(root: str, path: str) -> list[Entry]:
+    """Return name, kind, size, mode and time of at most MAX_ENTRIES entries of a folder, sorted by name."""
     fd = _reopen(open_under(root, path), os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
-    found: list[Entry] = []
+    rows: list[Entry] = []
     try:
         with os.scandir(fd) as listing:
-            for entry in islice(listing, ENTRIES):
+            for entry in islice(listing, MAX_ENTRIES):
                 with suppress(FileNotFoundError):
                     info = entry.stat(follow_symlinks=False)
-                    found.append([entry.name, _kind(info.st_mode), info.st_size, info.st_mode & 0o7777, info.st_mtime])
+                    rows.append([entry.name, _kind(info.st_mode), info.st_size, info.st_mode & 0o7777, info.st_mtime])
     finally:
         os.close(fd)
-    return sorted(found)
+    return sorted(rows)
 
 
 class AtomicFile:
-    """A file that is written beside its place; `commit` renames it there, whatever file or link was there before."""
+    """Temporary file that `commit` renames to its path, replacing a file or link."""
 
     def __init__(self, root: str, path: str, mode: int) -> None:
-        *parents, self._name = _parts(path)
+        *parents, self._name = _split_path(path)
         if self._name in {"", ".", ".."}:
             raise RequestRefused("pathRefused", "the path names no file")
-        folder = open_under(root, "/".join([".", *parents]), make=True)
+        folder = open_under(root, "/".join([".", *parents]), create=True)
         self._folder = _reopen(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
         self._temporary = f".roost-{os.urandom(8).hex()}"
         try:
@@ -92,7 +94,7 @@ class AtomicFile:
         os.fsync(self._folder)
 
     def close(self) -> None:
-        """Leaves no trace of a draft that was not committed."""
+        """Close the file, and remove it unless it was committed."""
         with suppress(FileNotFoundError):
             os.unlink(self._temporary, dir_fd=self._folder)
         os.close(self._fd)
@@ -100,8 +102,8 @@ class AtomicFile:
 
 
 def open_log(home: str, name: str, *, rotate: bool) -> int:
-    """A regular file in `.roost/logs` to append to; `rotate` first moves the present one aside. Raises as above."""
-    folder = open_under(home, ".roost/logs", make=True)
+    """Open a file in `.roost/logs` for appending; `rotate` first renames the present one. Raises as above."""
+    folder = open_under(home, ".roost/logs", create=True)
     try:
         if rotate:
             os.rename(name, f"{name}.1", src_dir_fd=folder, dst_dir_fd=folder)
@@ -114,26 +116,26 @@ def open_log(home: str, name: str, *, rotate: bool) -> int:
     return fd
 
 
-def _parts(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     parts = path.split("/")
-    if not path or not parts[0] or "\0" in path or len(parts) > DEPTH:
+    if not path or not parts[0] or "\0" in path or len(parts) > MAX_DEPTH:
         raise RequestRefused("pathRefused", "a path is relative, not empty and not too deep")
     return parts
 
 
-def _enter(folder: int, name: str, *, make: bool) -> int:
+def _open_child(folder: int, name: str, *, create: bool) -> int:
     try:
         return os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
     except FileNotFoundError:
-        if not make:
+        if not create:
             raise
     with suppress(FileExistsError):
         os.mkdir(name, 0o755, dir_fd=folder)
     return os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
 
 
-def _target(root: str, stack: list[int]) -> list[str]:
-    """The parts of the link on top of the stack, which is taken off; an absolute target starts at the root again."""
+def _resolve_link(root: str, stack: list[int]) -> list[str]:
+    """Remove the link on top of the stack and return the parts of its target; an absolute one resets the stack."""
     link = stack.pop()
     try:
         target = os.readlink("", dir_fd=link)
@@ -148,11 +150,11 @@ def _target(root: str, stack: list[int]) -> list[str]:
     return target.split("/")
 
 
-def _reopen(fd: int, flags: int, wanted: Callable[[int], bool]) -> int:
-    """Open for real what an O_PATH descriptor stands for, and close that one; looks before it opens."""
+def _reopen(fd: int, flags: int, is_kind: Callable[[int], bool]) -> int:
+    """Open the file of an O_PATH descriptor after a check of its kind, and close the descriptor."""
     try:
-        if not wanted(os.fstat(fd).st_mode):
-            raise RequestRefused("notAFile", "not a regular file" if wanted is stat.S_ISREG else "not a folder")
+        if not is_kind(os.fstat(fd).st_mode):
+            raise RequestRefused("notAFile", "not a regular file" if is_kind is stat.S_ISREG else "not a folder")
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK)
     finally:
         os.close(fd)

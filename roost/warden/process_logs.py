@@ -1,5 +1,6 @@
-"""What watched processes print: a bounded ring of lines for each source, a rotated file in the home that the owner can
-read, and followers. Refuses to grow: long lines are cut, old ones go, a follower that lags is let go.
+"""Logs of watched processes: a ring of lines per source, a rotated file in the home, and followers.
+
+All are bounded: long lines are cut, old lines are dropped, and a follower that lags is disconnected.
 """
 
 import asyncio
@@ -13,54 +14,52 @@ from contextlib import suppress
 from .files import open_log
 from .protocol import RequestRefused
 
-LINE = 16 * 1024
+MAX_LINE_BYTES = 16 * 1024
 RING_LINES, RING_BYTES = 1000, 1 << 20
 FILE_BYTES = 1 << 20
-QUEUE = 256
+QUEUE_LINES = 256
 
 Line = tuple[float, str, str]  # seconds since the epoch, source, text
 
 
 class LogFollower:
-    """A bounded queue of the lines of one source (None: of all); `lagged` is called once when it is full."""
+    """Bounded queue of the lines of one source (None: all sources); `on_lag` is called once when it is full."""
 
-    def __init__(self, source: str | None, lagged: Callable[[], object]) -> None:
-        self.source, self.lagged = source, lagged
-        self.lines: asyncio.Queue[Line] = asyncio.Queue(QUEUE)
+    def __init__(self, source: str | None, on_lag: Callable[[], object]) -> None:
+        self.source, self.on_lag = source, on_lag
+        self.lines: asyncio.Queue[Line] = asyncio.Queue(QUEUE_LINES)
 
 
 class ProcessLogs:
-    """The logs of a container, by source."""
+    """Logs of a container by source."""
 
     def __init__(self, home: str) -> None:
         self._home = home
         self._sources: dict[str, ProcessLog] = {}
         self.followers: set[LogFollower] = set()
 
-    def of(self, source: str) -> "ProcessLog":
-        if source not in self._sources:
-            self._sources[source] = ProcessLog(source, self._home, self._publish)
-        return self._sources[source]
+    def get_log(self, source: str) -> "ProcessLog":
+        return self._sources.setdefault(source, ProcessLog(source, self._home, self._publish))
 
-    def note(self, text: str) -> None:
-        """A line of the warden itself."""
-        self.of("warden").add(text.encode())
+    def log_message(self, text: str) -> None:
+        """Log a line of the warden itself."""
+        self.get_log("warden").add_lines(text.encode())
 
-    def last(self, source: str | None, limit: int) -> list[Line]:
-        chosen = [log.lines for name, log in self._sources.items() if source in {None, name}]
-        return list(heapq.merge(*chosen, key=lambda line: line[0]))[-limit:] if limit > 0 else []
+    def last_lines(self, source: str | None, limit: int) -> list[Line]:
+        sources = [log.lines for name, log in self._sources.items() if source in {None, name}]
+        return list(heapq.merge(*sources, key=lambda line: line[0]))[-limit:] if limit > 0 else []
 
     def _publish(self, line: Line) -> None:
-        for follower in [one for one in self.followers if one.source in {None, line[1]}]:
+        for follower in [follower for follower in self.followers if follower.source in {None, line[1]}]:
             try:
                 follower.lines.put_nowait(line)
             except asyncio.QueueFull:
                 self.followers.discard(follower)
-                follower.lagged()
+                follower.on_lag()
 
 
 class ProcessLog:
-    """The lines of one source."""
+    """Log of one source."""
 
     def __init__(self, source: str, home: str, publish: Callable[[Line], None]) -> None:
         self.source, self._home, self._publish = source, home, publish
@@ -70,36 +69,37 @@ class ProcessLog:
         self._written = 0
 
     def feed(self, data: bytes) -> None:
-        """Output as it comes, cut anywhere."""
+        """Add a chunk of output, which may end within a line."""
         *whole, part = (self._part + data).split(b"\n")
-        self._part = part[: LINE + 1]  # one byte over the limit stands for "was longer"
-        self.add(*whole)
+        self._part = part[: MAX_LINE_BYTES + 1]  # one byte over the limit marks a longer line
+        self.add_lines(*whole)
 
     def flush(self) -> None:
-        """What came after the last line end is a line too."""
+        """Add the text after the last line end as a line."""
         part, self._part = self._part, b""
         if part:
-            self.add(part)
+            self.add_lines(part)
 
-    def add(self, *lines: bytes) -> None:
+    def add_lines(self, *lines: bytes) -> None:
         now = time.time()
         for line in lines:
-            text = line[:LINE].decode(errors="replace").rstrip("\r") + (" [cut]" if len(line) > LINE else "")
+            suffix = " [cut]" if len(line) > MAX_LINE_BYTES else ""
+            text = line[:MAX_LINE_BYTES].decode(errors="replace").rstrip("\r") + suffix
             self.lines.append((now, self.source, text))
             self._size += len(text)
             self._publish(self.lines[-1])
         while len(self.lines) > RING_LINES or self._size > RING_BYTES:
             self._size -= len(self.lines.popleft()[2])
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime(now)).encode()
-        with suppress(OSError, RequestRefused):  # a file that cannot be written stops nobody: the ring has the lines
-            self._save(b"".join(stamp + line[:LINE] + b"\n" for line in lines))
+        with suppress(OSError, RequestRefused):  # the ring has the lines even if the file cannot be written
+            self._append(b"".join(stamp + line[:MAX_LINE_BYTES] + b"\n" for line in lines))
 
-    def _save(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         full = self._file is not None and self._written + len(data) > FILE_BYTES
         if self._file is None or full:
-            former, self._file = self._file, None
-            if former is not None:
-                os.close(former)
+            previous, self._file = self._file, None
+            if previous is not None:
+                os.close(previous)
             self._file = open_log(self._home, f"{self.source}.log", rotate=full)
             self._written = os.fstat(self._file).st_size
         self._written += os.write(self._file, data)

@@ -1,10 +1,9 @@
-"""Processes of a container: started in sessions of their own, reaped, and ended with all that descends from them.
+"""Processes of a container: each has its own session, is reaped, and is killed with all its descendants.
 
-No asyncio subprocesses: pid 1 reaps every orphan, and two reapers would steal each other's exit codes.
+asyncio subprocesses are not used, because pid 1 reaps every orphan and two reapers would steal each other's exit codes.
 
-A process is known by its session and by a mark that all its descendants inherit: the soft limit of real-time CPU, a
-number that means nothing to an ordinary process. So those that call setsid, lose their parent or empty their
-environment are found too.
+Descendants are found by session and by a mark that they inherit: the soft limit of real-time CPU, which has no effect
+on ordinary processes. So those that call setsid, lose their parent or empty their environment are found too.
 """
 
 import asyncio
@@ -15,20 +14,20 @@ import signal
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-READ = 256 * 1024
-SWEEPS, SWEEP_SECONDS = 200, 0.01
+READ_BYTES = 256 * 1024
+KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
 
 
 class ChildProcess:
-    """A process that leads a session; all that descends from it carries `mark`."""
+    """Process that leads a session; all its descendants have its `mark`."""
 
     def __init__(self, pid: int, mark: int, fds: Sequence[int]) -> None:
         self.pid, self.mark = pid, mark
-        self.stdin, *self.outputs = fds  # our ends, non-blocking; stdout, and stderr where it is apart
+        self.stdin, *self.outputs = fds  # our ends, non-blocking; stdout, and stderr if it is split
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
 
     def signal(self, number: int) -> None:
-        """To the whole process group."""
+        """Send a signal to the process group."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
@@ -42,59 +41,59 @@ class ChildProcess:
         self.outputs = []
 
     async def kill(self) -> None:
-        """Kill it and its descendants, those in other sessions among them; returns when they are gone."""
-        await sweep(self.pid, self.mark)
+        """Kill the process and its descendants, also in other sessions; return when they are gone."""
+        await kill_tree(self.pid, self.mark)
         await self.ended
 
     async def output(self, fd: int) -> AsyncGenerator[bytes, None]:
-        """What arrives until the end. A background process that keeps the pipe open does not put the end off."""
-        left = 4 * READ  # no pipe holds more: that is all which was written before the end
+        """Yield output until the process ends, even if a background process keeps the pipe open."""
+        left = 4 * READ_BYTES  # more than a pipe can hold after the end of the process
         while left > 0:
-            over = self.ended.done()  # asked before the read, so that nothing written before the end is missed
+            has_ended = self.ended.done()  # checked before the read, so that no output is missed
             try:
-                data = os.read(fd, READ)
+                data = os.read(fd, READ_BYTES)
             except BlockingIOError:
-                if over:
+                if has_ended:
                     return
-                await usable(fd, self.ended)
+                await wait_until_ready(fd, self.ended)
                 continue
             if not data:
                 return
-            left -= len(data) if over else 0
+            left -= len(data) if has_ended else 0
             yield data
 
 
 class ProcessSupervisor:
-    """Starts processes and reaps them and the orphans of the container. `reap` belongs to SIGCHLD."""
+    """Starts processes, and reaps them and the orphans of the container; `reap` handles SIGCHLD."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)
         self._children: dict[int, ChildProcess] = {}
-        self._most = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
-        self._mark = self._most
-        if self._most == resource.RLIM_INFINITY:  # then no two wardens use the same ones, should they see each other
+        self._hard_limit = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
+        self._mark = self._hard_limit
+        if self._hard_limit == resource.RLIM_INFINITY:  # a random range, as wardens of the fake runtime see each other
             self._mark = (1 << 60) + (int.from_bytes(os.urandom(5)) << 19)
 
     def reap(self) -> None:
         with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                code = os.waitstatus_to_exitcode(found[1])
-                if child := self._children.pop(found[0], None):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                code = os.waitstatus_to_exitcode(ended[1])
+                if child := self._children.pop(ended[0], None):
                     child.ended.set_result(code if code >= 0 else 128 - code)
 
     def spawn(self, argv: list[str], env: Mapping[str, str], folder: int, *, split: bool) -> ChildProcess:
-        """Start `argv` in `folder`, with stdout and stderr `split` or as one. Raises OSError and ValueError."""
+        """Start `argv` in `folder`, with stdout and stderr `split` or merged. Raises OSError and ValueError."""
         self._mark -= 1
         pipes = [os.pipe() for _ in range(3 if split else 2)]
         ours, theirs = [pipes[0][1], *(pipe[0] for pipe in pipes[1:])], [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
         try:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._most))
-            pid = _start(argv, {**self._env, **env}, folder, [*theirs, theirs[-1]][:3])
+            resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._hard_limit))
+            pid = _spawn_process(argv, {**self._env, **env}, folder, [*theirs, theirs[-1]][:3])
         except BaseException:
             _close(ours)
             raise
         finally:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (self._most, self._most))
+            resource.setrlimit(resource.RLIMIT_RTTIME, (self._hard_limit, self._hard_limit))
             _close(theirs)
         for fd in ours:
             os.set_blocking(fd, False)
@@ -102,21 +101,21 @@ class ProcessSupervisor:
         return child
 
 
-def _start(argv: list[str], env: Mapping[str, str], folder: int, standard: Sequence[int]) -> int:
-    os.fchdir(folder)  # posix_spawn knows no folder, and nothing else here depends on ours
+def _spawn_process(argv: list[str], env: Mapping[str, str], folder: int, standard: Sequence[int]) -> int:
+    os.fchdir(folder)  # posix_spawn has no working directory, and nothing here depends on ours
     return os.posix_spawn(
-        _find(argv[0], env),
+        _find_program(argv[0], env),
         argv,
         env,
         file_actions=[(os.POSIX_SPAWN_DUP2, fd, index) for index, fd in enumerate(standard)],
         setsid=True,
         setsigmask=(),
-        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores them; no program expects to inherit that
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores them, which programs must not inherit
     )
 
 
-def _find(name: str, env: Mapping[str, str]) -> str:
-    """As a shell finds it in the PATH of `env`; relative folders start at the current one."""
+def _find_program(name: str, env: Mapping[str, str]) -> str:
+    """Find a program in the PATH of `env` as a shell does; relative folders start at the current one."""
     if "/" in name:
         return name
     for folder in os.get_exec_path(env):
@@ -126,36 +125,35 @@ def _find(name: str, env: Mapping[str, str]) -> str:
     raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
 
-async def sweep(leader: int, mark: int | None) -> None:
-    """SIGKILL the relatives of a process until none is left."""
-    for _ in range(SWEEPS):
-        family = _relatives(leader, mark)
-        for pid in family:
+async def kill_tree(leader: int, mark: int | None) -> None:
+    """Send SIGKILL to the session, marked processes and descendants of `leader` until none is left."""
+    for _ in range(KILL_ATTEMPTS):
+        pids = _list_tree(leader, mark)
+        for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not family:
+        if not pids:
             return
-        await asyncio.sleep(SWEEP_SECONDS)
+        await asyncio.sleep(KILL_PAUSE_SECONDS)
 
 
-def _relatives(leader: int, mark: int | None) -> set[int]:
-    """The living processes of a session, those that carry its mark, and the descendants of all; never the caller."""
+def _list_tree(leader: int, mark: int | None) -> set[int]:
+    """Return the running processes of a session or with its mark, and their descendants, without the caller."""
     parents: dict[int, int] = {}
-    family = {leader}
+    tree = {leader}
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208 - as above
-        state, parent, _, session = (_read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [b"X", b"", b"", b""])[
-            :4
-        ]
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [b"X", b"", b"", b""]
+        state, parent, _, session = fields[:4]
         if state not in {b"Z", b"X"}:
             parents[pid] = int(parent)
-            if int(session) == leader or mark == _mark(pid):
-                family.add(pid)
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
-    return (family & parents.keys()) - {os.getpid()}
+            if int(session) == leader or mark == _read_mark(pid):
+                tree.add(pid)
+    while children := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= children
+    return (tree & parents.keys()) - {os.getpid()}
 
 
-def _mark(pid: int) -> int:
+def _read_mark(pid: int) -> int:
     try:
         return resource.prlimit(pid, resource.RLIMIT_RTTIME)[0]
     except OSError:
@@ -176,8 +174,8 @@ def _close(fds: Iterable[int]) -> None:
             os.close(fd)
 
 
-async def usable(fd: int, other: "asyncio.Future[int]", *, write: bool = False) -> None:
-    """Wait until `fd` can be read (or written), or the other is done."""
+async def wait_until_ready(fd: int, other: "asyncio.Future[int]", *, write: bool = False) -> None:
+    """Wait until `fd` can be read (or written), or `other` is done."""
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Byte streams: accept, connect, and copy both ways with backpressure and half-close. Callers bound their number."""
+"""Byte streams: accept, connect, and copy in both directions with backpressure and half-close."""
 
 import asyncio
 import socket
@@ -6,45 +6,45 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from .command import hung_up
+from .command import is_disconnected
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 BACKLOG = 128
-BIND_SECONDS, BIND_AGAIN = 5.0, 0.02
-LOOK_SECONDS = 5.0
+BIND_SECONDS, BIND_RETRY_SECONDS = 5.0, 0.02
+CHECK_SECONDS = 5.0
 
-Handle = Callable[[socket.socket], Awaitable[None]]
+SocketHandler = Callable[[socket.socket], Awaitable[None]]
 
 
-async def serve(listener: socket.socket, most: int, handle: Handle) -> None:
-    """Handle each connection in a task of its own, `most` at a time; those above that are closed at once."""
+async def serve_listener(listener: socket.socket, limit: int, handle: SocketHandler) -> None:
+    """Handle each connection in its own task, at most `limit` at a time; further ones are closed at once."""
     tasks: set[asyncio.Task[None]] = set()
     while True:
         try:
             sock, _ = await asyncio.get_running_loop().sock_accept(listener)
-        except OSError:  # out of descriptors for a moment
-            await asyncio.sleep(BIND_AGAIN)
+        except OSError:  # out of descriptors
+            await asyncio.sleep(BIND_RETRY_SECONDS)
             continue
-        if len(tasks) >= most:
+        if len(tasks) >= limit:
             sock.close()
             continue
-        task = asyncio.create_task(_attend(sock, handle))
+        task = asyncio.create_task(_handle_socket(sock, handle))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
 
-async def _attend(sock: socket.socket, handle: Handle) -> None:
+async def _handle_socket(sock: socket.socket, handle: SocketHandler) -> None:
     with sock, suppress(OSError, TimeoutError):
         await handle(sock)
 
 
-async def bind(
-    host: str, port: int, note: Callable[[str], None], kind: socket.SocketKind = socket.SOCK_STREAM
+async def bind_port(
+    host: str, port: int, log_message: Callable[[str], None], kind: socket.SocketKind = socket.SOCK_STREAM
 ) -> socket.socket | None:
-    """A socket at a port. The runtime opens the low ports a moment after the start, hence some tries."""
+    """Return a socket at a port, or log why there is none; retries, because the runtime allows low ports only later."""
     sock = socket.socket(socket.AF_INET, kind | socket.SOCK_NONBLOCK)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    last = time.monotonic() + BIND_SECONDS
+    deadline = time.monotonic() + BIND_SECONDS
     while True:
         try:
             sock.bind((host, port))
@@ -52,15 +52,15 @@ async def bind(
                 sock.listen(BACKLOG)
             return sock
         except OSError as problem:
-            if not isinstance(problem, PermissionError) or time.monotonic() > last:
+            if not isinstance(problem, PermissionError) or time.monotonic() > deadline:
                 sock.close()
-                note(f"port {port} is not served: {problem.strerror}")
+                log_message(f"port {port} is not served: {problem.strerror}")
                 return None
-        await asyncio.sleep(BIND_AGAIN)
+        await asyncio.sleep(BIND_RETRY_SECONDS)
 
 
-async def reach(family: socket.AddressFamily, address: str | tuple[str, int]) -> socket.socket:
-    """A connected socket. Raises OSError."""
+async def connect_socket(family: socket.AddressFamily, address: str | tuple[str, int]) -> socket.socket:
+    """Return a connected socket. Raises OSError."""
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         await asyncio.get_running_loop().sock_connect(sock, address)
@@ -70,42 +70,42 @@ async def reach(family: socket.AddressFamily, address: str | tuple[str, int]) ->
     return sock
 
 
-async def splice(one: socket.socket, two: socket.socket) -> None:
-    """Copy both ways until both directions have ended or a side is gone. The caller closes the sockets."""
+async def splice_sockets(one: socket.socket, two: socket.socket) -> None:
+    """Copy in both directions until both have ended or a peer is gone. The caller closes the sockets."""
     for sock in (one, two):
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    pipes = [_CopyPump(one, two), _CopyPump(two, one)]
+    pumps = [_CopyPump(one, two), _CopyPump(two, one)]
     try:
-        while going := {pipe.ended for pipe in pipes if not pipe.ended.done()}:
-            patience = LOOK_SECONDS if len(going) == 1 else None
-            await asyncio.wait(going, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-            ended = [pipe for pipe in pipes if pipe.ended.done()]
-            if any(not pipe.ended.result() or hung_up(pipe.source.fileno()) for pipe in ended):
-                return  # one that only finished sending may still read, one that is gone does not
+        while running := {pump.ended for pump in pumps if not pump.ended.done()}:
+            timeout = CHECK_SECONDS if len(running) == 1 else None
+            await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            ended = [pump for pump in pumps if pump.ended.done()]
+            if any(not pump.ended.result() or is_disconnected(pump.source.fileno()) for pump in ended):
+                return  # a peer that only finished sending still receives
     finally:
-        for pipe in pipes:
-            pipe.close()
+        for pump in pumps:
+            pump.close()
 
 
 class _CopyPump:
-    """One direction: reads only as fast as the other side takes, and passes the end on."""
+    """Copies one direction as fast as the target accepts, and passes the end on."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self.source, self._target, self._rest = source, target, b""
         self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[bool] = self._loop.create_future()  # True: in order, False: a side is broken
+        self.ended: asyncio.Future[bool] = self._loop.create_future()  # False: a socket failed
         self._loop.add_reader(source, self._read)
 
-    def close(self, *, well: bool = True) -> None:
+    def close(self, *, ok: bool = True) -> None:
         if not self.ended.done():
-            self.ended.set_result(well)
+            self.ended.set_result(ok)
             self._loop.remove_reader(self.source)
             self._loop.remove_writer(self._target)
 
     def _read(self) -> None:
         try:
-            self._rest = self.source.recv(CHUNK)
+            self._rest = self.source.recv(CHUNK_BYTES)
             if self._rest:
                 self._write()
             else:
@@ -114,7 +114,7 @@ class _CopyPump:
         except BlockingIOError:
             return
         except OSError:
-            self.close(well=False)
+            self.close(ok=False)
 
     def _write(self) -> None:
         try:
@@ -122,7 +122,7 @@ class _CopyPump:
         except BlockingIOError:
             pass
         except OSError:
-            self.close(well=False)
+            self.close(ok=False)
             return
         if self._rest:
             self._loop.remove_reader(self.source)

@@ -1,5 +1,7 @@
-"""A way out for programs that know no proxy: DNS gives each name an address of this container, and a connection to that
-address is led through the socket of an HTTP CONNECT proxy by its name. Raw addresses lead nowhere.
+"""Transparent proxy for programs without proxy support.
+
+DNS gives each name an address of this container, and connections to the address go through an HTTP CONNECT proxy by
+name. Addresses without a name lead nowhere.
 """
 
 import asyncio
@@ -11,59 +13,59 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
 
-from .protocol import exactly
-from .streams import Handle, bind, reach, serve, splice
+from .protocol import receive_exactly
+from .streams import SocketHandler, bind_port, connect_socket, serve_listener, splice_sockets
 
 PORTS = (22, 80, 443, 587, 993, 5222, 8443)
-NAMES, STREAMS = 16_384, 512
+MAX_NAMES, MAX_STREAMS = 16_384, 512
 DNS_SECONDS, CONNECT_SECONDS = 10.0, 30.0
 TTL = 60
-HEAD = 4096
+MAX_HEAD_BYTES = 4096
 LABEL = re.compile("[a-z0-9_-]{1,63}")
 A_IN = b"\0\1\0\1"
-PUBLIC, LOOPBACK = "28.77", "127.77"
+PUBLIC_BLOCK, LOOPBACK_BLOCK = "28.77", "127.77"
 
 
 class SyntheticAddresses:
-    """Addresses that stand for names. Bounded: the name that was asked for longest ago gives its address away.
+    """Bounded table of addresses for names; the least recently used name loses its address.
 
-    Programs that guard themselves refuse names with loopback addresses, so a public block is taken where the runtime
-    has given it to this container. It has done so before DNS can be served.
+    Some programs reject names with loopback addresses, so a public block is used if the runtime made it local, which it
+    does before DNS can be served.
     """
 
-    def __init__(self, most: int = NAMES) -> None:
-        self._most = most
+    def __init__(self, limit: int = MAX_NAMES) -> None:
+        self._limit = limit
         self._addresses: OrderedDict[str, str] = OrderedDict()
         self._names: dict[str, str] = {}
 
-    def address(self, name: str) -> str:
+    def get_address(self, name: str) -> str:
         if name == "localhost" or name.endswith(".localhost"):
             return "127.0.0.1"
         address = self._addresses.pop(name, None)
         if address is None:
             number = len(self._addresses) + 1
             address = f"{self._block}.{number >> 8}.{number & 255}"
-            if number > self._most:
+            if number > self._limit:
                 address = self._addresses.popitem(last=False)[1]
             self._names[address] = name
         self._addresses[name] = address
         return address
 
-    def name(self, address: str) -> str | None:
+    def get_name(self, address: str) -> str | None:
         return self._names.get(address)
 
     @cached_property
     def _block(self) -> str:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             try:
-                sock.bind((f"{PUBLIC}.0.1", 0))
+                sock.bind((f"{PUBLIC_BLOCK}.0.1", 0))
             except OSError:
-                return LOOPBACK
-        return PUBLIC
+                return LOOPBACK_BLOCK
+        return PUBLIC_BLOCK
 
 
 def dns_answer(query: bytes, names: SyntheticAddresses) -> bytes | None:
-    """The answer to a query (RFC 1035), None when it is none. A gets an address, every other type an empty answer."""
+    """Return the response to a DNS query (RFC 1035), None if malformed; only type A gets an address."""
     if len(query) < 17 or query[2] & 0xF8 or query[4:6] != b"\0\1":
         return None
     labels: list[str] = []
@@ -73,52 +75,54 @@ def dns_answer(query: bytes, names: SyntheticAddresses) -> bytes | None:
         at += 1 + length
     if length or at > 266 or at + 5 > len(query):
         return None
-    known = bool(labels) and all(map(LABEL.fullmatch, labels))
+    is_valid = bool(labels) and all(map(LABEL.fullmatch, labels))
     answer = b""
-    if known and query[at + 1 : at + 5] == A_IN:
-        address = socket.inet_aton(names.address(".".join(labels)))
+    if is_valid and query[at + 1 : at + 5] == A_IN:
+        address = socket.inet_aton(names.get_address(".".join(labels)))
         answer = struct.pack("!HHHIH", 0xC00C, 1, 1, TTL, 4) + address
-    flags = 0x8080 | (query[2] & 1) << 8 | (0 if known else 3)
+    flags = 0x8080 | (query[2] & 1) << 8 | (0 if is_valid else 3)
     return query[:2] + struct.pack("!5H", flags, 1, bool(answer), 0, 0) + query[12 : at + 5] + answer
 
 
 class TransparentProxy:
-    """DNS on port 53 and a relay on the ports that programs use most."""
+    """DNS server on port 53, and a relay on common ports."""
 
-    def __init__(self, proxy: str, note: Callable[[str], None]) -> None:
-        self._proxy, self._note, self._names = proxy, note, SyntheticAddresses()
+    def __init__(self, proxy: str, log_message: Callable[[str], None]) -> None:
+        self._proxy, self._log_message, self._names = proxy, log_message, SyntheticAddresses()
 
     async def run(self) -> None:
-        doors = [self._door("0.0.0.0", port, partial(self._tunnel, port)) for port in PORTS]  # noqa: S104 - in the container
-        await asyncio.gather(self._datagrams(), self._door("127.0.0.1", 53, self._stream), *doors)
+        relays = [self._serve_port("0.0.0.0", port, partial(self._tunnel, port)) for port in PORTS]  # noqa: S104 - in the container
+        await asyncio.gather(self._serve_udp(), self._serve_port("127.0.0.1", 53, self._serve_tcp), *relays)
 
-    async def _door(self, host: str, port: int, handle: Handle) -> None:
-        if listener := await bind(host, port, self._note):
-            await serve(listener, STREAMS, handle)
+    async def _serve_port(self, host: str, port: int, handle: SocketHandler) -> None:
+        if listener := await bind_port(host, port, self._log_message):
+            await serve_listener(listener, MAX_STREAMS, handle)
 
-    async def _datagrams(self) -> None:
-        sock = await bind("127.0.0.1", 53, self._note, socket.SOCK_DGRAM)
+    async def _serve_udp(self) -> None:
+        sock = await bind_port("127.0.0.1", 53, self._log_message, socket.SOCK_DGRAM)
         while sock:
             with suppress(OSError):
-                query, peer = await asyncio.get_running_loop().sock_recvfrom(sock, HEAD)
+                query, peer = await asyncio.get_running_loop().sock_recvfrom(sock, MAX_HEAD_BYTES)
                 if answer := dns_answer(query, self._names):
                     sock.sendto(answer, peer)
 
-    async def _stream(self, sock: socket.socket) -> None:
+    async def _serve_tcp(self, sock: socket.socket) -> None:
         async with asyncio.timeout(DNS_SECONDS):
-            while answer := dns_answer(await exactly(sock, int.from_bytes(await exactly(sock, 2))), self._names):
+            while length := int.from_bytes(await receive_exactly(sock, 2)):
+                if (answer := dns_answer(await receive_exactly(sock, length), self._names)) is None:
+                    return
                 await asyncio.get_running_loop().sock_sendall(sock, len(answer).to_bytes(2) + answer)
 
     async def _tunnel(self, port: int, sock: socket.socket) -> None:
-        name = self._names.name(sock.getsockname()[0])
+        name = self._names.get_name(sock.getsockname()[0])
         if name is None:
             return
-        with await reach(socket.AF_UNIX, self._proxy) as out:
+        with await connect_socket(socket.AF_UNIX, self._proxy) as out:
             async with asyncio.timeout(CONNECT_SECONDS):
-                ask = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
-                await asyncio.get_running_loop().sock_sendall(out, ask.encode())
+                request = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
+                await asyncio.get_running_loop().sock_sendall(out, request.encode())
                 head = b""
-                while not head.endswith(b"\r\n\r\n") and len(head) < HEAD:
-                    head += await exactly(out, 1)  # not a byte more: what follows belongs to the program
+                while not head.endswith(b"\r\n\r\n") and len(head) < MAX_HEAD_BYTES:
+                    head += await receive_exactly(out, 1)  # byte by byte, because the rest belongs to the program
             if head.split(b" ", 2)[1:2] == [b"200"]:
-                await splice(sock, out)
+                await splice_sockets(sock, out)

@@ -1,7 +1,7 @@
-"""The entry point of pid 1: `python3 -S -E -I <this folder>/warden.py '<config as JSON>'`.
+"""Entry point of pid 1: `python3 -S -E -I <this folder>/warden.py '<config as JSON>'`.
 
-The folder is a package of the standard library alone, mounted as a whole under whatever name; nothing else of Roost is
-needed or imported. `docs/builders/warden-protocol.md` has the configuration and the protocol.
+The folder is mounted as a whole under any name and imports nothing but the standard library.
+`docs/builders/warden-protocol.md` describes the configuration and the protocol.
 """
 
 import os
@@ -9,8 +9,8 @@ import sys
 
 
 def main() -> None:
-    sys.modules["ssl"] = None  # type: ignore[assignment] - asyncio goes without it, which saves 4 MB and 5 ms
-    parent, package = os.path.split(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib costs
+    sys.modules["ssl"] = None  # type: ignore[assignment] - asyncio works without it, which saves 4 MB and 5 ms
+    parent, package = os.path.split(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - importing pathlib takes time
     sys.path.append(parent)
     service = __import__(f"{package}.service", fromlist=["main"])
     service.main(sys.argv[1])

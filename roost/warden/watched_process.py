@@ -1,6 +1,4 @@
-"""A process that is watched: the gateway of an engine, a script of the user. Its output goes to a log; when it ends
-by itself it is started again, each time a little later.
-"""
+"""Watched processes, such as the gateway of an engine: their output goes to a log, and they are restarted."""
 
 import asyncio
 import signal
@@ -12,11 +10,11 @@ from .process_logs import ProcessLog
 from .processes import ChildProcess
 from .protocol import Json, RequestRefused
 
-BACKOFF, BACKOFF_MOST, STABLE = 1.0, 30.0, 60.0  # seconds; after a stable run the delay starts anew
+RESTART_DELAY, MAX_RESTART_DELAY, STABLE_SECONDS = 1.0, 30.0, 60.0  # seconds; a stable run resets the delay
 
 
 class WatchedProcess:
-    """Running from the moment it is made; `start` raises RequestRefused when that is impossible."""
+    """Process that runs from its creation on; `start` raises RequestRefused if it cannot be started."""
 
     def __init__(self, start: Callable[[], ChildProcess], log: ProcessLog, *, restart: bool) -> None:
         self._start, self._log, self._restart = start, log, restart
@@ -24,11 +22,11 @@ class WatchedProcess:
         self._code: int | None = None
         self._stopping = asyncio.Event()
         self._child: ChildProcess | None = start()
-        self._began = time.time()
+        self._started = time.time()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self, grace: float) -> None:
-        """SIGTERM to its group, SIGKILL to all that is left after `grace`; returns when the last one is gone."""
+        """Send SIGTERM, after `grace` seconds SIGKILL; return when all its processes are gone."""
         self._stopping.set()
         if child := self._child:
             child.signal(signal.SIGTERM)
@@ -36,31 +34,31 @@ class WatchedProcess:
             child.signal(signal.SIGKILL)
         await asyncio.wait({self._task})
 
-    def view(self) -> Json:
+    def to_json(self) -> Json:
         pid = self._child.pid if self._child else None
-        times = {"startedAt": self._began, "restarts": self._restarts}
+        times = {"startedAt": self._started, "restarts": self._restarts}
         return {"state": self.state, "pid": pid, "exitCode": self._code, **times}
 
     async def _run(self) -> None:
-        delay = BACKOFF
+        delay = RESTART_DELAY
         while True:
-            await self._attend()
+            await self._follow_output()
             if self._stopping.is_set() or not self._restart:
                 break
-            delay = BACKOFF if time.time() - self._began > STABLE else delay
-            self._note(f"exited with code {self._code}, starts again in {delay:.0f} s")
+            delay = RESTART_DELAY if time.time() - self._started > STABLE_SECONDS else delay
+            self._log_message(f"exited with code {self._code}, restarts in {delay:.0f} s")
             if await self._stop_requested(delay):
                 break
-            self._again()
-            delay = min(delay * 2, BACKOFF_MOST)
+            self._start_again()
+            delay = min(delay * 2, MAX_RESTART_DELAY)
         self.state = "exited"
 
-    async def _attend(self) -> None:
+    async def _follow_output(self) -> None:
         if child := self._child:
             async for data in child.output(child.outputs[0]):
                 self._log.feed(data)
             self._code = await child.ended
-            await child.kill()  # what it left behind
+            await child.kill()  # its remaining descendants
             child.close()
             self._child = None
             self._log.flush()
@@ -72,13 +70,13 @@ class WatchedProcess:
                 return await self._stopping.wait()
         return False
 
-    def _again(self) -> None:
-        self._restarts, self._began = self._restarts + 1, time.time()
+    def _start_again(self) -> None:
+        self._restarts, self._started = self._restarts + 1, time.time()
         try:
             self._child = self._start()
             self.state = "running"
         except RequestRefused as problem:
-            self._note(str(problem))
+            self._log_message(str(problem))
 
-    def _note(self, text: str) -> None:
-        self._log.add(f"[warden] {text}".encode())
+    def _log_message(self, text: str) -> None:
+        self._log.add_lines(f"[warden] {text}".encode())

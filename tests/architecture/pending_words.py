@@ -6,7 +6,6 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/hosts/storage_gateway",
             "roost/storage/gateways",
             "roost/storage/pins",
-            "roost/warden",
             "tests/agents",
             "tests/drivers",
             "tests/hosts",
@@ -23,7 +22,6 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/storage/content",
             "roost/storage/swaps",
             "roost/storage/webhooks",
-            "roost/warden",
             "roost/web",
         }
     ),
@@ -32,7 +30,6 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/hosts/storage_gateway",
             "roost/storage/gateways",
             "roost/storage/pins",
-            "roost/warden",
         }
     ),
     "log event": frozenset({}),

@@ -1,4 +1,4 @@
-"""The program as a whole: what it says on its socket, and what it does with a client that misbehaves."""
+"""The warden as a process: its replies, and its defence against clients that break the protocol."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
 
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
-    async with open_runtime_env(FakeRuntime, tmp_path) as found:
-        await found.runtime.start(ContainerSpec(AGENT))
-        yield found
+    async with open_runtime_env(FakeRuntime, tmp_path) as opened:
+        await opened.runtime.start(ContainerSpec(AGENT))
+        yield opened
 
 
-async def say(env: RuntimeEnv, line: bytes) -> dict[str, Any]:
-    """The reply to a request line."""
+async def send_request(env: RuntimeEnv, line: bytes) -> dict[str, Any]:
+    """Send a request line and return the reply."""
     reader, writer = await env.runtime.connect(AGENT)
     writer.write(line)
     async with asyncio.timeout(5):
@@ -37,8 +37,8 @@ async def say(env: RuntimeEnv, line: bytes) -> dict[str, Any]:
     return reply
 
 
-async def test_a_ping_tells_pid_and_age(env: RuntimeEnv) -> None:
-    reply = await say(env, b'{"op": "ping"}\n')
+async def test_a_ping_returns_pid_and_uptime(env: RuntimeEnv) -> None:
+    reply = await send_request(env, b'{"op": "ping"}\n')
     assert reply["ok"] is True
     assert Path(f"/proc/{reply['pid']}/cmdline").read_bytes().split(b"\0")[4] == str(PROGRAM).encode()
     assert 0 <= reply["uptime"] < 60
@@ -52,25 +52,25 @@ async def test_a_ping_tells_pid_and_age(env: RuntimeEnv) -> None:
      b'{"op": "exec", "argv": ["true"], "stdin": false}\n', b'{"op": "logs", "limit": []}\n', b"[" * 100_000 + b"\n",
      b'{"op": "exec", "argv": [7], "stdin": false, "timeout": 1}\n', b'{"op": "stop"}\n', b'{"op": "start"}\n'],
 )  # fmt: skip
-async def test_a_request_that_makes_no_sense_is_answered(env: RuntimeEnv, line: bytes) -> None:
-    reply = await say(env, line)
+async def test_malformed_requests_are_answered(env: RuntimeEnv, line: bytes) -> None:
+    reply = await send_request(env, line)
     assert (reply["ok"], reply["error"]) in [(False, "badRequest"), (False, "execRefused")]
-    assert (await say(env, b'{"op": "ping"}\n'))["ok"]
+    assert (await send_request(env, b'{"op": "ping"}\n'))["ok"]
 
 
-async def test_a_request_without_end_is_cut_off(env: RuntimeEnv) -> None:
+async def test_an_endless_request_is_disconnected(env: RuntimeEnv) -> None:
     reader, writer = await env.runtime.connect(AGENT)
     with pytest.raises(ConnectionError):
-        await _pour(writer)
+        await _write_endlessly(writer)
     assert reader.exception() is not None
-    assert (await say(env, b'{"op": "ping"}\n'))["ok"]
+    assert (await send_request(env, b'{"op": "ping"}\n'))["ok"]
 
 
-async def test_who_asks_nothing_is_sent_away(env: RuntimeEnv) -> None:
+async def test_silent_clients_are_disconnected(env: RuntimeEnv) -> None:
     connections = [await env.runtime.connect(AGENT) for _ in range(5)]
     async with asyncio.timeout(20):
-        answers = await asyncio.gather(*(reader.read() for reader, _ in connections))
-    assert all(not answer or b'"ok": false' in answer for answer in answers)
+        replies = await asyncio.gather(*(reader.read() for reader, _ in connections))
+    assert all(not reply or b'"ok": false' in reply for reply in replies)
     for _, writer in connections:
         writer.close()
 
@@ -83,11 +83,11 @@ async def test_connections_are_bounded_and_the_next_one_is_closed(env: RuntimeEn
     for _, other in [*held, (reader, writer)]:
         other.transport.abort()
     async with asyncio.timeout(10):
-        while not await _answers(env):
+        while not await _is_responsive(env):
             await asyncio.sleep(0.01)
 
 
-async def test_a_command_survives_frames_that_make_no_sense(env: RuntimeEnv) -> None:
+async def test_a_command_survives_unknown_frames(env: RuntimeEnv) -> None:
     reader, writer = await env.runtime.connect(AGENT)
     writer.write(b'{"op": "exec", "argv": ["cat"], "stdin": true, "timeout": 10, "limit": null}\n')
     assert json.loads(await reader.readline())["ok"]
@@ -107,7 +107,7 @@ async def test_a_frame_that_is_too_long_ends_the_command(env: RuntimeEnv) -> Non
     writer.close()
 
 
-async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(env: RuntimeEnv) -> None:
+async def test_a_write_that_fails_is_answered_and_leaves_no_file(env: RuntimeEnv) -> None:
     container = env.warden()
     resource.prlimit((await container.ping()).pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     with pytest.raises(WardenFileTooLarge):
@@ -116,7 +116,7 @@ async def test_a_write_that_fails_half_way_is_answered_and_leaves_nothing(env: R
     await container.write("small", b"x")
 
 
-async def test_it_ends_with_all_that_runs(env: RuntimeEnv) -> None:
+async def test_sigterm_ends_all_processes(env: RuntimeEnv) -> None:
     container, durations = env.warden(), [sleeper() for _ in range(3)]
     watched, command, lost = durations
     await container.start("gateway", ["sleep", watched], env={})
@@ -130,7 +130,7 @@ async def test_it_ends_with_all_that_runs(env: RuntimeEnv) -> None:
     assert await asyncio.to_thread(os.waitpid, pid, 0) == (pid, 0)
 
 
-async def test_nothing_of_it_is_inherited(env: RuntimeEnv) -> None:
+async def test_commands_inherit_nothing_of_the_warden(env: RuntimeEnv) -> None:
     held = (await env.warden().exec(["ls", "-l", "/proc/self/fd"])).stdout.decode()
     assert sorted(line.split()[8] for line in held.splitlines()[1:]) == ["0", "1", "2", "3"]
     assert "socket:" not in held
@@ -139,7 +139,7 @@ async def test_nothing_of_it_is_inherited(env: RuntimeEnv) -> None:
         assert not int(ignored.split()[1], 16) & 1 << (number - 1)
 
 
-async def test_it_stays_within_its_memory(env: RuntimeEnv) -> None:
+async def test_memory_use_is_bounded(env: RuntimeEnv) -> None:
     pid = (await env.warden().ping()).pid
     for _ in range(50):
         await env.warden().exec(["true"])
@@ -148,26 +148,26 @@ async def test_it_stays_within_its_memory(env: RuntimeEnv) -> None:
     assert b"ssl" not in Path(f"/proc/{pid}/maps").read_bytes()
 
 
-async def _pour(writer: asyncio.StreamWriter) -> None:
+async def _write_endlessly(writer: asyncio.StreamWriter) -> None:
     async with asyncio.timeout(10):
         while True:
             writer.write(b"x" * 65536)
             await writer.drain()
 
 
-async def _answers(env: RuntimeEnv) -> bool:
+async def _is_responsive(env: RuntimeEnv) -> bool:
     try:
         return bool(await env.warden().ping())
     except ContainerNotRunning:
         return False
 
 
-async def test_nothing_of_a_command_stays_whose_client_left_before_the_answer(env: RuntimeEnv) -> None:
+async def test_a_command_is_killed_if_its_client_left_before_the_reply(env: RuntimeEnv) -> None:
     for _ in range(5):
         _, writer = await env.runtime.connect(AGENT)
         duration = sleeper()
-        ask = {"op": "exec", "argv": ["sleep", duration], "timeout": 600, "stdin": False}
-        writer.write(json.dumps(ask).encode() + b"\n")
-        writer.transport.abort()  # what is written is with the system by now: it is read, and there is nobody to answer
-        assert (await say(env, b'{"op": "ping"}\n'))["ok"]
+        request = {"op": "exec", "argv": ["sleep", duration], "timeout": 600, "stdin": False}
+        writer.write(json.dumps(request).encode() + b"\n")
+        writer.transport.abort()  # the request is sent, but nothing receives the reply
+        assert (await send_request(env, b'{"op": "ping"}\n'))["ok"]
         await until(lambda duration=duration: not sleeping(duration))

@@ -44,7 +44,7 @@ async def test_an_agent_cannot_add_addresses(start: Start) -> None:
 def test_the_block_is_public_but_rejected_by_the_proxy() -> None:
     """The block is defined three times, because none of the three packages may import another."""
     block = ip_network("{}.{}.0.0/16".format(*kernel.SYNTHETIC_BLOCK))
-    assert str(block) == f"{transparent_proxy.PUBLIC}.0.0/16"
+    assert str(block) == f"{transparent_proxy.PUBLIC_BLOCK}.0.0/16"
     assert block.is_global
     assert not is_public(block[0])
     assert not is_public(block[-1])
