@@ -47,7 +47,7 @@ class ChildProcess:
 
     async def output(self, fd: int) -> AsyncGenerator[bytes, None]:
         """Yield output until the process ends, even if a background process keeps the pipe open."""
-        left = 4 * READ_BYTES  # more than a pipe can hold after the end of the process
+        left = 4 * READ_BYTES  # a pipe holds less, so this includes all output from before the end
         while left > 0:
             has_ended = self.ended.done()  # checked before the read, so that no output is missed
             try:

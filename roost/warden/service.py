@@ -41,7 +41,7 @@ ERRNO_CODES = {
 
 
 def main(config: str) -> None:
-    """Run until SIGTERM, protected against programs of the container, which have the same uid."""
+    """Run until SIGTERM; deny programs of the container, which have our uid, to trace us or read our memory."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

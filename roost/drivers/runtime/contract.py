@@ -1,9 +1,9 @@
-"""The contract of a runtime, which keeps one container per agent with our warden as its pid 1.
+"""Contract of runtimes, which keep one container per agent with our warden as its pid 1.
 
-A runtime knows no tenants and no HTTP, and of an engine only its name and version. It gives an agent two folders that
-persist, the workspace and the home, starts a container around them, and opens byte streams to the warden inside and
-from the container to the server. Everything else in the container (commands, files, logs, ports) goes through
-`WardenClient` over `Runtime.connect`, so it is one code path under every runtime.
+A runtime does not know tenants or HTTP, and only the name and version of an engine. It gives an agent two persistent
+folders, the workspace and the home, starts a container with them, and opens byte streams to the warden and from the
+container to the server. Everything else in the container (commands, files, logs, ports) goes through
+`WardenClient` over `Runtime.connect`, which is the same under every runtime.
 
 Nothing here names a path, a socket or a process of a host: a container may run on another machine.
 
@@ -41,7 +41,7 @@ class ContainerNotRunning(Problem):
 
 @dataclass(frozen=True)
 class EngineVersion:
-    """Name of an engine's software. The runtime finds it: installed folders on this machine, an image elsewhere."""
+    """Name of an engine's software, which the runtime finds: installed folders on this machine, an image elsewhere."""
 
     id: str
     version: str
@@ -49,7 +49,7 @@ class EngineVersion:
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """Resource limits of one container. Enforced where `Capabilities` says so."""
+    """Resource limits of one container; `Capabilities` says which are enforced."""
 
     memory_bytes: int = 2 * 1024**3
     cpus: float = 2.0
@@ -61,7 +61,7 @@ class ContainerLimits:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """Everything that a container needs, as plain data: the same spec gives the same container under every runtime.
+    """Specification of a container as plain data, with the same result under every runtime.
 
     engine: its software is in the container, read-only, at the paths that the engine's plans name.
     env: environment of pid 1 and so of every process in the container; never a secret of the platform.
@@ -82,7 +82,7 @@ class ContainerSpec:
 
 @dataclass(frozen=True)
 class Container:
-    """A running container. `pid` is the warden's on this machine; None where it runs on another."""
+    """A running container; `pid` is the warden's, None if it runs on another machine."""
 
     agent_id: str
     pid: int | None
@@ -100,7 +100,7 @@ class Enforcement:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Result of a probe that ran a container. When `usable` is False no container can be started; `error` says why."""
+    """Result of a probe; if `usable` is False, no container can be started, and `error` says why."""
 
     usable: bool
     error: str = ""
@@ -114,7 +114,7 @@ class RelayListener(Protocol):
     """An open relay."""
 
     def close(self) -> None:
-        """Accept no more streams; open ones go on. A stream that a container opens later ends at once."""
+        """Accept no more streams; open ones stay open. A stream that a container opens later ends at once."""
 
 
 class Runtime(ABC):
@@ -130,8 +130,8 @@ class Runtime(ABC):
     async def start(self, spec: ContainerSpec) -> Container:
         """Start the agent's container and return once its warden answers.
 
-        Idempotent by agent id: a running container is returned as it is, whatever the spec. The folders of the agent
-        are created when they are missing and kept when they exist. A failure leaves no process behind. Raises
+        Idempotent by agent id: a running container is returned unchanged, whatever the spec. The folders of the agent
+        are created if they are missing. A failure leaves no process behind. Raises
         RuntimeFailed, and a Problem of the engine when its software is not there.
         """
 
@@ -153,7 +153,7 @@ class Runtime(ABC):
     async def list(self) -> Sequence[Container]:
         """Return every running container of this data folder, including those that an earlier server started.
 
-        Ends a container whose start was cut off by a crash before it was recorded.
+        Stops containers whose start was interrupted by a crash before they were recorded.
         """
 
     @abstractmethod
@@ -162,7 +162,7 @@ class Runtime(ABC):
 
     @abstractmethod
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
-        """Accept the streams that the agent's container opens on a relay. No other container, user or agent can.
+        """Accept the streams that the agent's container opens on a relay, which nothing else can open.
 
         Works before `start` and while the container runs; a second call, for instance after a restart of the server,
         replaces the first. The handler is called for each stream before a byte is read from it, and closes the writer.

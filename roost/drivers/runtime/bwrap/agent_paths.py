@@ -130,7 +130,7 @@ class AgentPaths:
 
 def validate_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise RuntimeFailed(f"must be a name of up to 64 letters, digits, dots, underscores and hyphens, got {name!a}")
+        raise RuntimeFailed(f"A name must have up to 64 letters, digits, dots, underscores or hyphens, got {name!a}")
     return name
 
 

@@ -80,7 +80,7 @@ class CgroupControllers:
                 (base / "tasks").write_text("0")
 
     def move_processes(self, name: str, pids: Sequence[int]) -> None:
-        """Move processes into the group of version 2, which has no groups of threads. Blocking."""
+        """Move processes into the group of version 2, to which `spawn_inside` does not apply. Blocking."""
         for base in {controller.base for controller in self.usable if controller.version == 2}:
             for pid in pids:
                 (base / name / "cgroup.procs").write_text(str(pid))

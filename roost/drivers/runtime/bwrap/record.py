@@ -46,7 +46,7 @@ class HostProcess:
                 signal.pidfd_send_signal(fd, number)
 
     async def wait_until_gone(self, seconds: float) -> bool:
-        """Wait for the end at most `seconds`, and return whether it came."""
+        """Wait at most `seconds` for the end of the process, and return whether it is gone."""
         try:
             with _open_pidfd(self) as fd:
                 return HostProcess.find(self.pid) != self or await _wait_readable(fd, seconds)
