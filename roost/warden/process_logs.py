@@ -1,4 +1,4 @@
-"""Logs of watched processes: a ring of lines per source, a rotated file in the home, and followers.
+"""Logs of supervised processes: a ring of lines per source, a rotated file in the home, and followers.
 
 All are bounded: long lines are cut, old lines are dropped, and a follower that lags is disconnected.
 """

@@ -63,7 +63,7 @@ class ChildProcess:
             yield data
 
 
-class ProcessSupervisor:
+class ProcessSpawner:
     """Starts processes, and reaps them and the orphans of the container; `reap` handles SIGCHLD."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

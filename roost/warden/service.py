@@ -20,13 +20,13 @@ from functools import partial
 from .command import serve_command
 from .files import AtomicFile, list_entries, open_file, open_under
 from .process_logs import LogFollower, ProcessLogs
-from .processes import ChildProcess, ProcessSupervisor, kill_tree
+from .processes import ChildProcess, ProcessSpawner, kill_tree
 from .protocol import CHUNK_BYTES, Connection, Json, RequestRefused, receive_some
 from .streams import bind_port, connect_socket, serve_listener, splice_sockets
+from .supervised_process import SupervisedProcess
 from .transparent_proxy import TransparentProxy
-from .watched_process import WatchedProcess
 
-MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_WATCHED, MAX_RELAYED = 512, 384, 64, 64, 512
+MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
 REQUEST_SECONDS, STOP_SECONDS = 10.0, 3.0
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
@@ -58,9 +58,9 @@ class WardenService:
     def __init__(self, config: Json) -> None:
         self._config, self._started = config, time.monotonic()
         self._roots: dict[str, str] = {"workspace": config["workspace"], "home": config["home"]}
-        self._supervisor = ProcessSupervisor(config.get("env") or {})
+        self._spawner = ProcessSpawner(config.get("env") or {})
         self._logs = ProcessLogs(config["home"])
-        self._watched: dict[str, WatchedProcess] = {}
+        self._supervised: dict[str, SupervisedProcess] = {}
         self._execs = self._dials = 0
         self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
@@ -73,7 +73,7 @@ class WardenService:
         loop, stop, log = asyncio.get_running_loop(), asyncio.Event(), self._logs.log_message
         loop.set_default_executor(ThreadPoolExecutor(4))
         loop.set_exception_handler(lambda _, context: log(f"{context['message']}: {context.get('exception')!r}"))
-        loop.add_signal_handler(signal.SIGCHLD, self._supervisor.reap)
+        loop.add_signal_handler(signal.SIGCHLD, self._spawner.reap)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         inherited = socket.socket(fileno=self._config["listen_fd"])
@@ -88,7 +88,7 @@ class WardenService:
         await stop.wait()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*(process.stop(STOP_SECONDS) for process in self._watched.values()))
+        await asyncio.gather(*(process.stop(STOP_SECONDS) for process in self._supervised.values()))
         await kill_tree(os.getpid(), None)
 
     async def _handle_connection(self, sock: socket.socket) -> None:
@@ -172,7 +172,7 @@ class WardenService:
         try:
             folder = open_under(root, inside)
             try:
-                return self._supervisor.spawn(request["argv"], request.get("env") or {}, folder, split=split)
+                return self._spawner.spawn(request["argv"], request.get("env") or {}, folder, split=split)
             finally:
                 os.close(folder)
         except (OSError, ValueError, IndexError, RequestRefused) as problem:
@@ -182,22 +182,22 @@ class WardenService:
         name = request["name"]
         if not NAME.fullmatch(name) or name == "warden":
             raise RequestRefused("badRequest", "invalid name of a process")
-        present = self._watched.get(name)
+        present = self._supervised.get(name)
         if present and present.state != "exited":
             raise RequestRefused("running", f"{name} is running")
-        if present is None and len(self._watched) >= MAX_WATCHED:
-            raise RequestRefused("busy", "too many processes are watched")
+        if present is None and len(self._supervised) >= MAX_SUPERVISED:
+            raise RequestRefused("busy", "too many supervised processes")
         start = partial(self._spawn, request, None, split=False)
-        self._watched[name] = WatchedProcess(start, self._logs.get_log(name), restart=bool(request["restart"]))
+        self._supervised[name] = SupervisedProcess(start, self._logs.get_log(name), restart=bool(request["restart"]))
         await connection.send_reply()
 
     async def _stop(self, request: Json, connection: Connection) -> None:
-        if process := self._watched.get(request["name"]):
+        if process := self._supervised.get(request["name"]):
             await process.stop(float(request["grace"]))
         await connection.send_reply()
 
     async def _processes(self, _: Json, connection: Connection) -> None:
-        await connection.send_reply(processes={name: process.to_json() for name, process in self._watched.items()})
+        await connection.send_reply(processes={name: process.to_json() for name, process in self._supervised.items()})
 
     async def _last_logs(self, request: Json, connection: Connection) -> None:
         lines = self._logs.last_lines(request.get("source"), int(request["limit"]))

@@ -1,4 +1,4 @@
-"""Processes in a container, over every runtime: commands, watched processes and their logs."""
+"""Processes in a container, over every runtime: commands, supervised processes and their logs."""
 
 import asyncio
 import contextlib
@@ -212,7 +212,7 @@ async def test_the_wardens_memory_is_not_readable(container: WardenClient) -> No
         assert (await container.exec(["cat", f"/proc/{(await container.ping()).pid}/{name}"])).exit_code == 1
 
 
-async def test_a_watched_process_is_listed_and_stopped(container: WardenClient) -> None:
+async def test_a_supervised_process_is_listed_and_stopped(container: WardenClient) -> None:
     duration = sleeper()
     await container.start("gateway", ["sh", "-c", f"setsid sleep {duration} & sleep {duration}"], env={})
     await until(lambda: sleeping(duration))

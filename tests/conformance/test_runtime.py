@@ -117,7 +117,7 @@ async def test_a_stop_ends_every_process(env: RuntimeEnv) -> None:
     assert not any(map(sleeping, durations))
 
 
-async def test_a_stop_gives_watched_processes_time_to_end(env: RuntimeEnv) -> None:
+async def test_a_stop_gives_supervised_processes_time_to_end(env: RuntimeEnv) -> None:
     container = await env.container()
     await container.start(
         "gateway", ["sh", "-c", "trap 'echo bye > last; exit' TERM; : > ready; while :; do sleep 0.05; done"], env={}

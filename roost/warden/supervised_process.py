@@ -1,4 +1,4 @@
-"""Watched processes, such as the gateway of an engine: their output goes to a log, and they are restarted."""
+"""Supervised processes, such as the gateway of an engine: their output goes to a log, and they are restarted."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ from .protocol import Json, RequestRefused
 RESTART_DELAY, MAX_RESTART_DELAY, STABLE_SECONDS = 1.0, 30.0, 60.0  # seconds; a stable run resets the delay
 
 
-class WatchedProcess:
+class SupervisedProcess:
     """Process that runs from its creation on; `start` raises RequestRefused if it cannot be started."""
 
     def __init__(self, start: Callable[[], ChildProcess], log: ProcessLog, *, restart: bool) -> None:
