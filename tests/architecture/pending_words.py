@@ -7,7 +7,6 @@ PENDING: dict[str, frozenset[str]] = {
             "roost/storage/gateways",
             "roost/storage/pins",
             "tests/agents",
-            "tests/drivers",
             "tests/hosts",
             "tests/storage",
             "tests/web",

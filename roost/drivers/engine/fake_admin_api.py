@@ -37,7 +37,7 @@ class FakeAdminApi:
             "POST /devices/connect": lambda: self._connect(request, forwarded_for),
             "GET /devices": lambda: (200, self._devices),
             "POST /devices/approve": lambda: self._approve(request.get("requestId")),
-            "GET /config": lambda: (200, {"text": json.dumps(_redacted(self._read_settings()), indent=2)}),
+            "GET /config": lambda: (200, {"text": json.dumps(_redact(self._read_settings()), indent=2)}),
             "POST /config/check": lambda: self._check(request.get("text")),
             "PUT /config": lambda: self._write(request),
         }
@@ -116,7 +116,7 @@ def _find_errors(settings: Any) -> str:
     )
 
 
-def _redacted(settings: dict[str, Any]) -> dict[str, Any]:
+def _redact(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: PLACEHOLDER if key.endswith(_SECRET) else value for key, value in settings.items()}
 
 

@@ -26,6 +26,12 @@ def check_version(version: str) -> str:
     return version
 
 
+def is_at_least(version: str, oldest: tuple[int, int]) -> bool:
+    """Return whether the first two numbers of a version are at least those of `oldest`."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= oldest
+
+
 def newest_first(versions: Sequence[str]) -> Sequence[str]:
     """Sort versions by their numbers; a pre-release (`1.0-beta`) comes after its release."""
     return sorted(versions, key=_sort_key, reverse=True)

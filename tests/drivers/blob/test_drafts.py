@@ -30,7 +30,7 @@ async def append(drafts: DraftStore, size: int, data: bytes) -> None:
         await draft.sync()
 
 
-async def test_it_grows_in_several_sittings(drafts: DraftStore, blobs: FolderStore) -> None:
+async def test_a_draft_grows_by_several_appends(drafts: DraftStore, blobs: FolderStore) -> None:
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
     await append(drafts, 3, b"two")

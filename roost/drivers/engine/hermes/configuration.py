@@ -29,7 +29,7 @@ _OUTPUT_BYTES = 4 << 20
 
 
 class HermesConfiguration(ConfigurationAbility):
-    """path: of the file, relative to the home. python: the engine's interpreter in the container."""
+    """The file at `path` in the home, processed by the engine's own `python` in the container."""
 
     def __init__(self, path: str, python: str) -> None:
         self._path = path

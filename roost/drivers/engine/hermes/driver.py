@@ -29,7 +29,7 @@ from roost.drivers.engine.hermes import channels, models, virtual_environment
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.hermes.tasks import HermesTasks
 from roost.drivers.engine.install_staging import InstallStaging, query_registry
-from roost.drivers.engine.version_folder import VersionFolder, check_version
+from roost.drivers.engine.version_folder import VersionFolder, check_version, is_at_least
 from roost.drivers.runtime.contract import HOME, WORKSPACE
 
 _LOCK = Path(__file__).with_name("requirements.txt")
@@ -77,10 +77,10 @@ class Hermes(Engine):
         found = re.search(r"^Available versions: (.+)$", answer, re.MULTILINE)
         if found is None:
             raise EngineInstallFailed("The registry lists no versions of Hermes")
-        return [version for version in found[1].split(", ") if _is_supported(version)][:20]
+        return [version for version in found[1].split(", ") if is_at_least(version, _OLDEST)][:20]
 
     def install(self, version: str, progress: Progress) -> None:
-        if not _is_supported(check_version(version)):
+        if not is_at_least(check_version(version), _OLDEST):
             raise InvalidVersionName
         if version in self._folder.versions() and version not in self.installed():
             self._folder.remove(version)
@@ -130,11 +130,6 @@ class Hermes(Engine):
         virtual_environment.create_environment(
             staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress
         )
-
-
-def _is_supported(version: str) -> bool:
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
 
 
 def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:

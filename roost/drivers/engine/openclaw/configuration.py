@@ -51,7 +51,7 @@ OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 
 
 class OpenClawConfiguration(ConfigurationAbility):
-    """path: of the file, relative to the home. program, env: of the engine's program in the container."""
+    """The file at `path` in the home, and its validation by the engine's `program` with `env` in the container."""
 
     def __init__(self, port: int, path: str, home: str, program: Sequence[str], env: Mapping[str, str]) -> None:
         self._port = port

@@ -16,7 +16,7 @@ from roost.drivers.engine import node
 from roost.drivers.engine.contract import EngineInstallFailed, InvalidVersionName, Progress
 from roost.drivers.engine.install_staging import InstallStaging, query_registry
 from roost.drivers.engine.openclaw import plugins
-from roost.drivers.engine.version_folder import VersionFolder, check_version
+from roost.drivers.engine.version_folder import VersionFolder, check_version, is_at_least
 
 DEFAULT_VERSION = "2026.9.6"
 _HERE = Path(__file__).parent
@@ -34,12 +34,13 @@ def available_versions(root: Path) -> Sequence[str]:
         versions = [str(version) for version in cast("list[object]", json.loads(answer))]
     except (ValueError, TypeError):
         raise EngineInstallFailed("The registry lists no versions of OpenClaw") from None
-    return [version for version in reversed(versions) if _STABLE.fullmatch(version) and _is_supported(version)][:20]
+    supported = [version for version in versions if _STABLE.fullmatch(version) and is_at_least(version, _OLDEST)]
+    return supported[::-1][:20]
 
 
 def install_version(root: Path, version: str, progress: Progress) -> None:
     """Install a version with its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
-    if not _is_supported(check_version(version)):
+    if not is_at_least(check_version(version), _OLDEST):
         raise InvalidVersionName
 
     def fill(staging: InstallStaging) -> None:
@@ -61,11 +62,6 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
 
 def version_folder(root: Path) -> VersionFolder:
     return VersionFolder(root / "openclaw")
-
-
-def _is_supported(version: str) -> bool:
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _OLDEST
 
 
 def _npm_arguments(version: str, path: Path) -> Sequence[str]:
