@@ -110,7 +110,7 @@ def create_http_sender(policy: EgressPolicy, transports: TransportFactory) -> Ht
 
 def create_network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:
     """Return the public IPFS network that the settings name."""
-    outwards = partial(transports, "network")
+    tenant_transport = partial(transports, "network")
 
     async def locate(host: str, port: int) -> tuple[Sequence[Address], int]:
         return await dialer.resolve("network", parse_host_port(f"[{host}]" if ":" in host else host, port))
@@ -119,9 +119,9 @@ def create_network(settings: Settings, dialer: PublicDialer, transports: Transpo
         case "none":
             return NoNetwork()
         case "trustless":
-            return TrustlessNetwork(settings.network_urls, outwards)
+            return TrustlessNetwork(settings.network_urls, tenant_transport)
         case "kubo":
-            http = TrustlessNetwork((), outwards)
+            http = TrustlessNetwork((), tenant_transport)
             return KuboNetwork(settings.kubo_api, settings.kubo_auth, http, locate, dialer.policy.admits_address)
 
 

@@ -97,7 +97,7 @@ async def test_a_new_engine_has_no_devices(devices: DeviceAbility, agent: AgentC
     assert (list(found.pending), list(found.paired)) == ([], [])
 
 
-@pytest.mark.parametrize("request_id", ["nobody", "0" * 36, "x" * 128])
+@pytest.mark.parametrize("request_id", ["unknown", "0" * 36, "x" * 128])
 async def test_a_missing_request_is_not_found(devices: DeviceAbility, agent: AgentContext, request_id: str) -> None:
     with pytest.raises(DeviceRequestNotFound):
         await devices.approve(agent, request_id)
@@ -220,7 +220,7 @@ async def test_a_stopped_gateway_gives_no_answer(env: EngineEnv, agent: AgentCon
         with pytest.raises((EngineFailed, DialRefused)):
             await env.engine.devices.list(agent)
         with pytest.raises((EngineFailed, DialRefused)):
-            await env.engine.devices.approve(agent, "nobody")
+            await env.engine.devices.approve(agent, "unknown")
     if env.engine.id != "hermes":  # Hermes reads the file without a gateway
         assert env.engine.configuration is not None
         with pytest.raises((EngineFailed, DialRefused)):

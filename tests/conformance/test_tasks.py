@@ -102,27 +102,27 @@ async def test_a_new_engine_lists_no_tasks(tasks_env: TaskEnv) -> None:
     ids=["yearly", "every", "weekdays", "at"],
 )
 async def test_the_fields_of_a_task_are_kept(tasks_env: TaskEnv, schedule: Any) -> None:
-    made = await tasks_env.make("Report: Größe", schedule=schedule, description="twice")
-    assert (made.name, made.description, made.enabled) == ("Report: Größe", "twice", True)
-    assert made.payload == ASK
-    assert made.delivery.mode == "none"
+    task = await tasks_env.make("Report: Größe", schedule=schedule, description="twice")
+    assert (task.name, task.description, task.enabled) == ("Report: Größe", "twice", True)
+    assert task.payload == ASK
+    assert task.delivery.mode == "none"
     if isinstance(schedule, OneTimeSchedule):
-        assert isinstance(made.schedule, OneTimeSchedule)
-        assert abs(made.schedule.at - schedule.at) < timedelta(seconds=1)
+        assert isinstance(task.schedule, OneTimeSchedule)
+        assert abs(task.schedule.at - schedule.at) < timedelta(seconds=1)
     else:
-        assert made.schedule == schedule
-    assert made.created_at is not None
-    assert (made.last_run_at, made.last_status, made.running) == (None, None, False)
+        assert task.schedule == schedule
+    assert task.created_at is not None
+    assert (task.last_run_at, task.last_status, task.running) == (None, None, False)
     (listed,) = await tasks_env.tasks.list(tasks_env.agent)
-    assert listed.id == made.id
-    assert (await tasks_env.get(made)).schedule == made.schedule
+    assert listed.id == task.id
+    assert (await tasks_env.get(task)).schedule == task.schedule
 
 
 async def test_the_next_time_is_in_the_zone(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make(schedule=YEARLY)
+    task = await tasks_env.make(schedule=YEARLY)
 
     async def next_run() -> datetime | None:
-        planned = (await tasks_env.get(made)).next_run_at
+        planned = (await tasks_env.get(task)).next_run_at
         return planned if planned and planned.hour == 1 else None
 
     planned = await until(next_run, 10)
@@ -131,19 +131,19 @@ async def test_the_next_time_is_in_the_zone(tasks_env: TaskEnv) -> None:
 
 
 async def test_a_change_preserves_other_fields(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make(description="kept")
-    changed = await tasks_env.change(made, name="two", payload=TaskPayload("agentTurn", "pong?"))
+    task = await tasks_env.make(description="kept")
+    changed = await tasks_env.change(task, name="two", payload=TaskPayload("agentTurn", "pong?"))
     assert (changed.name, changed.description, changed.schedule) == ("two", "kept", YEARLY)
     assert changed.payload == TaskPayload("agentTurn", "pong?")
-    assert (await tasks_env.change(made, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
+    assert (await tasks_env.change(task, schedule=IntervalSchedule(120_000))).schedule == IntervalSchedule(120_000)
 
 
 async def test_disabling_and_enabling(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make()
-    off = await tasks_env.change(made, enabled=False)
+    task = await tasks_env.make()
+    off = await tasks_env.change(task, enabled=False)
     assert (off.enabled, off.next_run_at) == (False, None)
     assert [task.enabled for task in await tasks_env.tasks.list(tasks_env.agent)] == [False]
-    on = await tasks_env.change(made, enabled=True)
+    on = await tasks_env.change(task, enabled=True)
     assert on.enabled
     assert on.next_run_at is not None
     made_off = await tasks_env.make("off", enabled=False)
@@ -152,8 +152,8 @@ async def test_disabling_and_enabling(tasks_env: TaskEnv) -> None:
 
 async def test_a_due_task_runs_once_and_its_outcome_is_kept(tasks_env: TaskEnv) -> None:
     schedule = soon(3)
-    made = await tasks_env.make(schedule=schedule)
-    (run,) = await tasks_env.ended(made)
+    task = await tasks_env.make(schedule=schedule)
+    (run,) = await tasks_env.ended(task)
     assert (run.status, run.error) == ("ok", None)
     assert run.started_at is not None
     assert timedelta(0) <= run.started_at - schedule.at < timedelta(seconds=5)
@@ -162,15 +162,15 @@ async def test_a_due_task_runs_once_and_its_outcome_is_kept(tasks_env: TaskEnv) 
     assert run.duration_ms is not None
 
     async def settled() -> Task | None:
-        found = await tasks_env.get(made)
+        found = await tasks_env.get(task)
         return found if found.last_status else None
 
     after = await until(settled, 10)
     assert after is not None
     assert (after.last_status, after.enabled, after.next_run_at, after.running) == ("ok", False, None, False)
-    assert len(await tasks_env.runs(made)) == 1
+    assert len(await tasks_env.runs(task)) == 1
     with pytest.raises(EngineTaskRefused):
-        await tasks_env.change(made, enabled=True)
+        await tasks_env.change(task, enabled=True)
 
 
 async def test_a_manual_run_does_not_change_the_schedule(tasks_env: TaskEnv) -> None:
@@ -189,21 +189,21 @@ async def test_a_manual_run_does_not_change_the_schedule(tasks_env: TaskEnv) -> 
 
 
 async def test_runs_are_listed_newest_first(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make()
+    task = await tasks_env.make()
     for count in (1, 2):
-        await tasks_env.tasks.run(tasks_env.agent, made.id)
-        await tasks_env.ended(made, count)
-    newest, oldest = await tasks_env.runs(made)
+        await tasks_env.tasks.run(tasks_env.agent, task.id)
+        await tasks_env.ended(task, count)
+    newest, oldest = await tasks_env.runs(task)
     assert newest.started_at is not None
     assert oldest.started_at is not None
     assert newest.started_at > oldest.started_at
-    assert await tasks_env.runs(made, 1) == [newest]
+    assert await tasks_env.runs(task, 1) == [newest]
 
 
 async def test_a_missing_task_is_not_found(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make()
-    await tasks_env.tasks.delete(tasks_env.agent, made.id)
-    for task_id in (made.id, "0" * 12, "nothing"):
+    task = await tasks_env.make()
+    await tasks_env.tasks.delete(tasks_env.agent, task.id)
+    for task_id in (task.id, "0" * 12, "nothing"):
         with pytest.raises(EngineTaskNotFound):
             await tasks_env.tasks.get(tasks_env.agent, task_id)
         with pytest.raises(EngineTaskNotFound):
@@ -217,6 +217,6 @@ async def test_a_missing_task_is_not_found(tasks_env: TaskEnv) -> None:
 
 
 async def test_a_time_in_the_past_is_refused(tasks_env: TaskEnv) -> None:
-    made = await tasks_env.make(schedule=soon(86_400), enabled=False)
+    task = await tasks_env.make(schedule=soon(86_400), enabled=False)
     with pytest.raises((EngineTaskRefused, EngineFailed)):
-        await tasks_env.change(made, schedule=soon(-86_400), enabled=True)
+        await tasks_env.change(task, schedule=soon(-86_400), enabled=True)

@@ -29,17 +29,16 @@ from roost.net.addresses import Address, parse_address
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
 """Resolves a host and port that a tenant named. Raises a Problem for a forbidden destination."""
 
-IDLE, ANSWER, BRIEF, SLOW = 60.0, 10.0, 3.0, 300.0
-"""Timeouts in seconds: between chunks of content, for an answer, for an interactive one, and for slow operations."""
-LONGEST = 2 * 3600.0
-"""Maximum seconds of one announcement."""
-_FRESH = 60.0
-_PEERS, _ADDRESSES = 20, 20
+IDLE_SECONDS, ANSWER_SECONDS, INTERACTIVE_SECONDS, SLOW_SECONDS = 60.0, 10.0, 3.0, 300.0
+"""Timeouts: between chunks of content, for an answer, for an interactive one, and for slow operations."""
+MAX_ANNOUNCE_SECONDS = 2 * 3600.0
+_CACHE_SECONDS = 60.0
+_MAX_PEERS, _MAX_ADDRESSES = 20, 20
 _PEER = re.compile(
     r"/(?:ip4|ip6|dns|dns4|dns6)/([^/]+)/(?:(tcp)/([0-9]{1,5})((?:/ws)?)|(udp)/([0-9]{1,5})(/quic(?:-v1)?))"
     r"(/p2p/[A-Za-z0-9]{1,128}(?:/p2p-circuit/p2p/[A-Za-z0-9]{1,128})?)"
 )
-_NUMBER = re.compile(r"/ip[46]/([^/]+)/")
+_IP_ADDRESS = re.compile(r"/ip[46]/([^/]+)/")
 
 _log = log.get_logger("network")
 
@@ -53,7 +52,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         locate: Locate,
         admits: Callable[[Address], bool],
         *,
-        idle: float = IDLE,
+        idle: float = IDLE_SECONDS,
     ) -> None:
         """`http` asks host nodes with HTTP; `admits` selects the addresses of the node that are published."""
         self._rpc = KuboRpc(url, credential)
@@ -61,15 +60,15 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         self._locate = locate
         self._admits = admits
         self._idle = idle
-        self._known: Sequence[str] = ()
-        self._known_until = 0.0
+        self._cached_addresses: Sequence[str] = ()
+        self._addresses_expire_at = 0.0
 
     def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
         return (*self._http.sources(hosts), _KuboSource(self._rpc, self._locate, hosts, self._idle))
 
     async def has(self, cid: str) -> bool:
         try:
-            await self._rpc.call("pin/ls", idle=ANSWER, arg=cid, type="recursive")
+            await self._rpc.call("pin/ls", idle=ANSWER_SECONDS, arg=cid, type="recursive")
         except NetworkRefused as refused:
             if _is_not_pinned(refused):
                 return False
@@ -78,40 +77,40 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
 
     async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(MAX_ANNOUNCE_SECONDS):
                 if not await self.has(cid):
-                    await self._hand_over(cid, car())
-                await self._rpc.call("routing/provide", idle=SLOW, arg=cid)
+                    await self._import_car(cid, car())
+                await self._rpc.call("routing/provide", idle=SLOW_SECONDS, arg=cid)
         except TimeoutError:
             raise SourceFailed("The node is too slow") from None
 
     async def withdraw(self, cid: str) -> None:
         try:
-            await self._rpc.call("pin/rm", idle=SLOW, arg=cid)
+            await self._rpc.call("pin/rm", idle=SLOW_SECONDS, arg=cid)
         except NetworkRefused as refused:
             if not _is_not_pinned(refused):
                 raise
 
     async def addresses(self) -> Sequence[str]:
-        if clock.monotonic_seconds() >= self._known_until:
-            self._known = await self._look()
-            self._known_until = clock.monotonic_seconds() + _FRESH
-        return self._known
+        if clock.monotonic_seconds() >= self._addresses_expire_at:
+            self._cached_addresses = await self._read_addresses()
+            self._addresses_expire_at = clock.monotonic_seconds() + _CACHE_SECONDS
+        return self._cached_addresses
 
-    async def _hand_over(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
+    async def _import_car(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
         """Import a CAR and pin its root."""
         boundary = ids.random_bytes(16).hex()  # random, so that content cannot contain it
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        async with aclosing(car), aclosing(_form(car, boundary)) as body:
+        async with aclosing(car), aclosing(_multipart_form(car, boundary)) as body:
             lines = await self._rpc.call(
-                "dag/import", idle=SLOW, content=body, headers=headers, **{"pin-roots": "true"}
+                "dag/import", idle=SLOW_SECONDS, content=body, headers=headers, **{"pin-roots": "true"}
             )
-        if [root for line in lines if (root := _root(line))] != [cid]:
+        if [root for line in lines if (root := _parse_root(line))] != [cid]:
             raise NetworkRefused("The node did not pin the imported content")
 
-    async def _look(self) -> Sequence[str]:
+    async def _read_addresses(self) -> Sequence[str]:
         try:
-            match await self._rpc.call("id", idle=BRIEF):
+            match await self._rpc.call("id", idle=INTERACTIVE_SECONDS):
                 case [{"Addresses": [*addresses]}]:
                     found = [one for one in cast("list[object]", addresses) if isinstance(one, str)]
                 case _:
@@ -119,19 +118,19 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         except Problem as problem:
             _log.warning("network.no_addresses", reason=problem.message)
             return ()
-        return [one for one in found if self._is_for_others(one)][:_ADDRESSES]
+        return [one for one in found if self._is_published(one)][:_MAX_ADDRESSES]
 
-    def _is_for_others(self, address: str) -> bool:
+    def _is_published(self, address: str) -> bool:
         if "/p2p/" not in address:
             return False
-        found = _NUMBER.match(address)
-        number = parse_address(found[1]) if found else None
-        return found is None or (number is not None and self._admits(number))
+        found = _IP_ADDRESS.match(address)
+        ip = parse_address(found[1]) if found else None
+        return found is None or (ip is not None and self._admits(ip))
 
 
 async def kubo_version(url: str, credential: Sensitive[str] | None) -> str:
     """Return the version of a kubo node. Raises SourceFailed, NetworkRefused."""
-    match await KuboRpc(url, credential).call("version", idle=BRIEF):
+    match await KuboRpc(url, credential).call("version", idle=INTERACTIVE_SECONDS):
         case [{"Version": str(version)}]:
             return version
         case _:
@@ -143,7 +142,7 @@ class _KuboSource(ContentSource):
         super().__init__("kubo")
         self._rpc = rpc
         self._locate = locate
-        self._hosts = hosts[:_PEERS]
+        self._hosts = hosts[:_MAX_PEERS]
         self._idle = idle
 
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
@@ -164,22 +163,22 @@ class _KuboSource(ContentSource):
     async def _connect(self, host: str) -> None:
         """Connect the node to a peer by the first address that works; failures are only logged."""
         try:
-            async with asyncio.timeout(ANSWER):
-                for address in await self._reachable(host):
-                    if await self._dialed(address):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                for address in await self._resolve_peer(host):
+                    if await self._connect_to(address):
                         return
         except (Problem, TimeoutError) as error:
             _log.info("network.peer_not_reached", host=host, reason=str(error) or "too slow")
 
-    async def _dialed(self, address: str) -> bool:
+    async def _connect_to(self, address: str) -> bool:
         try:
-            await self._rpc.call("swarm/connect", idle=ANSWER, arg=address)
+            await self._rpc.call("swarm/connect", idle=ANSWER_SECONDS, arg=address)
         except (NetworkRefused, SourceFailed) as failed:
             _log.info("network.peer_not_reached", host=address, reason=failed.message)
             return False
         return True
 
-    async def _reachable(self, host: str) -> Sequence[str]:
+    async def _resolve_peer(self, host: str) -> Sequence[str]:
         """Return the peer's multiaddrs with admitted IP addresses instead of a name; empty for other protocols."""
         found = _PEER.fullmatch(host) if len(host) <= HOST_LIMIT else None
         if found is None:
@@ -189,7 +188,7 @@ class _KuboSource(ContentSource):
         return [f"/ip{one.version}/{one}/{transport}/{at}{suffix or ''}{found[8]}" for one in addresses]
 
 
-async def _form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
+async def _multipart_form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
     """Wrap a CAR as the only file of a multipart form."""
     head = 'Content-Disposition: form-data; name="file"; filename="a.car"\r\nContent-Type: application/octet-stream'
     yield f"--{boundary}\r\n{head}\r\n\r\n".encode()
@@ -198,7 +197,7 @@ async def _form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[byte
     yield f"\r\n--{boundary}--\r\n".encode()
 
 
-def _root(line: object) -> str | None:
+def _parse_root(line: object) -> str | None:
     """Return the pinned root in a line of `dag/import`, if it has one. Raises NetworkRefused."""
     match line:
         case {"Root": {"PinErrorMsg": str(wrong)}} if wrong:

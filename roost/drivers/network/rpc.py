@@ -16,7 +16,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.model.json_access import as_object, parse_json
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 
-CONNECT = 5.0
+CONNECT_SECONDS = 5.0
 _MAX_LINE, _LAST_OBJECTS, _MAX_ERROR = 64 * 1024, 8, 500
 """Maximum bytes of a line, number of lines kept, and maximum characters of an error message."""
 
@@ -39,7 +39,7 @@ class KuboRpc:
         **params: str,
     ) -> AsyncGenerator[httpx2.Response]:
         """Stream the answer of one call; `idle` is in seconds. Raises SourceFailed, NetworkRefused."""
-        timeout = httpx2.Timeout(idle, connect=CONNECT)
+        timeout = httpx2.Timeout(idle, connect=CONNECT_SECONDS)
         try:
             async with (
                 httpx2.AsyncClient(timeout=timeout, verify=self._trust, trust_env=False) as client,

@@ -13,9 +13,9 @@ from roost.core.problem import Problem
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, http_origin
 from roost.net.loopback import is_loopback_url
 
-CONNECT, IDLE = 10.0, 30.0
-"""Timeouts in seconds: to connect, and between two chunks."""
-_NOT_THERE = frozenset({400, 403, 404, 410, 412, 451})
+CONNECT_SECONDS, IDLE_SECONDS = 10.0, 30.0
+"""Timeouts: to connect, and between two chunks."""
+_MISSING_STATUSES = frozenset({400, 403, 404, 410, 412, 451})
 _HEADERS = {
     "Accept": "application/vnd.ipld.car; version=1; order=dfs; dups=n",
     "Accept-Encoding": "identity",
@@ -26,26 +26,26 @@ Transport = Callable[[], httpx2.AsyncBaseTransport]
 
 
 class TrustlessNetwork(PublicNetwork):
-    def __init__(self, gateways: Sequence[str], outwards: Transport, *, idle: float = IDLE) -> None:
-        """`outwards` creates the transport to hosts that tenants name, which may refuse with a Problem."""
+    def __init__(self, gateways: Sequence[str], tenant_transport: Transport, *, idle: float = IDLE_SECONDS) -> None:
+        """`tenant_transport` creates the transport to hosts that tenants name, which may refuse with a Problem."""
         self._gateways = gateways
-        self._outwards = outwards
+        self._tenant_transport = tenant_transport
         self._idle = idle
 
     def sources(self, hosts: Sequence[str] = ()) -> Sequence[ContentSource]:
         named = dict.fromkeys(found for host in hosts if (found := http_origin(host)))
         return [
-            *(_GatewaySource(url, self._idle, self._outwards) for url in named),
+            *(_GatewaySource(url, self._idle, self._tenant_transport) for url in named),
             *(_GatewaySource(url, self._idle) for url in self._gateways),
         ]
 
 
 class _GatewaySource(ContentSource):
-    def __init__(self, url: str, idle: float, outwards: Transport | None = None) -> None:
+    def __init__(self, url: str, idle: float, tenant_transport: Transport | None = None) -> None:
         super().__init__(url)
         self._url = url
         self._idle = idle
-        self._outwards = outwards
+        self._tenant_transport = tenant_transport
 
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
         async with AsyncExitStack() as stack:
@@ -53,7 +53,7 @@ class _GatewaySource(ContentSource):
                 client = await stack.enter_async_context(self._client())
                 url = f"{self._url}/ipfs/{cid}"
                 response = await stack.enter_async_context(client.stream("GET", url, params=_QUERY))
-                _check(response)
+                _check_response(response)
                 pieces = response.aiter_raw()
                 while (piece := await anext(pieces, None)) is not None:
                     yield piece
@@ -63,10 +63,10 @@ class _GatewaySource(ContentSource):
                 raise SourceFailed(f"{self.name}: invalid URL") from None
 
     def _client(self) -> httpx2.AsyncClient:
-        timeout = httpx2.Timeout(self._idle, connect=CONNECT)
-        if self._outwards is None:
+        timeout = httpx2.Timeout(self._idle, connect=CONNECT_SECONDS)
+        if self._tenant_transport is None:
             return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not is_loopback_url(self._url))
-        transport = _RefusingTransport(self._outwards())
+        transport = _RefusingTransport(self._tenant_transport())
         return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, transport=transport, trust_env=False)
 
 
@@ -86,8 +86,8 @@ class _RefusingTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _check(response: httpx2.Response) -> None:
-    if response.status_code in _NOT_THERE:
+def _check_response(response: httpx2.Response) -> None:
+    if response.status_code in _MISSING_STATUSES:
         raise ContentNotAtSource
     if not response.is_success:
         raise SourceFailed(f"The gateway answered {response.status_code}")

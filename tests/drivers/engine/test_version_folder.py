@@ -19,17 +19,17 @@ def fill(staging: InstallStaging) -> None:
 
 def test_a_version_appears_whole_and_is_made_once(tmp_path: Path) -> None:
     folder = VersionFolder(tmp_path / "thing")
-    made = []
+    created = []
 
     def counting(staging: InstallStaging) -> None:
         assert folder.versions() == []
-        made.append(staging.path)
+        created.append(staging.path)
         fill(staging)
 
     path = folder.put("1.0", counting)
     assert folder.put("1.0", counting) == path == folder.get("1.0")
     assert (path / "file").read_text() == "whole"
-    assert len(made) == 1
+    assert len(created) == 1
     assert folder.versions() == ["1.0"]
 
 

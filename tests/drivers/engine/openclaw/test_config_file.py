@@ -138,7 +138,7 @@ def test_other_access_to_the_gateway_is_removed() -> None:
         ("roost/second", "roost/second"),
         ({"primary": "own/x"}, "own/x"),
         ({"primary": "roost/gone"}, "roost/first"),
-        ({"primary": "nobody/x"}, "roost/first"),
+        ({"primary": "unknown/x"}, "roost/first"),
         ({"primary": 7}, "roost/first"),
         (None, "roost/first"),
     ],

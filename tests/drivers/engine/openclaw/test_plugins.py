@@ -17,10 +17,12 @@ Npm = Callable[..., Path]
 @pytest.fixture
 def folder(tmp_path: Path) -> VersionFolder:
     """A folder with two versions of an engine."""
-    made = VersionFolder(tmp_path / "openclaw")
+    versions = VersionFolder(tmp_path / "openclaw")
     for version in (VERSION, PINNED):
-        made.put(version, lambda staging: (staging.path / "node_modules/openclaw/dist/extensions").mkdir(parents=True))
-    return made
+        versions.put(
+            version, lambda staging: (staging.path / "node_modules/openclaw/dist/extensions").mkdir(parents=True)
+        )
+    return versions
 
 
 @pytest.fixture
