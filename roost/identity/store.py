@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata
+from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, KeyFilter, Tenant
@@ -84,19 +84,7 @@ def set_plan(connection: Connection, tenant_id: str, plan: Plan) -> None:
 
 
 def add_key(connection: Connection, key: ApiKey) -> None:
-    connection.execute(
-        api_keys.insert().values(
-            id=key.id,
-            tenant_id=key.tenant_id,
-            name=key.name,
-            scopes=sorted(key.scopes),
-            created_at=key.created_at,
-            expires_at=key.expires_at,
-            handle=key.handle,
-            proof=key.proof,
-            max_uses=key.max_uses,
-        )
-    )
+    connection.execute(api_keys.insert().values(record_values(api_keys, key, scopes=sorted(key.scopes))))
 
 
 def find_key(connection: Connection, key_id: str) -> ApiKey | None:
@@ -189,16 +177,5 @@ def _tenant(row: Any) -> Tenant | None:
 
 
 def _key(row: Any) -> ApiKey:
-    return ApiKey(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        name=row.name,
-        scopes=frozenset(row.scopes),
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-        handle=row.handle,
-        proof=None if row.proof is None else bytes(row.proof),
-        max_uses=row.max_uses,
-        uses=row.uses,
-    )
+    proof = None if row.proof is None else bytes(row.proof)
+    return read_record(ApiKey, row, scopes=frozenset(row.scopes), proof=proof)

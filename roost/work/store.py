@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit
+from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_record
 from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.model import JSON, FreeSlots, Operation, OperationState
 
@@ -325,6 +325,4 @@ def _number(row: Any) -> int:
 
 
 def _operation(row: Any) -> Operation:
-    values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(Operation)}
-    values["state"] = OperationState(values["state"])
-    return Operation(**values)
+    return read_record(Operation, row, state=OperationState(row.state))

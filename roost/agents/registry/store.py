@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, metadata, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agents/{id}/internal"
@@ -34,24 +34,8 @@ agents = sa.Table(
 
 
 def insert_agent(connection: Connection, agent: Agent, internal_sealed: bytes) -> None:
-    connection.execute(
-        agents.insert().values(
-            id=agent.id,
-            tenant_id=agent.tenant_id,
-            name=agent.profile.name,
-            description=agent.profile.description,
-            vibe=agent.profile.vibe,
-            emoji=agent.profile.emoji,
-            engine=agent.engine,
-            engine_version=agent.engine_version,
-            internal_sealed=internal_sealed,
-            state=agent.state.value,
-            reason=agent.reason,
-            deleted=agent.deleted,
-            created_at=agent.created_at,
-            updated_at=agent.updated_at,
-        )
-    )
+    values = record_values(agents, agent, **vars(agent.profile), internal_sealed=internal_sealed)
+    connection.execute(agents.insert().values(values))
 
 
 def get_agent(connection: Connection, agent_id: str) -> Agent | None:
@@ -110,15 +94,5 @@ def delete_agent(connection: Connection, agent_id: str) -> None:
 
 
 def _agent(row: Any) -> Agent:
-    return Agent(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        profile=AgentProfile(row.name, row.description, row.vibe, row.emoji),
-        engine=row.engine,
-        engine_version=row.engine_version,
-        state=AgentState(row.state),
-        reason=row.reason,
-        deleted=row.deleted,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
+    profile = AgentProfile(row.name, row.description, row.vibe, row.emoji)
+    return read_record(Agent, row, profile=profile, state=AgentState(row.state))

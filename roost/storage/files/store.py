@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
@@ -70,20 +70,7 @@ id_aliases = sa.Table(
 
 
 def insert_file(connection: Connection, file: File) -> None:
-    connection.execute(
-        files.insert().values(
-            id=file.id,
-            tenant_id=file.tenant_id,
-            network=file.network,
-            cid=file.cid,
-            size=file.size,
-            number_of_files=file.number_of_files,
-            mime_type=file.mime_type,
-            created_at=file.created_at,
-            updated_at=file.updated_at,
-            **_metadata_values(file.note),
-        )
-    )
+    connection.execute(files.insert().values(record_values(files, file, **_metadata_values(file.note))))
     _set_keyvalues(connection, file.id, file.note)
 
 
@@ -282,16 +269,5 @@ def _set_keyvalues(connection: Connection, file_id: str, note: FileMetadata) -> 
 
 
 def _file(row: Any) -> File:
-    return File(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        network=ContentNetwork(row.network),
-        cid=row.cid,
-        size=row.size,
-        number_of_files=row.number_of_files,
-        mime_type=row.mime_type,
-        note=FileMetadata(row.name, row.keyvalues, row.group_id, row.expires_at),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        deleted_at=row.deleted_at,
-    )
+    note = FileMetadata(row.name, row.keyvalues, row.group_id, row.expires_at)
+    return read_record(File, row, network=ContentNetwork(row.network), note=note)

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata, page_by_creation
+from roost.core.db import UtcTime, metadata, page_by_creation, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.groups.model import Group, GroupFilter
@@ -27,17 +27,7 @@ groups = sa.Table(
 
 
 def insert_group(connection: Connection, group: Group) -> None:
-    connection.execute(
-        groups.insert().values(
-            id=group.id,
-            tenant_id=group.tenant_id,
-            network=group.network,
-            name=group.name,
-            is_public=group.is_public,
-            created_at=group.created_at,
-            updated_at=group.updated_at,
-        )
-    )
+    connection.execute(groups.insert().values(record_values(groups, group)))
 
 
 def find_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
@@ -91,6 +81,4 @@ def _chosen(tenant_id: str, network: ContentNetwork, chosen: GroupFilter) -> sa.
 
 
 def _group(row: Any) -> Group:
-    return Group(
-        row.id, row.tenant_id, ContentNetwork(row.network), row.name, row.is_public, row.created_at, row.updated_at
-    )
+    return read_record(Group, row, network=ContentNetwork(row.network))

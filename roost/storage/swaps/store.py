@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, metadata, read_record, record_values
 from roost.storage.content.model import ContentNetwork
 from roost.storage.swaps.model import HotSwap
 
@@ -23,16 +23,7 @@ swaps = sa.Table(
 
 
 def insert_swap(connection: Connection, swap: HotSwap) -> None:
-    connection.execute(
-        swaps.insert().values(
-            id=swap.id,
-            tenant_id=swap.tenant_id,
-            network=swap.network,
-            cid=swap.cid,
-            mapped_cid=swap.mapped_cid,
-            created_at=swap.created_at,
-        )
-    )
+    connection.execute(swaps.insert().values(record_values(swaps, swap)))
 
 
 def list_swaps(
@@ -41,10 +32,7 @@ def list_swaps(
     """List swaps, newest first."""
     mine = (swaps.c.tenant_id == tenant_id, swaps.c.network == network, swaps.c.cid == cid)
     query = swaps.select().where(*mine).order_by(swaps.c.created_at.desc(), swaps.c.id).limit(limit)
-    return [
-        HotSwap(row.id, row.tenant_id, ContentNetwork(row.network), row.cid, row.mapped_cid, row.created_at)
-        for row in connection.execute(query)
-    ]
+    return [read_record(HotSwap, row, network=ContentNetwork(row.network)) for row in connection.execute(query)]
 
 
 def delete_swaps(connection: Connection, ids: Sequence[str]) -> None:

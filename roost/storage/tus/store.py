@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, metadata, read_record, record_values
 from roost.storage.tus.model import TusUpload
 from roost.storage.unixfs.profile import PROFILES
 
@@ -40,23 +40,15 @@ transfer_leaves = sa.Table(
 
 
 def insert_transfer(connection: Connection, transfer: TusUpload, digest: bytes) -> None:
-    connection.execute(
-        transfers.insert().values(
-            id=transfer.id,
-            digest=digest,
-            file_id=transfer.file_id,
-            tenant_id=transfer.tenant_id,
-            length=transfer.length,
-            limit=transfer.limit,
-            fields=dict(transfer.fields),
-            mime_types=list(transfer.mime_types),
-            profile=transfer.profile.name,
-            offset=transfer.offset,
-            hashed=transfer.hashed,
-            created_at=transfer.created_at,
-            expires_at=transfer.expires_at,
-        )
+    values = record_values(
+        transfers,
+        transfer,
+        digest=digest,
+        fields=dict(transfer.fields),
+        mime_types=list(transfer.mime_types),
+        profile=transfer.profile.name,
     )
+    connection.execute(transfers.insert().values(values))
 
 
 def find_by_token(connection: Connection, file_id: str, digest: bytes, at: datetime) -> TusUpload | None:
@@ -124,18 +116,4 @@ def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[s
 
 
 def _transfer(row: Any) -> TusUpload:
-    return TusUpload(
-        id=row.id,
-        file_id=row.file_id,
-        tenant_id=row.tenant_id,
-        length=row.length,
-        limit=row.limit,
-        fields=row.fields,
-        mime_types=tuple(row.mime_types),
-        profile=PROFILES[row.profile],
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        offset=row.offset,
-        hashed=row.hashed,
-        cid=row.cid,
-    )
+    return read_record(TusUpload, row, mime_types=tuple(row.mime_types), profile=PROFILES[row.profile])

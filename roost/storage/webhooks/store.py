@@ -1,13 +1,13 @@
 """The tables of webhooks and all SQL about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.core.page_cursor import PageCursor
 from roost.storage.webhooks.model import (
@@ -91,15 +91,12 @@ _WITH_EVENT = deliveries.join(events, events.c.id == _d.event_id)
 
 
 def insert_webhook(connection: Connection, webhook: Webhook) -> None:
-    connection.execute(
-        webhooks.insert().values(
-            id=webhook.id, tenant_id=webhook.tenant_id, created_at=webhook.created_at, **_changeable(webhook)
-        )
-    )
+    connection.execute(webhooks.insert().values(record_values(webhooks, webhook, events=list(webhook.events))))
 
 
 def update_webhook(connection: Connection, webhook: Webhook) -> None:
-    connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(**_changeable(webhook)))
+    values = record_values(webhooks, webhook, events=list(webhook.events))
+    connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(values))
 
 
 def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
@@ -143,16 +140,11 @@ def list_secrets(connection: Connection, webhook_id: str, at: datetime) -> Seque
 
 
 def add_event(connection: Connection, event: WebhookEvent) -> None:
-    connection.execute(
-        events.insert().values(
-            id=event.id, tenant_id=event.tenant_id, type=event.type, body=event.body, created_at=event.created_at
-        )
-    )
+    connection.execute(events.insert().values(record_values(events, event)))
 
 
 def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> None:
-    names = [column.name for column in deliveries.columns]
-    connection.execute(deliveries.insert(), [{name: getattr(one, name) for name in names} for one in added])
+    connection.execute(deliveries.insert(), [record_values(deliveries, one) for one in added])
 
 
 def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
@@ -234,46 +226,10 @@ def _present(tenant_id: str) -> sa.Select[Any]:
     return sa.select(webhooks).where(webhooks.c.tenant_id == tenant_id, webhooks.c.deleted_at.is_(None))
 
 
-def _changeable(webhook: Webhook) -> Mapping[str, Any]:
-    return {
-        "url": webhook.url,
-        "description": webhook.description,
-        "events": list(webhook.events),
-        "enabled": webhook.enabled,
-        "disabled_reason": webhook.disabled_reason,
-        "failing_since": webhook.failing_since,
-        "updated_at": webhook.updated_at,
-    }
-
-
 def _webhook(row: Any) -> Webhook:
-    return Webhook(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        url=row.url,
-        description=row.description,
-        events=tuple(row.events),
-        enabled=row.enabled,
-        disabled_reason=DisabledReason(row.disabled_reason) if row.disabled_reason else None,
-        failing_since=row.failing_since,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
+    reason = DisabledReason(row.disabled_reason) if row.disabled_reason else None
+    return read_record(Webhook, row, events=tuple(row.events), disabled_reason=reason)
 
 
 def _delivery(row: Any) -> WebhookDelivery:
-    return WebhookDelivery(
-        id=row.id,
-        webhook_id=row.webhook_id,
-        event_id=row.event_id,
-        event_type=row.event_type,
-        state=DeliveryState(row.state),
-        attempts=row.attempts,
-        failures=row.failures,
-        status=row.status,
-        error=row.error,
-        created_at=row.created_at,
-        attempted_at=row.attempted_at,
-        next_at=row.next_at,
-        finished_at=row.finished_at,
-    )
+    return read_record(WebhookDelivery, row, state=DeliveryState(row.state))
