@@ -34,21 +34,7 @@ class FileFields(StorageSchema):
     @classmethod
     def from_file(cls, file: File, **more: Any) -> Self:
         """Build the record of a file. more: additional fields of the subclass."""
-        return cls(
-            id=file.id,
-            user_id=file.tenant_id,
-            name=file.note.name,
-            cid=file.cid,
-            size=file.size,
-            number_of_files=file.number_of_files,
-            mime_type=file.mime_type,
-            keyvalues=file.note.keyvalues,
-            group_id=file.note.group_id,
-            network=file.network,
-            created_at=file.created_at,
-            expires_at=file.note.expires_at,
-            **more,
-        )
+        return cls(**{**vars(file), **vars(file.note), **more}, user_id=file.tenant_id)
 
 
 _PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")

@@ -36,7 +36,7 @@ class GroupList(StorageSchema):
 
 
 def group_record(group: Group) -> GroupRecord:
-    return GroupRecord(id=group.id, name=group.name, is_public=group.is_public, created_at=group.created_at)
+    return GroupRecord(**vars(group))
 
 
 def group_list(groups: Sequence[Group], token: str | None) -> GroupList:

@@ -100,38 +100,17 @@ class DeliveryList(StorageSchema):
     next_page_token: str | None
 
 
-def webhook_record(one: Webhook) -> WebhookRecord:
-    return WebhookRecord(
-        id=one.id,
-        url=one.url,
-        description=one.description,
-        events=one.events,
-        enabled=one.enabled,
-        disabled_reason=one.disabled_reason,
-        failing_since=one.failing_since,
-        created_at=one.created_at,
-        updated_at=one.updated_at,
-    )
+def webhook_record(webhook: Webhook) -> WebhookRecord:
+    return WebhookRecord(**vars(webhook))
 
 
-def created_webhook_record(one: WebhookWithNewSecret) -> WebhookWithSecret:
-    return WebhookWithSecret(**webhook_record(one.webhook).model_dump(), secret=one.secret.reveal())
+def created_webhook_record(created: WebhookWithNewSecret) -> WebhookWithSecret:
+    return WebhookWithSecret(**vars(created.webhook), secret=created.secret.reveal())
 
 
-def delivery_record(one: WebhookDelivery) -> DeliveryRecord:
-    return DeliveryRecord(
-        id=one.id,
-        event_id=one.event_id,
-        event_type=one.event_type,
-        state=one.state,
-        attempts=one.attempts,
-        status=one.status,
-        error=one.error,
-        created_at=one.created_at,
-        attempted_at=one.attempted_at,
-        next_attempt_at=one.next_at if one.state is DeliveryState.PENDING else None,
-        finished_at=one.finished_at,
-    )
+def delivery_record(delivery: WebhookDelivery) -> DeliveryRecord:
+    is_pending = delivery.state is DeliveryState.PENDING
+    return DeliveryRecord(**vars(delivery), next_attempt_at=delivery.next_at if is_pending else None)
 
 
 def delivery_list(page: Sequence[WebhookDelivery], token: str | None) -> DeliveryList:
