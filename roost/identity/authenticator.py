@@ -125,10 +125,6 @@ class Authenticator:
             raise NotFound
         raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._rejection(request)
 
-    async def authenticate_service(self, request: AuthRequest) -> Caller:
-        """Authenticate a service JWT."""
-        return await self.authenticate(request, SERVICE)
-
     async def authenticate_agent(self, request: AuthRequest, agent_id: str) -> Caller:
         """Authenticate access to an agent: its tenant by JWT, or the holder of its gateway token."""
         return await self.authenticate(request, AGENT, agent_id)

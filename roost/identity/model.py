@@ -75,13 +75,3 @@ class KeyFilter:
     limited: bool | None = None
     exhausted: bool | None = None
     name: str | None = None
-
-
-@dataclass(frozen=True)
-class AgentToken:
-    """An agent's gateway token and the agent's tenant."""
-
-    agent_id: str
-    tenant_id: str
-    token: Sensitive[str]
-    created_at: datetime

@@ -10,7 +10,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import Authenticator, AuthRequest, find_credential
+from roost.identity.authenticator import SERVICE, Authenticator, AuthRequest, find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import (
     ForeignOrigin,
@@ -64,7 +64,7 @@ def auth_request(surface: HostKind, token: str | None = None, **changes) -> Auth
 
 
 async def test_a_jwt_enters_the_management_address(env: AuthEnv) -> None:
-    caller = await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.jwt["a"]))
+    caller = await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.jwt["a"]), SERVICE)
     assert caller.kind is CallerKind.SERVICE
     assert (
         await env.authenticator.authenticate_agent(auth_request(HostKind.LOCAL, env.jwt["a"]), "agent-1")
@@ -86,7 +86,7 @@ async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: Auth
 async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
     for surface in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
-            env.authenticator.authenticate_service,
+            lambda e: env.authenticator.authenticate(e, SERVICE),
             lambda e: env.authenticator.authenticate_agent(e, "agent-1"),
             env.authenticator.authenticate_model,
         ):

@@ -20,7 +20,6 @@ from roost.core import ids, log
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
 
-SCHEMES = ("s3://", "gs://", "az://")
 PART_BYTES = 8 * 1024**2
 """Services accept 10,000 parts, so the largest object has 78 GiB."""
 _MAX_CONCURRENT_PARTS = 3
