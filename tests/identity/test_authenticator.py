@@ -104,7 +104,7 @@ async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
         await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, env.token["agent-2"]))
     with pytest.raises(Unauthorised):  # A7
-        await env.authenticator.authenticate_service(auth_request(HostKind.LOCAL, env.token["agent-1"]))
+        await env.authenticator.authenticate(auth_request(HostKind.LOCAL, env.token["agent-1"]), SERVICE)
 
 
 async def test_each_address_takes_its_own_kind(env: AuthEnv) -> None:
@@ -113,7 +113,7 @@ async def test_each_address_takes_its_own_kind(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
         await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_service(auth_request(HostKind.AGENT, env.jwt["a"]))
+        await env.authenticator.authenticate(auth_request(HostKind.AGENT, env.jwt["a"]), SERVICE)
 
 
 async def test_an_unknown_agent_is_missing_for_a_jwt_only(env: AuthEnv) -> None:
@@ -127,7 +127,7 @@ async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> Non
     caller = await env.authenticator.authenticate_model(auth_request(HostKind.RELAY))
     assert (caller.kind, caller.agent_id) == (CallerKind.RELAY, "agent-1")
     for ask in (
-        env.authenticator.authenticate_service(auth_request(HostKind.RELAY)),
+        env.authenticator.authenticate(auth_request(HostKind.RELAY), SERVICE),
         env.authenticator.authenticate_agent(auth_request(HostKind.RELAY), "agent-1"),
     ):
         with pytest.raises(NotFound):
@@ -144,10 +144,10 @@ async def test_models_open_to_jwt_and_gateway_token(env: AuthEnv) -> None:
 
 
 async def test_a_scope_limits_to_reading(env: AuthEnv) -> None:
-    await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.reader))
+    await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.reader), SERVICE)
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         with pytest.raises(PermissionDenied):
-            await env.authenticator.authenticate_service(auth_request(HostKind.MANAGEMENT, env.reader, method=method))
+            await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.reader, method=method), SERVICE)
 
 
 async def test_the_first_credential_counts_and_is_never_joined_with_another(env: AuthEnv) -> None:
@@ -187,8 +187,8 @@ async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:
 
 async def test_a_cookie_is_no_service_key(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_service(
-            auth_request(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"})
+        await env.authenticator.authenticate(
+            auth_request(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"}), SERVICE
         )
 
 
